@@ -73,6 +73,7 @@ export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
   const parameters = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(queryIndex < 0 ? '' : afterScheme.slice(queryIndex + 1))) {
     if (!PARAMETERS.includes(name)) return invalid(unknownParameter(shown, name));
+    if (parameters.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
   }
   const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
@@ -152,8 +153,9 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
     const portText = isSocket || end >= part.length ? (port ?? String(DEFAULT_PORT)) : part.slice(end + 1);
     const number = /^\d{1,5}$/.test(portText) ? Number(portText) : 0;
     // The errors contain neither the host nor the port, because in a mistyped URL they may be part of the password.
-    if (!isSocket && !isHost(host)) return 'its host is not a host name or address';
-    if (number < 1 || number > 65_535) return 'its port is not a number from 1 to 65535';
+    if (!isSocket && !isHost(host)) return 'its host is not a host name or address; give one such as db.example.com';
+    if (number < 1 || number > 65_535)
+      return `its port is not a number from 1 to 65535; give a port such as ${DEFAULT_PORT}`;
     hosts.push({ host, port: number });
   }
   return hosts;

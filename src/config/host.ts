@@ -1,7 +1,7 @@
 /** Checks host names and listener addresses in linear time: labels, IPv4, IPv6, ports. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
-import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
+import { duplicateFault, invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
 /**
  * Returns true for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because
@@ -28,6 +28,10 @@ export function parseListen(text: string): Parsed<HostPort> {
   const colon = text.lastIndexOf(':');
   const fault = invalid(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
   if (colon === -1) return fault;
+  if (text.startsWith('unix:'))
+    return invalid(
+      `${quote(text)} is a unix socket, which this setting does not support; give an address such as :8080`,
+    );
   const port = parseCount(text.slice(colon + 1), 0, 65535);
   if (!port.ok) return invalid(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
   const hostText = text.slice(0, colon);
@@ -36,7 +40,7 @@ export function parseListen(text: string): Parsed<HostPort> {
   const host = bracketed ? hostText.slice(1, -1) : hostText;
   if (bracketed ? !isIPv6(host) : !isHost(host)) return fault;
   if (!bracketed && isIPv6(host))
-    return invalid(`${quote(text)} needs brackets around the IPv6 address: [${host}]:${port.value}`);
+    return invalid(`${quote(text)} needs brackets around the IPv6 address; write [${host}]:${port.value}`);
   return valid({ host, port: port.value });
 }
 
@@ -61,7 +65,7 @@ export function parseHttpListen(text: string): Parsed<HttpListen> {
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const invalidNetwork = networks.find((network) => !isNetwork(network));
-  if (invalidNetwork === undefined) return valid(Object.freeze([...new Set(networks)]));
+  if (invalidNetwork === undefined) return duplicateFault(networks) ?? valid(Object.freeze(networks));
   return invalid(
     `${quote(invalidNetwork)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one or more, separated by commas`,
   );
@@ -75,9 +79,10 @@ function isNetwork(text: string): boolean {
   return slash === -1 || parseCount(text.slice(slash + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
 }
 
-/** Parses `host:port` of a DNS server. */
+/** Parses `host:port` of a DNS server: an IP address or `localhost`, because only a resolver can look up a name. */
 export function parseResolver(text: string): Parsed<HostPort> {
   const parsed = parseListen(text);
-  if (parsed.ok && !text.startsWith(':') && parsed.value.port > 0) return parsed;
+  const isAddress = parsed.ok && (isIP(parsed.value.host) !== 0 || parsed.value.host === 'localhost');
+  if (parsed.ok && isAddress && !text.startsWith(':') && parsed.value.port > 0) return parsed;
   return invalid(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
 }

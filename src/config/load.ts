@@ -5,10 +5,11 @@
  * is ignored.
  */
 
-import { readFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../model/listen-address.ts';
 import { readDotEnv } from './dot-env.ts';
 import { didYouMean } from './nearest.ts';
+import { readSecretText, SecretFileError } from './secret-file.ts';
 import {
   type DatabaseSetting,
   type PostgresSetting,
@@ -68,7 +69,11 @@ const INJECTED_PORT = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?
  * @param dotEnv the text of `.env`, or null if there is none.
  * @throws SettingsError
  */
-export function loadSettings(environment: Environment, dotEnv: string | null, readFile: ReadFile = readText): Settings {
+export function loadSettings(
+  environment: Environment,
+  dotEnv: string | null,
+  readFile: ReadFile = readSecretText,
+): Settings {
   const given = collectGiven(environment, dotEnv, readFile);
   const read = <T>(spec: SettingSpec<T>): T | null => {
     const text = given.get(spec.name)?.text ?? spec.default;
@@ -115,7 +120,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null, re
 export function describeSettings(
   environment: Environment,
   dotEnv: string | null,
-  readFile: ReadFile = readText,
+  readFile: ReadFile = readSecretText,
 ): readonly DescribedSetting[] {
   loadSettings(environment, dotEnv, readFile);
   const given = collectGiven(environment, dotEnv, readFile);
@@ -158,7 +163,9 @@ function collectGiven(
       if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY_VARIABLE || isInjected(name, text))
         continue;
       checkName(name, source);
-      if (text === '') throw new SettingsError(`${name} is empty in ${sourceText(source)}; set a value, or remove it`);
+      if (text.trim() === '')
+        throw new SettingsError(`${name} is empty in ${sourceText(source)}; set a value, or remove it`);
+      if (CONTROL_CHARACTER.test(text)) throw new SettingsError(`${name} in ${sourceText(source)} ${CONTROL_FAULT}`);
       given.set(name, { text, source, file: null });
     }
   };
@@ -175,28 +182,30 @@ function collectGiven(
   return given;
 }
 
+/** No setting contains a control character. Such a character is often a second line end in a secret file. */
+const CONTROL_CHARACTER = /\p{Cc}/u;
+const CONTROL_FAULT = 'contains a line break or another control character; remove it';
+
 /** Returns the content of the file without one line end at its end. */
 function readSecret(name: string, path: string, readFile: ReadFile): string {
   let content: string;
   try {
     content = readFile(path);
   } catch (error) {
+    if (error instanceof SecretFileError) throw new SettingsError(`${name}: ${quote(path)} ${error.message}`);
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
     throw new SettingsError(`${name}: ${quote(path)} cannot be read (${code}); give the path of a readable file`);
   }
   const text = content.replace(/\r?\n$/, '');
-  if (text === '')
+  if (text.trim() === '')
     throw new SettingsError(`${name}: ${quote(path)} is empty; write the value into it, or remove ${name}`);
+  if (CONTROL_CHARACTER.test(text)) throw new SettingsError(`${name}: ${quote(path)} ${CONTROL_FAULT}`);
   return text;
 }
 
 /** Reads the content of a secret file, without one line end at its end. @throws SettingsError */
 export function readSecretFile({ name, path }: SecretFile): string {
-  return readSecret(`${name}${FILE_SUFFIX}`, path, readText);
-}
-
-function readText(path: string): string {
-  return readFileSync(path, 'utf8');
+  return readSecret(`${name}${FILE_SUFFIX}`, path, readSecretText);
 }
 
 /** Returns the variable that the user set: `NAME`, or `NAME_FILE` if the value is in a file. */
@@ -263,8 +272,12 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
   for (const [index, { name, address }] of listeners.entries()) {
     const duplicate = listeners.slice(0, index).find((other) => isSameAddress(other.address, address));
     if (duplicate === undefined) continue;
+    const both =
+      formatListen(duplicate.address) === formatListen(address)
+        ? `are both ${formatListen(address)}`
+        : `(${formatListen(duplicate.address)} and ${formatListen(address)}) use the same port`;
     throw new SettingsError(
-      `${duplicate.name} and ${name} are both ${formatListen(address)}; set another ${isUnixSocket(address) ? 'path' : 'port'} for one of them`,
+      `${duplicate.name} and ${name} ${both}; set another ${isUnixSocket(address) ? 'path' : 'port'} for one of them`,
     );
   }
   if (roles.has('operator') && isUnixSocket(operatorListen) && operatorPassword === null) {
@@ -282,7 +295,13 @@ function isSameAddress(left: HttpListen, right: HttpListen): boolean {
   if (isUnixSocket(left) || isUnixSocket(right))
     return isUnixSocket(left) && isUnixSocket(right) && left.socketPath === right.socketPath;
   // With port 0 the system chooses a free port.
-  return left.port !== 0 && left.port === right.port && left.host === right.host;
+  if (left.port === 0 || left.port !== right.port) return false;
+  return left.host === right.host || includesHost(left.host, right.host) || includesHost(right.host, left.host);
+}
+
+/** Returns true if `wildcard` listens on every address of a family to which `host` belongs. `::` includes IPv4. */
+function includesHost(wildcard: string, host: string): boolean {
+  return wildcard === '::' || (wildcard === '0.0.0.0' && !isIPv6(host));
 }
 
 /** Checks the settings of feedback that depend on one another. */

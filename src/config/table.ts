@@ -10,7 +10,17 @@ import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './ho
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
-import { formatDuration, formatSize, invalid, type Parsed, parseDuration, parseSize, quote, valid } from './units.ts';
+import {
+  duplicateFault,
+  formatDuration,
+  formatSize,
+  invalid,
+  type Parsed,
+  parseDuration,
+  parseSize,
+  quote,
+  valid,
+} from './units.ts';
 
 /** The values of a setting. */
 interface ValueKind<T> {
@@ -104,14 +114,14 @@ export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   // `sqlite:postgres://user:password@host/mail` would create folders with this name, which contains the password.
   if (path.includes('://') || /^[^/]*:[^/]*@/.test(path))
     return invalid(`${shown} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
-  if (path === '' || path === '/' || path.endsWith('/'))
+  if (path.trim() === '' || path.endsWith('/'))
     return invalid(`${shown} names no file; give a file, such as ${example}`);
   // An accepted message must survive the end of the process.
   if (path === ':memory:') return invalid(`${shown} would lose accepted messages; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
     return invalid(`${shown} names a host; give sqlite:/absolute/path or ${example}`);
   }
-  if (path.includes('?') || path.includes('\0'))
+  if (path.includes('?'))
     return invalid(`${shown} has parameters, which sqlite: does not support; give a file, such as ${example}`);
   return valid({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
@@ -127,14 +137,15 @@ function parseDirect(text: string): Parsed<PostgresSetting> {
 
 function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
   if (text === 'all') return valid(new Set(ROLES));
+  const names = text.split(',').map((name) => name.trim());
   const roles = new Set<Role>();
-  for (const item of text.split(',')) {
-    const role = parseOneOf(ROLES)(item.trim());
+  for (const name of names) {
+    const role = parseOneOf(ROLES)(name);
     if (!role.ok)
-      return invalid(`${quote(item.trim())} is not a role; give all, or a comma-separated list of ${ROLES.join(', ')}`);
+      return invalid(`${quote(name)} is not a role; give all, or a comma-separated list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
-  return valid(roles);
+  return duplicateFault(names) ?? valid(roles);
 }
 
 function parseFile(text: string): Parsed<string> {
@@ -166,7 +177,7 @@ const TOPIC_ARN_PATTERN = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12
 function parseTopics(text: string): Parsed<readonly string[]> {
   const topics = text.split(',').map((topic) => topic.trim());
   const invalidTopic = topics.find((topic) => !TOPIC_ARN_PATTERN.test(topic));
-  if (invalidTopic === undefined) return valid(Object.freeze([...new Set(topics)]));
+  if (invalidTopic === undefined) return duplicateFault(topics) ?? valid(Object.freeze(topics));
   return invalid(
     `${quote(invalidTopic)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
   );

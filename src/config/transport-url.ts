@@ -34,7 +34,7 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
   const afterScheme = text.slice(scheme.length + 1);
   switch (scheme.toLowerCase()) {
     case 'capture':
-      if (colon === -1) return invalid(`${quote(maskUrl(text))} needs a colon: capture:`);
+      if (colon === -1) return invalid(`${quote(maskUrl(text))} needs a colon; write capture:`);
       return afterScheme === ''
         ? valid({ kind: 'capture' })
         : invalid(`${quote(text)} has text after the colon; write capture:`);
@@ -176,7 +176,7 @@ function parseCredentials(credentials: string | null, shown: string): Parsed<Smt
   // RFC 4954 and RFC 4616 forbid NUL in the user name and the password. A line break would end the SMTP command.
   for (const text of [user, pass]) {
     if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {
-      return invalid(`${shown} has a NUL or line break in its user name or password`);
+      return invalid(`${shown} has a NUL or line break in its user name or password; remove it`);
     }
   }
   return valid({ user, pass });
@@ -211,7 +211,9 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
     smtp = updated;
   }
   if (!smtp.verifyCertificate && (smtp.tls === 'offered' || smtp.tls === 'never')) {
-    return invalid(`${shown} has verify=no, which is valid only with ?tls=required or smtps://`);
+    return invalid(
+      `${shown} has verify=no, which is valid only with ?tls=required or smtps://; add one of them, or remove verify=no`,
+    );
   }
   return valid(smtp);
 }

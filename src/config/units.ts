@@ -39,6 +39,12 @@ export function quote(text: string): string {
   return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 
+/** Returns the fault of the first entry that occurs twice, or null. */
+export function duplicateFault(entries: readonly string[]): { readonly ok: false; readonly fault: string } | null {
+  const duplicate = entries.find((entry, index) => entries.indexOf(entry) !== index);
+  return duplicate === undefined ? null : invalid(`${quote(duplicate)} is given twice; remove one`);
+}
+
 /**
  * Splits the text into its leading decimal digits, as a safe integer, and the remaining text. Returns null if there is no
  * number or the number is too large.

@@ -114,77 +114,9 @@ describe('settings', () => {
     });
   });
 
-  it.each([
-    ['POSTRIDER_DATABASE', 'postgres://localhost', 'names no database after the host'],
-    ['POSTRIDER_DATABASE', './data/postrider.db', 'sqlite:./data/postrider.db'],
-    ['POSTRIDER_DATABASE', 'sqlite:', 'names no file'],
-    ['POSTRIDER_DATABASE', 'sqlite:./data/', 'names no file'],
-    ['POSTRIDER_DATABASE', 'sqlite::memory:', 'would lose accepted messages'],
-    ['POSTRIDER_DATABASE', 'sqlite://host/file.db', 'names a host'],
-    ['POSTRIDER_DATABASE', 'sqlite:./p.db?mode=ro', 'has parameters'],
-    ['POSTRIDER_TRANSPORT', 'smpt://relay.example', 'did you mean smtp?'],
-    ['POSTRIDER_LISTEN', '8080', '127.0.0.1:8080'],
-    ['POSTRIDER_LISTEN', '127.0.0.1:', 'no port from 0 to 65535'],
-    ['POSTRIDER_LISTEN', '127.0.0.1:65536', 'no port from 0 to 65535'],
-    ['POSTRIDER_LISTEN', '127.0.0.300:80', 'is not an address such as'],
-    ['POSTRIDER_LISTEN', '::1:8080', 'needs brackets'],
-    ['POSTRIDER_LISTEN', '[127.0.0.1]:8080', 'is not an address such as'],
-    ['POSTRIDER_LISTEN', 'http://127.0.0.1:8080', 'is not an address such as'],
-    ['POSTRIDER_LISTEN', 'unix:api.sock', 'unix:/run/postrider/api.sock'],
-    ['POSTRIDER_LISTEN', 'unix:/run/', 'unix:/run/postrider/api.sock'],
-    ['POSTRIDER_LISTEN', `unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and a unix socket has at most 103'],
-    ['POSTRIDER_OPERATOR_LISTEN', 'unix:/run/postrider/operator.sock', 'set POSTRIDER_OPERATOR_PASSWORD'],
-    ['POSTRIDER_FEEDBACK_LISTEN', 'unix:/run/postrider/smtp.sock', '127.0.0.1:8080'],
-    ['POSTRIDER_OPERATOR_LISTEN', 'off', 'is not an address such as'],
-    ['POSTRIDER_DNS', '192.0.2.53', 'is not a resolver such as 127.0.0.1:53'],
-    ['POSTRIDER_DNS', ':53', 'is not a resolver such as'],
-    ['POSTRIDER_DNS', '127.0.0.1:0', 'is not a resolver such as'],
-    ['POSTRIDER_OPERATOR_LISTEN', '0.0.0.0:8081', 'set POSTRIDER_OPERATOR_PASSWORD'],
-    ['POSTRIDER_OPERATOR_LISTEN', '127.0.0.1:8080', 'set another port for one of them'],
-    ['POSTRIDER_OPERATOR_PASSWORD', 'short', '8 to 200 characters'],
-    ['POSTRIDER_TLS_CERT', '/no/such/file.pem', 'there is no file'],
-    ['POSTRIDER_TLS_CERT', '/', 'is not a file'],
-    ['POSTRIDER_SENDERS', 'anyone', 'did you mean any?'],
-    ['POSTRIDER_MAX_AGE', '0s', 'not between 1s and 30d'],
-    ['POSTRIDER_MAX_AGE', '0', 'is not a duration such as'],
-    ['POSTRIDER_MAX_AGE', '31d', 'not between 1s and 30d'],
-    ['POSTRIDER_MAX_AGE', '24', 'is not a duration such as'],
-    ['POSTRIDER_MAX_REQUEST', '1', 'not between 1KiB and 64MiB'],
-    ['POSTRIDER_MAX_REQUEST', '1GiB', 'not between 1KiB and 64MiB'],
-    ['POSTRIDER_MAX_REQUEST', '1MiBs', 'is not a size such as'],
-    ['POSTRIDER_KEEP_BODY', '3651d', 'not between 0s and 3650d'],
-    ['POSTRIDER_KEEP_BODY', 'forever', 'is not a duration such as'],
-    ['POSTRIDER_ON_UNCERTAIN', 'drop', 'is not one of resend, hold'],
-    ['POSTRIDER_ROLES', 'api,delivery', '"delivery" is not a role'],
-    ['POSTRIDER_ROLES', 'api,', '"" is not a role'],
-    ['POSTRIDER_ROLES', 'all,api', '"all" is not a role'],
-    ['POSTRIDER_ROLES', 'feedback', 'the role feedback has no source of feedback; set POSTRIDER_FEEDBACK_LISTEN'],
-    ['POSTRIDER_FEEDBACK_LISTEN', '2525', '127.0.0.1:8080'],
-    ['POSTRIDER_FEEDBACK_LISTEN', '127.0.0.1:2525', 'set POSTRIDER_RETURN_PATH_DOMAIN to its domain'],
-    ['POSTRIDER_FEEDBACK_HTTP_LISTEN', '127.0.0.1:8082', 'accepts only the topics of POSTRIDER_SES_TOPICS'],
-    ['POSTRIDER_SES_TOPICS', 'ses-feedback', 'is not the ARN of an SNS topic'],
-    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a,', '"" is not the ARN'],
-    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a', 'no listener or queue receives the events'],
-    ['POSTRIDER_SES_QUEUE', 'ses-feedback', 'is not the URL of an SQS queue'],
-    ['POSTRIDER_SES_QUEUE', 'https://user:pass@sqs.example/1/q', 'is not the URL of an SQS queue'],
-    ['POSTRIDER_SES_QUEUE', 'https://sqs.example/', 'is not the URL of an SQS queue'],
-    ['POSTRIDER_TLS_CERT', '/proc/self/fd/2/x', 'there is no file'],
-    ['POSTRIDER_TLS_CERT', `/${'x'.repeat(300)}`, 'cannot be read (ENAMETOOLONG)'],
-    ['POSTRIDER_LOG', 'warning', 'did you mean warn?'],
-  ])('%s=%s stops the start with one line that names it', (name, value, part) => {
-    const fault = faultOf({ [name]: value });
-    expect(fault).toContain(name);
-    expect(fault).toContain(part);
-    expect(fault).not.toMatch(/[\r\n]/);
+  it.each(Object.values(SETTINGS_TABLE).map((spec) => spec.name))('%s is refused when empty in .env', (name) => {
+    expect(faultOf({}, `${name}=\n`)).toBe(`${name} is empty in .env; set a value, or remove it`);
   });
-
-  it.each(Object.values(SETTINGS_TABLE).map((spec) => spec.name))(
-    '%s is refused when empty, in the environment and in .env',
-    (name) => {
-      expect(faultOf({ [name]: '' })).toBe(`${name} is empty in the environment; set a value, or remove it`);
-      expect(faultOf({}, `${name}=\n`)).toBe(`${name} is empty in .env; set a value, or remove it`);
-    },
-  );
 
   it('each feedback listener needs its own address', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
@@ -215,15 +147,6 @@ describe('settings', () => {
     expect(() => loadSettings({ PATH: '/bin', POSTRIDERX: '1' }, 'DATABASE_URL=x\n')).not.toThrow();
   });
 
-  it('a certificate without a key and a key without a certificate are refused', () => {
-    expect(faultOf({ POSTRIDER_TLS_CERT: pem })).toBe(
-      'POSTRIDER_TLS_CERT is set and POSTRIDER_TLS_KEY is not; HTTPS needs both',
-    );
-    expect(faultOf({ POSTRIDER_TLS_KEY: pem })).toBe(
-      'POSTRIDER_TLS_KEY is set and POSTRIDER_TLS_CERT is not; HTTPS needs both',
-    );
-  });
-
   it('the environment takes precedence over .env, and .env over the default', () => {
     const dotEnv = 'POSTRIDER_LISTEN=127.0.0.1:1\nPOSTRIDER_MAX_AGE=1h\n';
     const environment = { POSTRIDER_LISTEN: '127.0.0.1:2' };
@@ -249,10 +172,6 @@ describe('settings', () => {
       'smtp://user:********@relay.example:587?tls=required',
     );
     expect(described.find(({ name }) => name === 'POSTRIDER_OPERATOR_PASSWORD')?.value).toBe('********');
-  });
-
-  it('the error for an invalid password does not contain the password', () => {
-    expect(faultOf({ POSTRIDER_OPERATOR_PASSWORD: 'hunter2' })).not.toContain('hunter2');
   });
 
   it('the settings are frozen', () => {

@@ -1,0 +1,289 @@
+/**
+ * Wrong values of every setting. `wrongFormsOf` adds the forms that are wrong for every setting: empty, blank, control
+ * characters.
+ */
+import type { Environment } from '../../src/config/load.ts';
+import type { SETTINGS_TABLE } from '../../src/config/table.ts';
+
+export interface WrongForm {
+  readonly value: string;
+  /** A part of the error: the problem or the remedy. */
+  readonly part: string;
+  /** Other settings with which the value conflicts. */
+  readonly others: Environment;
+}
+
+export type SettingKey = keyof typeof SETTINGS_TABLE;
+
+type WrongRow = readonly (readonly [value: string, part: string, others?: Environment])[];
+
+/** A word of every secret below. No error may contain it. */
+export const SECRET_WORD = 'hunter2';
+
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:a';
+const QUEUE = 'https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback';
+
+const NO_PORT = 'no port from 0 to 65535';
+const NO_ADDRESS = 'is not an address such as 127.0.0.1:8080';
+const WRONG_ADDRESSES: WrongRow = [
+  ['8080', NO_ADDRESS],
+  ['off', NO_ADDRESS],
+  ['127.0.0.1', NO_ADDRESS],
+  ['127.0.0.1:', NO_PORT],
+  ['127.0.0.1:http', NO_PORT],
+  ['127.0.0.1:-1', NO_PORT],
+  ['127.0.0.1:65536', NO_PORT],
+  ['127.0.0.1:99999999999999999999', NO_PORT],
+  ['127.0.0.1:8080/path', NO_PORT],
+  ['127.0.0.300:80', NO_ADDRESS],
+  ['a b:80', NO_ADDRESS],
+  ['me@127.0.0.1:80', NO_ADDRESS],
+  ['::1:8080', 'needs brackets around the IPv6 address; write [::1]:8080'],
+  ['[127.0.0.1]:8080', NO_ADDRESS],
+  ['[::1:8080', NO_ADDRESS],
+  ['http://127.0.0.1:8080', NO_ADDRESS],
+];
+const WRONG_SOCKETS: WrongRow = [
+  ['unix:', 'unix:/run/postrider/api.sock'],
+  ['unix:api.sock', 'unix:/run/postrider/api.sock'],
+  ['unix:/run/', 'unix:/run/postrider/api.sock'],
+  [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and a unix socket has at most 103'],
+];
+
+function wrongDurations(range: string): WrongRow {
+  const form = 'is not a duration such as';
+  return [
+    ['0', form],
+    ['24', form],
+    ['-1h', form],
+    ['1.5h', form],
+    ['1h30m', form],
+    ['24hours', form],
+    ['forever', form],
+    ['99999999999999999999d', form],
+    ['36500d', `is not between ${range}`],
+  ];
+}
+
+const WRONG_FILES: WrongRow = [
+  ['/no/such/file.pem', 'there is no file'],
+  ['/', 'is not a file'],
+  ['/dev/null', 'is not a file'],
+  ['/proc/self/fd/2/x', 'there is no file'],
+  [`/${'x'.repeat(300)}`, 'cannot be read (ENAMETOOLONG)'],
+];
+
+const WRONG_POSTGRES: WrongRow = [
+  ['postgres:mail', 'needs // after the colon'],
+  ['postgres://localhost', 'names no database after the host'],
+  [`postgres://me:${SECRET_WORD}@db.example`, 'names no database after the host'],
+  [`postgres://me:${SECRET_WORD}@db.example:0/mail`, 'port is not a number from 1 to 65535'],
+  [`postgres://me:${SECRET_WORD}@db.example:65536/mail`, 'port is not a number from 1 to 65535'],
+  [`postgres://me:${SECRET_WORD}%@db.example/mail`, 'write %25'],
+  [`postgres://me:${SECRET_WORD}@db.example/mail?sslmod=require`, 'did you mean sslmode?'],
+  [`postgres://me:${SECRET_WORD}@db.example/mail?sslmode=yes`, 'sslmode must be one of'],
+  [`postgres://me:${SECRET_WORD}@db.example/mail?sslmode=require&sslmode=disable`, 'twice; remove one'],
+  [`postgres://me:${SECRET_WORD}@db.example/mail?schema=a,b`, 'schema must be one name'],
+];
+
+const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
+  database: [
+    ...WRONG_POSTGRES,
+    ['./data/postrider.db', 'sqlite:./data/postrider.db'],
+    [`mysql://me:${SECRET_WORD}@db.example/mail`, 'is not a database such as'],
+    [`sqlite:postgres://me:${SECRET_WORD}@db.example/mail`, 'remove sqlite:'],
+    ['sqlite:', 'names no file'],
+    ['sqlite: ', 'names no file'],
+    ['sqlite:./data/', 'names no file'],
+    ['sqlite::memory:', 'would lose accepted messages'],
+    ['sqlite://host/file.db', 'names a host'],
+    ['sqlite:./p.db?mode=ro', 'has parameters'],
+    [`postgres://me:${SECRET_WORD}@db.example/mail?pooler=session`, 'pooler must be transaction'],
+  ],
+  databaseDirect: [
+    ...WRONG_POSTGRES,
+    ['sqlite:./data/postrider.db', 'is not a URL such as postgres://'],
+    [`postgres://me:${SECRET_WORD}@db.example/mail?pooler=transaction`, 'give the address of the server itself'],
+    [`postgres://me:${SECRET_WORD}@db.example/mail`, 'needs PostgreSQL in POSTRIDER_DATABASE'],
+  ],
+  requireSyncStandby: [
+    ['true', 'is not one of no, yes'],
+    ['YES', 'did you mean yes?'],
+    ['yes', 'needs PostgreSQL in POSTRIDER_DATABASE'],
+  ],
+  transport: [
+    ['smtp', 'needs // after the scheme'],
+    ['capture', 'needs a colon'],
+    ['capture:x', 'write capture:'],
+    [`smpt://me:${SECRET_WORD}@relay.example`, 'did you mean smtp?'],
+    [`http://me:${SECRET_WORD}@relay.example`, 'is unknown'],
+    ['mx:', 'is not supported by this version'],
+    [`smtp://me:${SECRET_WORD}@`, 'has no host'],
+    [`smtp://me:${SECRET_WORD}@:587`, 'has no host'],
+    [`smtp://me:${SECRET_WORD}@re lay.example`, 'percent-encode it'],
+    [`smtp://me:${SECRET_WORD}@relay.example:`, 'no port from 1 to 65535'],
+    [`smtp://me:${SECRET_WORD}@relay.example:0`, 'no port from 1 to 65535'],
+    [`smtp://me:${SECRET_WORD}@relay.example:65536`, 'no port from 1 to 65535'],
+    [`smtp://me:${SECRET_WORD}@relay.example:-25`, 'no port from 1 to 65535'],
+    [`smtp://me:${SECRET_WORD}@relay.example/path`, 'has a path; remove it'],
+    [`smtp://me:${SECRET_WORD}%zz@relay.example`, 'write % as %25'],
+    [`smtp://me:${SECRET_WORD}%00@relay.example`, 'NUL or line break'],
+    [`smtp://:${SECRET_WORD}@relay.example`, 'set both, or remove them'],
+    ['smtp://me@relay.example', 'write user:password@'],
+    [`smtp://me:${SECRET_WORD}@relay.example?tsl=required`, 'did you mean tls?'],
+    [`smtp://me:${SECRET_WORD}@relay.example?tls=always`, 'tls must be required or never'],
+    [`smtp://me:${SECRET_WORD}@relay.example?tls=never&tls=required`, 'twice; remove one'],
+    [`smtps://me:${SECRET_WORD}@relay.example?tls=never`, 'remove tls='],
+    [`smtp://me:${SECRET_WORD}@relay.example?verify=no`, 'valid only with ?tls=required'],
+    [`smtp://me:${SECRET_WORD}@relay.example?connections=0`, 'a number from 1 to 1000'],
+    [`smtp://me:${SECRET_WORD}@relay.example?connections=1001`, 'a number from 1 to 1000'],
+    [`smtp://me:${SECRET_WORD}@relay.example?name=a b`, 'percent-encode it'],
+    [`smtp://me:${SECRET_WORD}@relay.example?name=-`, 'name must be a host name'],
+    ['ses:', 'needs // after the scheme'],
+    ['ses://', 'names no region'],
+    ['ses://eu west', 'names no region'],
+    [`ses://AKIA:${SECRET_WORD}@eu-west-1`, 'set AWS_ACCESS_KEY_ID'],
+    ['ses://eu-west-1?endpoint=ftp://x', 'endpoint must be an http or https URL'],
+    ['ses://eu-west-1?configuration-set=a b', 'configuration-set must be a name'],
+  ],
+  listen: [
+    ...WRONG_ADDRESSES,
+    ...WRONG_SOCKETS,
+    [':8081', 'set another port for one of them'],
+    ['[::]:8081', 'set another port for one of them'],
+    ['unix:/run/a.sock', 'set another path', { POSTRIDER_OPERATOR_LISTEN: 'unix:/run/a.sock' }],
+  ],
+  operatorListen: [
+    ...WRONG_ADDRESSES,
+    ...WRONG_SOCKETS,
+    ['127.0.0.1:8080', 'set another port for one of them'],
+    ['0.0.0.0:8081', 'set POSTRIDER_OPERATOR_PASSWORD'],
+    ['unix:/run/postrider/operator.sock', 'set POSTRIDER_OPERATOR_PASSWORD'],
+  ],
+  operatorPassword: [
+    [SECRET_WORD, '8 to 200 characters'],
+    [SECRET_WORD.repeat(29), '8 to 200 characters'],
+  ],
+  trustedProxies: [
+    ['proxy.example', 'is not an IP address or a network'],
+    ['10.0.0.0/33', 'is not an IP address or a network'],
+    ['10.0.0.0/-1', 'is not an IP address or a network'],
+    ['10.0.0.0/', 'is not an IP address or a network'],
+    ['10.0.0/8', 'is not an IP address or a network'],
+    ['2001:db8::/129', 'is not an IP address or a network'],
+    ['fe80::1%eth0', 'is not an IP address or a network'],
+    ['10.0.0.1,', '"" is not an IP address'],
+    ['10.0.0.1, 10.0.0.1', '"10.0.0.1" is given twice; remove one'],
+  ],
+  tlsCert: WRONG_FILES,
+  tlsKey: WRONG_FILES,
+  senders: [
+    ['anyone', 'did you mean any?'],
+    ['ANY', 'did you mean any?'],
+    ['any,authenticated', 'is not one of authenticated, any'],
+  ],
+  maxAgeMs: [...wrongDurations('1s and 30d'), ['0s', 'not between 1s and 30d'], ['31d', 'not between 1s and 30d']],
+  maxRequestBytes: [
+    ['0', 'not between 1KiB and 64MiB'],
+    ['1', 'not between 1KiB and 64MiB'],
+    ['1GiB', 'not between 1KiB and 64MiB'],
+    ['-1', 'is not a size such as'],
+    ['1.5MiB', 'is not a size such as'],
+    ['1MiBs', 'is not a size such as'],
+    ['1mib', 'is not a size such as'],
+    ['large', 'is not a size such as'],
+    ['99999999999999999999', 'is not a size such as'],
+  ],
+  keepBodyMs: [...wrongDurations('0s and 3650d'), ['3651d', 'not between 0s and 3650d']],
+  onUncertain: [
+    ['drop', 'is not one of resend, hold'],
+    ['resend,hold', 'is not one of resend, hold'],
+  ],
+  secret: [
+    [SECRET_WORD, '64 hexadecimal digits'],
+    ['0f'.repeat(31), '64 hexadecimal digits'],
+    ['0f'.repeat(33), '64 hexadecimal digits'],
+    [`${SECRET_WORD}${'0'.repeat(57)}`, '64 hexadecimal digits'],
+    [` ${'0f'.repeat(32)}`, '64 hexadecimal digits'],
+  ],
+  dns: [
+    ['192.0.2.53', 'is not a resolver such as 127.0.0.1:53'],
+    [':53', 'is not a resolver such as'],
+    ['127.0.0.1:0', 'is not a resolver such as'],
+    ['127.0.0.1:65536', 'is not a resolver such as'],
+    ['dns.example:53', 'is not a resolver such as'],
+    ['udp://127.0.0.1:53', 'is not a resolver such as'],
+    ['127.0.0.1:53,127.0.0.2:53', 'is not a resolver such as'],
+  ],
+  returnPathDomain: [
+    ['localhost', 'is not a domain such as'],
+    ['192.0.2.1', 'is not a domain such as'],
+    ['-.example.com', 'is not a domain such as'],
+    ['bounces..example.com', 'is not a domain such as'],
+    ['me@bounces.example.com', 'is not a domain such as'],
+    ['https://bounces.example.com', 'is not a domain such as'],
+    ['a.example,b.example', 'is not a domain such as'],
+    [`${'x'.repeat(64)}.example.com`, 'is not a domain such as'],
+  ],
+  feedbackListen: [
+    ...WRONG_ADDRESSES,
+    ['unix:/run/postrider/smtp.sock', 'is a unix socket, which this setting does not support'],
+    ['127.0.0.1:2525', 'set POSTRIDER_RETURN_PATH_DOMAIN to its domain'],
+    ['127.0.0.1:8080', 'set another port for one of them', { POSTRIDER_RETURN_PATH_DOMAIN: 'b.example.com' }],
+  ],
+  feedbackHttpListen: [
+    ...WRONG_ADDRESSES,
+    ...WRONG_SOCKETS,
+    ['127.0.0.1:8082', 'accepts only the topics of POSTRIDER_SES_TOPICS'],
+    ['127.0.0.1:8081', 'set another port for one of them', { POSTRIDER_SES_TOPICS: TOPIC }],
+  ],
+  sesTopics: [
+    ['ses-feedback', 'is not the ARN of an SNS topic'],
+    ['arn:aws:sqs:eu-west-1:123456789012:a', 'is not the ARN of an SNS topic'],
+    ['arn:aws:sns:eu-west-1:1234:a', 'is not the ARN of an SNS topic'],
+    [`${TOPIC},`, '"" is not the ARN'],
+    [`${TOPIC}, ${TOPIC}`, 'is given twice; remove one', { POSTRIDER_SES_QUEUE: QUEUE }],
+    [TOPIC, 'no listener or queue receives the events'],
+  ],
+  sesQueue: [
+    ['ses-feedback', 'is not the URL of an SQS queue'],
+    ['ftp://sqs.example/1/q', 'is not the URL of an SQS queue'],
+    ['https://', 'is not the URL of an SQS queue'],
+    ['https://sqs.example:65536/1/q', 'is not the URL of an SQS queue'],
+    ['https://sqs.example/', 'is not the URL of an SQS queue'],
+    [`https://me:${SECRET_WORD}@sqs.example/1/q`, 'is not the URL of an SQS queue'],
+    [`https://sqs.example/1/q?token=${SECRET_WORD}`, 'is not the URL of an SQS queue'],
+  ],
+  roles: [
+    ['api,delivery', '"delivery" is not a role'],
+    ['API', '"API" is not a role'],
+    ['api,', '"" is not a role'],
+    ['all,api', '"all" is not a role'],
+    ['api, api', '"api" is given twice; remove one'],
+    ['feedback', 'the role feedback has no source of feedback; set POSTRIDER_FEEDBACK_LISTEN'],
+  ],
+  logLevel: [
+    ['warning', 'did you mean warn?'],
+    ['0', 'is not one of debug'],
+    ['INFO', 'did you mean info?'],
+  ],
+};
+
+/** Returns the settings that have a row. */
+export function settingsWithWrongForms(): readonly string[] {
+  return Object.keys(WRONG_ROWS);
+}
+
+/** Returns the wrong forms of a setting: those of its row, and those that are wrong for every setting. */
+export function wrongFormsOf(key: SettingKey, example: string): readonly WrongForm[] {
+  const common: WrongRow = [
+    ['', 'is empty in the environment; set a value, or remove it'],
+    [' ', 'is empty in the environment; set a value, or remove it'],
+    [' \t ', 'is empty in the environment; set a value, or remove it'],
+    [`${example}\n`, 'contains a line break or another control character; remove it'],
+    [`\u0007${example}`, 'contains a line break or another control character; remove it'],
+    [`${example}\u007f`, 'contains a line break or another control character; remove it'],
+    [`${example}\0`, 'contains a line break or another control character; remove it'],
+  ];
+  return [...common, ...WRONG_ROWS[key]].map(([value, part, others = {}]) => ({ value, part, others }));
+}
