@@ -102,14 +102,17 @@ export type ReadResult =
       readonly events: readonly ProviderEvent[];
       readonly ignored: number;
       readonly broken: number;
+      /**
+       * Keys of an authenticated request that contains no event. They are recorded, so that a replay of the authentication
+       * with another body has no effect. If absent, there are none.
+       */
+      readonly recordedKeys?: readonly string[];
     }
   /** The body is not in the provider's format. `reason` is one line, for example `the body is not JSON`. */
   | { readonly kind: 'broken'; readonly reason: string };
 
 export type AuthenticationResult =
   | { readonly kind: 'authenticated' }
-  /** The request was authenticated before, and its body must not be interpreted again. The response is 200. */
-  | { readonly kind: 'repeated' }
   /** The response is 401. `reason` is one line without secrets, for example `the signature is invalid`. */
   | { readonly kind: 'refused'; readonly reason: string };
 

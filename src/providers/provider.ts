@@ -16,6 +16,9 @@ export type ProviderName =
   | 'ses'
   | 'postal';
 
+/** A provider with an endpoint for events of its own. The events of Amazon SES have the endpoint `/ses`. */
+export type EventProviderName = Exclude<ProviderName, 'ses'>;
+
 /** A header field of a message, in ASCII. */
 export interface HeaderField {
   readonly name: string;
