@@ -1,6 +1,6 @@
 /**
  * Simulates hostile clients in a separate process, for measurements of a service under attack. Each kind of attack has
- * a fixed intensity, so that runs are comparable. Ends after `seconds`.
+ * a fixed intensity, so that runs are comparable. The process ends after `seconds`.
  *
  *   node bench/attack.ts '{"publicPort":8080,"operatorPort":8081,"smtpPort":2525,"reportTo":"abuse@example.org","seconds":20,"seed":1}'
  *
@@ -12,7 +12,7 @@ interface Attack {
   readonly publicPort: number;
   readonly operatorPort: number;
   readonly smtpPort: number;
-  /** A recipient that the SMTP intake accepts from every peer. */
+  /** A recipient that the SMTP listener accepts from every peer. */
   readonly reportTo: string;
   readonly seconds: number;
   readonly seed: number;
@@ -35,13 +35,13 @@ const PIPELINED_REQUESTS = 500;
 const IDLE_PER_LISTENER = 500;
 const SMTP_IDLE = 150;
 const MAX_RECIPIENT_LOOPS = 5;
-/** A connection that the service closed is reopened after this time. */
+/** The time after which a connection that the service closed is reopened. */
 const REOPEN_MS = 250;
-/** Interval between two bursts of resets. */
+/** The interval between two bursts of resets. */
 const TICK_MS = 50;
 
 let state = attack.seed >>> 0 || 1;
-/** Returns the next number of an xorshift generator, which has the same sequence for the same seed. */
+/** Returns the next number of an xorshift generator, which generates the same sequence for the same seed. */
 function randomInteger(limit: number): number {
   state ^= state << 13;
   state ^= state >>> 17;
@@ -132,7 +132,7 @@ function openRecipientLoop(): void {
   );
 }
 
-/** Builds a report with many recipients and groups: 8 KB that need quadratic time in a naive parser. */
+/** Builds a report of 8 KB with many recipients and groups, for which a naive parser needs quadratic time. */
 function buildHostileReport(): string {
   const recipients = Array.from({ length: 100 }, (_, n) => `u${n}.${randomInteger(1_000_000)}@example.com`);
   const groups = Array.from({ length: 40 }, () => 'Action: failed\r\n\r\n');

@@ -1,4 +1,7 @@
-/** The baseline for durable accept: a bare Fastify route with the same schema that stores nothing. Prints its port. */
+/**
+ * The baseline for durable accept: a bare Fastify route with the same schema, which stores nothing. Prints the port of
+ * the route.
+ */
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
 import { MailCreated, MailRequest } from '../src/http/schema.ts';

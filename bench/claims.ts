@@ -20,14 +20,14 @@ const CLAIM_LIMITS = { messages: 512, bytes: 16_777_216 };
 const BATCH = 10_000;
 
 export interface ClaimRates {
-  /** Messages that are claimed and settled, or claimed and released, per second. */
+  /** The numbers of messages that are claimed and settled, or claimed and released, per second. */
   readonly settled: number;
   readonly released: number;
-  /** Bytes per message that a claim with its release writes to the write-ahead log. */
+  /** The number of bytes per message that a claim and its release write to the write-ahead log. */
   readonly bytes: number;
 }
 
-/** Fills the database at `path` with `queued` messages that are due. */
+/** Fills the database at `path` with `queued` messages, which are due. */
 export function seedQueue(path: string, queued: number): void {
   const database = openDatabase(path);
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');

@@ -1,7 +1,7 @@
 /**
  * Compares the rates of accepting and delivering with and without hostile clients (bench/attack.ts). Windows of both kinds alternate
- * on one service; in each hostile window the service is also killed once and restarted. Afterwards it counts the acknowledged
- * messages that are not stored or not delivered.
+ * on one service; in each hostile window the service is also killed once and restarted. Afterwards the benchmark counts
+ * the acknowledged messages that are not stored or not delivered.
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -11,14 +11,14 @@ import { type BenchService, createBenchFolder, removeFolder, startPostrider } fr
 import { runScript, withSink } from './script.ts';
 
 const MESSAGE_BYTES = 2048;
-/** Time for the delivery of accepted messages after the last window. */
+/** The time after the last window for the delivery of accepted messages. */
 const DRAIN_MS = 120_000;
 
 export interface HostileRun {
-  /** Windows of each kind. */
+  /** The number of windows of each kind. */
   readonly windows: number;
   readonly windowSeconds: number;
-  /** Submissions per second in every window. */
+  /** The number of submissions per second in every window. */
   readonly perSecond: number;
   /** If true, the service is killed (SIGKILL) and restarted in each hostile window. */
   readonly kills: boolean;
@@ -34,13 +34,13 @@ interface Window {
 export interface HostileResult {
   readonly calm: readonly Window[];
   readonly hostile: readonly Window[];
-  /** Median of the ratios of a hostile window to the calm window before it. */
+  /** The median of the ratios of a hostile window to the previous calm window. */
   readonly acceptRatio: number;
   readonly deliverRatio: number;
   readonly acknowledged: number;
-  /** Acknowledged messages that are not stored. */
+  /** The number of acknowledged messages that are not stored. */
   readonly lost: readonly string[];
-  /** Acknowledged messages whose state is not `delivered` after the queue had time to drain. */
+  /** The number of acknowledged messages that were not delivered within the drain time. */
   readonly undelivered: readonly string[];
   /** The number of times that the service ended without a kill. */
   readonly crashes: number;
@@ -149,7 +149,10 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
   });
 }
 
-/** Waits at most two minutes until no message is open, then looks up every acknowledged message in the database. */
+/**
+ * Waits until every message has a terminal state, for at most two minutes. Then looks up every acknowledged message in
+ * the database.
+ */
 async function countUnfinished(
   path: string,
   acknowledged: readonly string[],

@@ -1,7 +1,7 @@
 /**
- * A load generator with raw sockets in a separate process. Both sides of every ratio use this generator. Each
- * connection has one request in progress. The generator sends a fixed number of requests. `rate` limits the requests
- * per second.
+ * A load generator with raw sockets in a separate process. Both services of a ratio are measured with this generator.
+ * Each connection has one request in progress. The generator sends a fixed number of requests. `rate` limits the
+ * requests per second.
  *
  *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"bytes":2048,"rate":null}'
  *
@@ -35,8 +35,8 @@ let sentCount = 0;
 let answeredCount = 0;
 
 /**
- * The end of the request body, built once. The generator shares the cores with the service, so it must use little
- * processor time.
+ * The end of the request body, which is built once. The generator shares the cores with the service, so it must use
+ * little processor time.
  */
 const bodyEnd = `","from":"shop@example.org","subject":"Your receipt","message":${JSON.stringify(message)}}`;
 
@@ -70,7 +70,7 @@ function openConnection(): void {
   };
   socket.on('connect', () => (load.rate === null ? sendNext() : idleConnections.push(sendNext)));
   socket.on('data', (chunk) => {
-    // A response of the usual length that begins with 201 is not parsed.
+    // A response of the usual length with the status 201 is not parsed.
     const isUsualResponse =
       bufferedBytes === null && chunk.length === usualLength && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
     const bytes = bufferedBytes === null ? chunk : Buffer.concat([bufferedBytes, chunk]);
@@ -98,7 +98,9 @@ const startedAt = performance.timeOrigin + loadStartedAt;
 for (let n = 0; n < load.connections; n += 1) openConnection();
 const paceTimer = load.rate === null ? null : setInterval(sendDue, 1);
 
-/** Sends as many requests as the rate allows. The wait for a free connection affects the rate, not the latencies. */
+/**
+ * Sends as many requests as the rate allows. The time until a connection is idle affects the rate, not the latencies.
+ */
 function sendDue(): void {
   const due = Math.min(load.requests, ((performance.now() - loadStartedAt) / 1000) * (load.rate ?? 0));
   while (sentCount < due) {

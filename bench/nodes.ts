@@ -1,7 +1,8 @@
 /**
- * Compares PostgreSQL with the embedded store, with 1, 2 and 3 nodes on this machine: accepting, end to end into the sink, claims
- * with 1,000,000 queued, and the cost of an idle node. The server, the nodes, the sink and the load generator share the same cores,
- * so the results show the overhead of sharing, not the gain of more machines.
+ * Compares PostgreSQL with the embedded store, with 1, 2 and 3 nodes on this machine. Measures the accept rate, the
+ * end-to-end rate into the sink, claims with 1,000,000 queued messages, and the cost of an idle node. The server, the
+ * nodes, the sink and the load generator share the same cores, so the results show the overhead of shared use, not the
+ * gain of more machines.
  */
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -19,7 +20,10 @@ interface LoadRate {
 
 export interface NodeBenchParts {
   record(measure: string, value: number, unit: string, target?: string | null): void;
-  /** Sends a total number of requests to several nodes at once; resolves to the requests per second and the start time. */
+  /**
+   * Sends a total number of requests to several nodes at the same time. Resolves to the requests per second and the
+   * start time.
+   */
   load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<LoadRate>;
   withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T>;
   secondsUntilReceived(
@@ -112,8 +116,8 @@ async function countCommits(server: Server): Promise<number> {
 }
 
 /**
- * Returns the number of messages per second that are claimed in groups of 512 and settled. The queue has `queued`
- * messages of 1,000 accounts; 10,000 messages are measured.
+ * Returns the number of messages per second that are claimed in groups of 512 and settled. The queue contains `queued`
+ * messages of 1,000 accounts. The measurement claims 10,000 messages.
  */
 async function measureClaimRate(server: Server, queued: number): Promise<number> {
   const url = await server.createDatabase();

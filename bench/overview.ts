@@ -19,7 +19,7 @@ const ROUNDS = 9;
 const DAY_MS = 24 * HOUR_MS;
 const BATCH = 500;
 
-/** Writes the figures and measures the operation. */
+/** Writes the traffic figures and measures the overview operation. */
 export async function measureOverview(name: string, store: Store, now: number, record: RecordFigure): Promise<void> {
   for (const node of NODES) {
     const rows = [...trafficRows(MINUTE_MS, 2 * DAY_MS, now), ...trafficRows(HOUR_MS, 30 * DAY_MS, now)];

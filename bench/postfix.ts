@@ -1,7 +1,7 @@
 /**
  * Runs Postfix as the baseline, if it is installed and this process is root. A separate instance in a temporary folder
- * listens on loopback and relays to the sink; smtp-source generates its load. Logging and syncs have the settings of
- * the Debian package.
+ * listens on loopback and relays to the sink; smtp-source generates its load. The settings of logging and syncs are
+ * those of the Debian package.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -84,7 +84,7 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
   return {
     measureAcknowledged(messages, sessions, bytes) {
       const startedAt = performance.now();
-      // -d keeps the connection of a session open for its messages.
+      // The option -d sends all messages of a session over one connection.
       const args = [
         '-d',
         '-s',

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const LAUNCHER = new URL('../bin/postrider.js', import.meta.url).pathname;
-/** The flags of `npm start`. */
+/** The Node flags of `npm start`. */
 const NODE_FLAGS = ['--max-semi-space-size=16'];
 
 export interface BenchService {
@@ -32,7 +32,7 @@ export function createBenchFolder(): string {
   return mkdtempSync(join(tmpdir(), 'postrider-bench-'));
 }
 
-/** Starts `serve` with these settings and resolves once it listens. */
+/** Starts `serve` with these settings and resolves when the service listens. */
 export async function startPostrider(
   settings: Record<string, string>,
   folder = createBenchFolder(),
@@ -96,7 +96,7 @@ export async function runCommand(folder: string, settings: Record<string, string
   return output;
 }
 
-/** Resolves to the first line that a process prints. Rejects if the process ends before. */
+/** Resolves to the first line that a process prints. Rejects if the process ends before it prints a line. */
 export function firstLine(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     if (child.stdout === null) return reject(new Error('the process has no standard output'));

@@ -1,4 +1,7 @@
-/** The baseline for signed delivery: RSA-2048 signatures per second of `crypto.sign` with a callback, 8 at once. */
+/**
+ * The baseline for signed delivery: the rate of RSA-2048 signatures of `crypto.sign` with a callback, 8 at the same
+ * time.
+ */
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 const SECONDS = 3;

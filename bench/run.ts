@@ -1,5 +1,5 @@
 /**
- * The benchmarks of the project. Both sides of a ratio are measured in the same run with the same load generator.
+ * Runs the benchmarks of the project. Both values of a ratio are measured in the same run with the same load generator.
  *
  *   npm run bench                    everything; a few minutes
  *   npm run bench -- accept relay    only these parts
@@ -62,7 +62,7 @@ interface Figure {
   readonly measure: string;
   readonly value: number;
   readonly unit: string;
-  /** The target, or null if the figure has none. */
+  /** The target, or null if the figure has no target. */
   readonly target: string | null;
 }
 
@@ -109,8 +109,8 @@ async function stopAndRemove(service: BenchService): Promise<void> {
 }
 
 /**
- * Returns the median of the ratios of several rounds. Each round measures both sides, so a change of the machine's
- * speed affects both.
+ * Returns the median of the ratios of several rounds. Each round measures both values, so a change of the machine's
+ * speed affects both values.
  */
 async function medianRatio(count: number, measureRatio: () => Promise<number>): Promise<number> {
   const ratios: number[] = [];
@@ -163,7 +163,7 @@ async function benchAccept(): Promise<void> {
     await withSink(async (sinkPort, receivedCount) => {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
-        // Waits until Postfix has relayed all messages before the other side is measured.
+        // Waits until Postfix has relayed all messages, before Postrider is measured.
         const measureAcknowledged = async (count: number) => {
           let rate = 0;
           await secondsUntilReceived(receivedCount, count, async () => {
@@ -266,7 +266,7 @@ async function benchSigned(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const deliver = (count: number) =>
       secondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
-    // A first burst of this size compiles the code.
+    // A warm-up burst of this size causes V8 to compile the code.
     await deliver(10_000);
     let [postriderRate, baselineRate] = [0, 0];
     const ratio = await medianRatio(3, async () => {
@@ -286,7 +286,7 @@ async function benchLatency(): Promise<void> {
   await withSink(async (sinkPort, receivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     await secondsUntilReceived(receivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
-    // The maximum sustainable rate, at which messages are delivered as fast as they are accepted.
+    // Measures the maximum sustainable rate, at which messages are delivered at the rate at which they are accepted.
     const seconds = await secondsUntilReceived(receivedCount, 30_000, () =>
       load(service.port, service.key, 256, 30_000),
     );
@@ -300,7 +300,8 @@ async function benchLatency(): Promise<void> {
 }
 
 async function benchGrowth(): Promise<void> {
-  // The service only accepts messages, with all checks that a relay requires, including the authenticated domain.
+  // This service only accepts messages, with all checks that a relay requires, including the check of the sending
+  // domain.
   const acceptSettings = {
     POSTRIDER_ROLES: 'api',
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9',

@@ -18,7 +18,7 @@ export async function runScript<T>(name: string, argument: unknown): Promise<T> 
 
 /**
  * Starts a sink and calls `run` with its port and a function that returns the number of received messages. The sink
- * ends afterwards.
+ * ends when `run` has ended.
  */
 export async function withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T> {
   const sink = startScript('sink.ts');

@@ -1,6 +1,6 @@
 /**
  * Generates the messages of a service after one month, with a few large providers, many small domains, accounts of very
- * different sizes, several kinds of subjects, and every state. The result is the same on every run.
+ * different sizes, several kinds of subjects, and every state. The messages are the same on every run.
  */
 
 import type { State } from '../src/model/message.ts';
@@ -17,7 +17,7 @@ const LAST_NAMES =
 const PROVIDERS =
   'gmail.com outlook.com yahoo.com icloud.com hotmail.com gmx.net web.de orange.fr libero.it proton.me'.split(' ');
 const SHOP_NAMES = 'garden books coffee bikes tools music toys wine shoes lamps'.split(' ');
-/** Subjects with their share in percent and placeholders. `password` and `receipt` are never in the same subject. */
+/** Subjects with placeholders, each with its share in percent. No subject contains both `password` and `receipt`. */
 const SUBJECTS: readonly (readonly [share: number, text: string])[] = [
   [26, 'Your receipt for order #N'],
   [22, 'Your order #N has been shipped'],
@@ -52,7 +52,7 @@ export interface SeededMessage {
   readonly subject: string;
 }
 
-/** Yields `count` messages before `now` in the order of acceptance. The newest messages are open. */
+/** Yields `count` messages before `now` in the order of acceptance. The newest messages have no terminal state. */
 export function* generateMessages(count: number, accounts: number, now: number): Generator<SeededMessage> {
   const random = seededRandom(42);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
@@ -102,7 +102,7 @@ function randomHex(random: () => number, digits: number): string {
     .padStart(digits, '0');
 }
 
-/** Returns a mulberry32 generator of numbers in [0, 1), which has the same sequence for the same seed. */
+/** Returns a mulberry32 generator of numbers in [0, 1), which generates the same sequence for the same seed. */
 function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,7 +1,7 @@
 /**
  * Measures searches over 1,000,000 messages on both stores: the time until a page of 50 is full or the search is
- * complete, and the longest single call. It also measures the indexing and the queue statistics with 1,000,000 queued
- * messages.
+ * complete, and the longest single call. The benchmark also measures the indexing and the queue statistics with
+ * 1,000,000 queued messages.
  */
 import { join } from 'node:path';
 import pg from 'pg';
@@ -194,7 +194,7 @@ async function measureQueueFigures(name: string, store: Store, record: RecordFig
 
 function seedSqlite(path: string, now: number): void {
   const database = openDatabase(path);
-  // The database is removed after the run, so it needs no durability.
+  // The database is removed after the run, so writes need not be durable.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000; BEGIN');
   const account = database.prepare("INSERT INTO account (id, name, created_at, revision) VALUES (?, 'a' || ?, 1, 1)");
   for (let id = 1; id <= ACCOUNTS; id += 1) account.run(id, id);

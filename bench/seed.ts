@@ -8,7 +8,7 @@ import { createEngine } from '../src/store/sqlite/thread.ts';
 const LIMITS = { volume: 1e12, volumeExpiresAt: null, rate: null, throttle: null };
 const BATCH = 10_000;
 
-/** The numbers of rows. `queued` messages are due in one hour; the others are suppressed. */
+/** The numbers of rows. `queued` messages are due in one hour; the other messages are suppressed. */
 export interface Seed {
   readonly accounts: number;
   readonly messages: number;
@@ -19,7 +19,7 @@ export interface Seed {
 /** Fills the database at `path`, in which `serve` has created the account `default`. */
 export function seedStore(path: string, seed: Seed, progress: (done: number, total: number) => void): void {
   const database = openDatabase(path);
-  // The database is removed after the run, so it needs no durability.
+  // The database is removed after the run, so writes need not be durable.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;

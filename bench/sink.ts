@@ -1,6 +1,7 @@
 /**
- * An SMTP sink with PIPELINING that accepts and discards every message, like Postfix's smtp-sink. It prints its port.
- * For each line of standard input it prints the number of received messages. It ends when its standard input ends.
+ * An SMTP sink with PIPELINING that accepts and discards every message, like Postfix's smtp-sink. The sink prints its
+ * port. For each line of standard input, it prints the number of received messages. It ends when its standard input
+ * ends.
  */
 import { createServer } from 'node:net';
 

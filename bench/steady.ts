@@ -1,6 +1,6 @@
 /**
  * A client in a separate process that submits at a fixed rate for a fixed time and continues when the service restarts. A failed
- * submission is counted and not repeated. The ids of all 201 responses are appended to a file.
+ * submission is counted and not repeated. The message ids in all 201 responses are appended to a file.
  *
  *   node bench/steady.ts '{"port":8080,"key":"pr_…","perSecond":2000,"seconds":20,"bytes":2048,"idsFile":"/tmp/ids"}'
  *
@@ -21,7 +21,7 @@ interface SteadyLoad {
 
 const load = JSON.parse(process.argv[2] ?? '{}') as SteadyLoad;
 const MAX_IN_PROGRESS = 512;
-/** A submission without a response within this time has failed. */
+/** The time limit of a submission. A submission without a response within this time has failed. */
 const TIMEOUT_MS = 10_000;
 const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_PROGRESS });
 const message = 'Thank you for your order. It is on its way to you.\n'

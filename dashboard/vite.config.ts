@@ -12,7 +12,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     target: 'es2022',
     reportCompressedSize: false,
-    // The manifest lists the imports of each chunk, for the test of page sizes. It is not served.
+    // The manifest lists the imports of each chunk, for the test of page sizes. The service does not serve the
+    // manifest.
     manifest: true,
   },
   // `vite dashboard` serves the pages during development, beside a running service.
@@ -20,9 +21,9 @@ export default defineConfig({
 });
 
 /**
- * When uPlot is loaded it creates a number format for the language of the browser. It throws if the language is not a valid tag, such
- * as the `en-US@posix` of a Chromium that was started with LANG=C, and no page with a chart is shown. The dashboard is in English, so
- * the plugin removes the language.
+ * When uPlot is loaded, it creates a number format for the language of the browser. The constructor throws if the
+ * language is not a valid tag, such as the `en-US@posix` of a Chromium that was started with LANG=C. Pages with a chart
+ * would then not be shown. The dashboard is in English, so the plugin removes the language.
  */
 function plainNumbers(): Plugin {
   const original = 'new Intl.NumberFormat(domEnv ? nav.language : ';

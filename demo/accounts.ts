@@ -1,4 +1,7 @@
-/** The simulated applications: each has an account, limits, a sender, and weights for message kinds and recipient behaviours. */
+/**
+ * Defines the simulated applications. Each application has an account, limits, a sender, and weights for message kinds
+ * and recipient behaviours.
+ */
 import type { AccountLimits } from '../src/model/account.ts';
 import type { Behaviour } from './behaviours.ts';
 import type { MessageKind } from './messages.ts';
@@ -11,12 +14,12 @@ export interface Application {
   readonly account: string;
   readonly from: string;
   readonly domain: string;
-  /** Number of messages in the history, without the incidents. */
+  /** The number of messages in the history, without the messages of incidents. */
   readonly messageCount: number;
   readonly messageKinds: Readonly<Partial<Record<MessageKind, number>>>;
   readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
   readonly limits: Partial<AccountLimits>;
-  /** Weight in the live traffic. */
+  /** The weight of the application in the live traffic. */
   readonly liveWeight: number;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The behaviour of simulated recipients as data: the failure of each attempt, and the report after the delivery. The
- * replies have the wording of real servers (test/corpus/replies), and `classify` interprets them like any reply.
+ * Defines the behaviours of simulated recipients as data: the failure of each attempt, and the report after the
+ * delivery. The replies have the wording of real servers (test/corpus/replies), and `classify` classifies them like any
+ * reply.
  */
 import type { Stage } from '../src/model/outcome.ts';
 
@@ -32,7 +33,10 @@ export type AttemptFailure =
       readonly stage: Extract<Stage, 'greeting' | 'mail' | 'rcpt' | 'content'>;
       readonly lines: readonly string[];
     }
-  /** The connection fails, TLS fails, or the connection ends before the reply to the complete message. */
+  /**
+   * A failure without a reply: the connection fails, TLS fails, or the connection ends before the reply to the complete
+   * message.
+   */
   | {
       readonly kind: 'lost';
       readonly stage: Extract<Stage, 'connect' | 'starttls' | 'content'>;
@@ -41,12 +45,12 @@ export type AttemptFailure =
 
 export interface BehaviourScript {
   /**
-   * The failure of each attempt, in order. With `repeatsLast` the last one repeats; otherwise the next attempt
+   * The failure of each attempt, in order. With `repeatsLast`, the last failure repeats; otherwise the next attempt
    * succeeds.
    */
   readonly failures: readonly AttemptFailure[];
   readonly repeatsLast: boolean;
-  /** Minimum and maximum duration of an attempt in ms. */
+  /** The minimum and the maximum duration of an attempt in ms. */
   readonly tookMs: readonly [number, number];
   /** The report about a delivered message, and its delay in minutes. */
   readonly report: {
@@ -139,7 +143,7 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
   'odd-report': createScript({ report: { kind: 'odd', afterMinutes: [5, 90] } }),
 };
 
-/** Returns the failure of an attempt (1 is the first), or null if it succeeds. */
+/** Returns the failure of an attempt, or null if the attempt succeeds. The first attempt has the number 1. */
 export function attemptFailure(
   { failures, repeatsLast }: BehaviourScript,
   attemptNumber: number,

@@ -1,6 +1,6 @@
 /**
- * The demo: the unchanged service on a database in a temporary folder, with a generated history and simulated mail
- * servers. No message leaves the machine. It reads no setting, `.env` or data of an installation.
+ * Starts the demo: the unchanged service on a database in a temporary folder, with a generated history and simulated
+ * mail servers. No message leaves the machine. The demo reads no setting, `.env` file or data of an installation.
  *
  * Guarantees: the service listens before the history is written. After `stop`, which may be called at any time, no file
  * and no open port remain.
@@ -43,7 +43,7 @@ export interface DemoOptions {
 export interface Demo {
   readonly service: Service;
   readonly folder: string;
-  /** Resolves when the history is written, or to null if the demo is stopped before. */
+  /** Resolves when the history is written, or to null if the demo is stopped earlier. */
   readonly history: Promise<History | null>;
   stop(): Promise<void>;
 }
@@ -57,7 +57,7 @@ export interface History {
 export const VISITOR_ACCOUNT = 'shop';
 /** The number of newest messages of the history that the inbox contains. */
 const CAPTURED_MESSAGES = 80;
-/** The drain time, which is short because a shutdown of the demo aborts delivery attempts. */
+/** The drain time of the demo, which is short because its shutdown aborts delivery attempts. */
 const DRAIN_MS = 2_000;
 
 export async function startDemo(options: DemoOptions, progress: (share: number) => void): Promise<Demo> {
@@ -126,7 +126,7 @@ async function createDemo(
 
   let isStopped = false;
   const history = createHistory();
-  // The caller may ignore this promise, and a failure must not be an unhandled rejection.
+  // The caller may ignore this promise. Without a handler, a failure would be an unhandled rejection.
   history.catch(() => undefined);
   disposers.push(async () => {
     isStopped = true;
@@ -185,8 +185,8 @@ async function createDemo(
   }
 
   /**
-   * Writes messages into the inbox. They are composed and signed as for delivery, and their files have the time of
-   * acceptance.
+   * Writes messages into the inbox. The messages are composed and signed as for delivery. The modification time of a
+   * file is the time of acceptance.
    */
   async function captureHistory(messages: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainCache({ clock, publish: () => undefined });

@@ -1,5 +1,6 @@
 /**
- * Counts the traffic of the history per minute and hour like observability/traffic.ts, but by the time of each event.
+ * Counts the traffic of the history per minute and per hour, like observability/traffic.ts, but by the time of each
+ * event.
  */
 
 import type { State } from '../src/model/message.ts';
@@ -25,7 +26,7 @@ export class HistoryTraffic {
     for (const sums of this.#sumsAt(at)) sums[name] += 1;
   }
 
-  /** Counts the end of a message; `tookMs` is the time from accepted to delivered. */
+  /** Counts the end of a message. `tookMs` is the time from acceptance to delivery. */
   countEnd(
     state: Extract<State, 'delivered' | 'bounced' | 'suppressed' | 'expired'>,
     at: number,

@@ -1,7 +1,7 @@
 /**
  * Writes the history into the store in time slices: accepted messages, outcomes of attempts, feedback and actions of
- * operators. It calls the same store operations as the service, with times in the past, and the model decides each
- * change. Limits, suppression, retries, expiry and locks therefore behave as in a real service.
+ * operators. Calls the same store operations as the service, with times in the past. Limits, suppression, retries,
+ * expiry and locks therefore behave as in a real service.
  */
 
 import { raisesAlarm } from '../src/classify/classify.ts';
@@ -46,14 +46,14 @@ export interface HistoryParts {
   /** Returns the id of the current key of an account. The actions create the keys. */
   readonly keyIdOf: (account: string) => number;
   readonly now: number;
-  /** Receives every delivery attempt. */
+  /** Called with every delivery attempt. */
   readonly onAttempt: (message: LeasedMessage, attempt: Attempt) => void;
-  /** Receives the progress, from 0 to 1. */
+  /** Called with the progress, from 0 to 1. */
   readonly progress: (share: number) => void;
   readonly isStopped: () => boolean;
 }
 
-/** The node of the history, which no longer runs. */
+/** The name of the node of the history, which no longer runs. */
 const NODE = 'mail-1-2841-7c0d3e';
 const CLAIM_LIMITS = { messages: 2_000, bytes: 1 << 30 };
 /** Maximum number of claims in one slice. A message may be retried several times in a slice. */
@@ -128,7 +128,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     });
   }
 
-  /** Makes the attempts that are due before `until`. Returns false if none is due. */
+  /** Makes the attempts that are due before `until`. Returns false if no attempt is due. */
   async function attemptDue(until: number): Promise<boolean> {
     const { messages: mails, suppressed } = await store.claim(
       CLAIM_LIMITS,
@@ -213,8 +213,8 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 }
 
 /**
- * Returns the end times of the slices; the last one is `now`. Recent slices are shorter, because suppression and locks
- * depend on earlier slices.
+ * Returns the end times of the slices. The last end time is `now`. Recent slices are shorter, because suppression and
+ * locks depend on earlier slices.
  */
 function sliceEnds(now: number): readonly number[] {
   const ends: number[] = [];
@@ -233,7 +233,7 @@ function indexAfter(plan: readonly PlannedMessage[], start: number, until: numbe
   return index;
 }
 
-/** Returns the approximate size of the composed message with header and signatures. */
+/** Returns the approximate size of the composed message in bytes, with header and signatures. */
 function estimateSize({ message }: LeasedMessage): number {
   return Math.round(Buffer.byteLength(message) * 1.1) + 2_100;
 }

@@ -1,4 +1,4 @@
-/** The messages of the simulated applications: plain text and HTML, in several languages and scripts. */
+/** Composes the messages of the simulated applications: plain text and HTML, in several languages and scripts. */
 import type { Random } from './random.ts';
 import type { Recipient } from './recipients.ts';
 import { code, invoice, item, order, receipt, reset, shipped, welcome } from './templates.ts';
@@ -20,7 +20,7 @@ export interface MessageText {
   readonly message: string;
 }
 
-/** Composes a message of a kind for a recipient. */
+/** Composes a message of the given kind for a recipient. */
 export function composeMessage(kind: MessageKind, to: Recipient, random: Random): MessageText {
   const number = random.integer(20_000, 99_999);
   switch (kind) {

@@ -1,6 +1,6 @@
 /**
- * The actions of operators in the history: accounts with limits, keys, domains, suppression lists, a lock, and changes
- * of single messages. Each action calls the store like a command, so the audit log has the entries of a real service.
+ * Defines the actions of operators in the history on accounts, keys, domains, suppression lists and messages. Each
+ * action calls the store like a command, so the audit log has the entries of a real service.
  */
 
 import type { Settings } from '../src/config/settings.ts';
@@ -29,15 +29,15 @@ export interface ActionContext {
   readonly settings: Settings;
   readonly zone: Zone;
   readonly resolver: Resolver;
-  /** A store without an audit log, for actions of the service. */
+  /** A store that writes no audit log entries, for actions of the service. */
   readonly store: Store;
   readonly random: Random;
   /** Returns random bytes for keys and tokens. */
   readonly randomBytes: (octets: number) => Buffer;
   readonly now: number;
-  /** Number of messages of each account, by name. */
+  /** The number of messages of each account, by account name. */
   readonly messageCounts: ReadonlyMap<string, number>;
-  /** Receives the raw key for the live traffic of an account. */
+  /** Called with the raw key for the live traffic of an account. */
   readonly onKeyCreated: (account: string, id: number, key: string) => void;
 }
 
@@ -75,7 +75,7 @@ const createAction = (
   run,
 });
 
-/** Creates the account and its first key, before its first message. */
+/** Returns the actions that create the account and its first key, before the first message of the account. */
 function accountActions(
   context: ActionContext,
   { account, limits }: Application,
@@ -83,7 +83,7 @@ function accountActions(
 ): readonly OperatorAction[] {
   const { now, randomBytes, messageCounts, onKeyCreated } = context;
   const accountAgeMs = 32 * DAY_MS - number * 11 * MINUTE_MS;
-  // The volume is nearly used up.
+  // The messages of the history use most of this volume.
   const count = messageCounts.get(account) ?? 0;
   const volume =
     account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};
@@ -129,8 +129,8 @@ function domainAgeMs(domain: string): number {
 }
 
 /**
- * Adds the domains and checks their records. The records of one domain are not published yet, and those of another
- * domain are removed.
+ * Returns the actions that add the domain and check its records. The DKIM records of `PENDING_DOMAIN` are not
+ * published. The DKIM records of `FAILING_DOMAIN` are removed later.
  */
 function domainActions(
   context: ActionContext,
@@ -195,7 +195,7 @@ function keyActions(context: ActionContext): readonly OperatorAction[] {
   ];
 }
 
-/** Suppresses addresses manually, for an account and for the whole service. */
+/** Returns the actions that suppress addresses manually, for an account and for the whole service. */
 function suppressionActions(context: ActionContext): readonly OperatorAction[] {
   const entry = (address: string, at: number): Suppression => ({ address, reason: 'manual', source: null, at });
   const addresses = Array.from({ length: 60 }, (_, n) => `former.customer${n + 1}@webpost.example.net`);
@@ -216,7 +216,9 @@ function suppressionActions(context: ActionContext): readonly OperatorAction[] {
   ];
 }
 
-/** Returns the later actions: a lock and its removal, higher limits, and retried and cancelled messages. */
+/**
+ * Returns the later actions: locking and unlocking an account, raising limits, and retrying and cancelling messages.
+ */
 function laterActions(context: ActionContext): readonly OperatorAction[] {
   const queuedIds = async (store: Store, limit: number) =>
     (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);

@@ -1,6 +1,6 @@
 /**
- * The store for the running service while the history is written. Queries for due and expired messages return nothing,
- * so the service does not process the history. Messages of a visitor are delivered normally.
+ * Creates the store for the running service while the history is written. Queries for due and expired messages return
+ * nothing, so the service does not process the history. Messages of a visitor are delivered as usual.
  */
 import type { Store } from '../src/store/contract.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Plans the messages of the history: thirty days with a daily rhythm, more messages on recent days, and incidents. One
- * incident is a list of old addresses that locks an account, another one is a forum with missing mailboxes.
+ * incident is a campaign to old addresses that locks an account; another incident is a forum with missing mailboxes.
  */
 import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { Behaviour } from './behaviours.ts';
@@ -16,7 +16,10 @@ export interface PlannedMessage extends MessageText {
 }
 
 export const DAYS = 30;
-/** Share of the messages on the last day, and share of these messages in the current traffic peak. */
+/**
+ * The share of the messages that are on the last day, and the share of those messages that are in the current traffic
+ * peak.
+ */
 const LAST_DAY_SHARE = 0.3;
 const RUSH_SHARE = 0.3;
 const RUSH_MEAN_AGE_MS = 80 * MINUTE_MS;
@@ -70,7 +73,7 @@ interface Incident {
   readonly account: string;
   readonly kind: MessageKind;
   readonly count: number;
-  /** Age of the begin and the end of the incident, in ms. */
+  /** The ages of the start and of the end of the incident, in ms. */
   readonly startAgeMs: number;
   readonly endAgeMs: number;
   readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
@@ -109,7 +112,7 @@ const INCIDENTS: readonly Incident[] = [
     endAgeMs: 2 * DAY_MS,
     behaviours: { 'odd-report': 1 },
   },
-  // Messages of the current queue, whose servers have temporary failures.
+  // Messages that are in the queue now, because their servers have temporary failures.
   {
     account: 'shop',
     kind: 'shipped',
@@ -126,7 +129,7 @@ function randomAge(random: Random): number {
     if (random.next() < RUSH_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * RUSH_MEAN_AGE_MS);
     return 2_000 + Math.abs(random.next() * DAY_MS - (random.next() < 0.4 ? 8 * HOUR_MS : 0));
   }
-  // Recent days are more likely. The time of day is near the current time.
+  // Recent days are more likely. The time of day is near the current time of day.
   const day = 1 + Math.floor((DAYS - 1) * random.next() ** 1.8);
   const offset = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
   return Math.max(2_000, day * DAY_MS + offset);

@@ -1,4 +1,7 @@
-/** Deterministic random numbers: the same seed generates the same demo, so that its screenshots are reproducible. */
+/**
+ * Generates deterministic random numbers: the same seed generates the same demo, so that the screenshots of the demo
+ * are reproducible.
+ */
 
 export interface Random {
   /** Returns a number in [0, 1). */

@@ -1,4 +1,7 @@
-/** The recipients of the simulated applications: invented persons at invented mail servers, each with a behaviour. */
+/**
+ * Generates the recipients of the simulated applications: invented persons at invented mail servers, each with a
+ * behaviour.
+ */
 
 import type { Behaviour } from './behaviours.ts';
 import type { Random } from './random.ts';
@@ -50,14 +53,17 @@ export class Recipients {
   readonly #random: Random;
   readonly #recipients = new Map<string, Recipient>();
   readonly #reusable: Recipient[] = [];
-  /** Number of recipients with the same name and mail server; a number makes their addresses unique. */
+  /**
+   * The number of recipients with the same name and mail server. The number becomes part of an address, so that
+   * addresses are unique.
+   */
   readonly #sameNameCounts = new Map<string, number>();
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  /** Returns a recipient with this behaviour; for `fine` often an existing one. */
+  /** Returns a recipient with this behaviour. For the behaviour `fine`, often returns an existing recipient. */
   pick(behaviour: Behaviour): Recipient {
     const reusableCount = this.#reusable.length;
     if (behaviour === 'fine' && reusableCount > 40 && this.#random.next() < 0.5)

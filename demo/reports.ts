@@ -1,10 +1,11 @@
 /**
- * Composes reports about delivered messages in the form of real mail servers and recipients. The service parses them.
+ * Composes reports about delivered messages as real mail servers and recipients send them. The service parses these
+ * reports.
  */
 import type { BehaviourScript } from './behaviours.ts';
 
 export interface ReportedMessage {
-  /** The envelope sender, which receives the report. */
+  /** The envelope sender of the message, which receives the report. */
   readonly returnPath: string;
   readonly to: string;
   readonly from: string;

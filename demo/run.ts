@@ -1,5 +1,6 @@
 /**
- * `npm run demo`: starts the demo, prints its addresses, and runs until Ctrl-C. It removes its temporary folder at the end.
+ * `npm run demo`: starts the demo, prints its addresses, and runs until Ctrl-C. The demo removes its temporary folder
+ * at the end.
  *
  *   npm run demo                                                on free ports
  *   npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081
@@ -19,7 +20,7 @@ const ANY_PORT = '127.0.0.1:0';
 try {
   await run();
 } catch (error) {
-  // The demo has flags instead of these two settings.
+  // The command has flags in place of these two settings.
   const line = describeError(error)
     .replace('POSTRIDER_LISTEN', '--listen')
     .replace('POSTRIDER_OPERATOR_LISTEN', '--operator-listen');
@@ -78,7 +79,7 @@ function banner({ service, folder }: Demo): string {
     ['  Folder', folder],
   ];
   const notes = [
-    'Open the link of the dashboard; it signs in once. The service is real, the mail servers are simulated,',
+    'The link of the dashboard signs in once. The service is real, the mail servers are simulated,',
     'and no message leaves this machine. Ctrl-C stops the demo and removes its folder.',
     '',
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',

@@ -1,7 +1,7 @@
 /**
  * `npm run screenshots`: takes screenshots of the dashboard and writes them to docs/screenshots. The demo has a fixed
- * seed and a fixed time, so the same code gives the same screenshots with the same browser. Fails if a page does not
- * show the expected text.
+ * seed and a fixed time, so the same code produces the same screenshots with the same browser. The command fails if a
+ * page does not show the expected text.
  */
 import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,15 +21,15 @@ const MAX_TOTAL_BYTES = 1_500_000;
 
 interface Screenshot {
   readonly name: string;
-  /** The path of the page, or a function that finds it through the API. */
+  /** The path of the page, or a function that finds the path through the API. */
   readonly path: string | ((getJson: GetJson) => Promise<string>);
   /** A text that the page must show before the screenshot is taken. */
   readonly text: string | RegExp;
   /** A text that the frame in the page must show. */
   readonly frameText?: string;
-  /** A text that is clicked before the screenshot, such as the title of a collapsed section. */
+  /** The text of an element that is clicked before the screenshot, such as the title of a collapsed section. */
   readonly click?: string | RegExp;
-  /** Height in px; by default the height of `DESKTOP`. */
+  /** The height in px; by default the height of `DESKTOP`. */
   readonly height?: number;
   readonly dark?: boolean;
   readonly phone?: boolean;

@@ -1,6 +1,6 @@
 /**
- * The simulated mail servers and their replies. The transcript has the form of the SMTP transport, and `classify`
- * derives the outcome from the reply, as in a real service.
+ * Simulates the mail servers and their replies. The transcript has the format of the SMTP transport, and `classify`
+ * determines the outcome from the reply, as in a real service.
  */
 import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
@@ -17,7 +17,7 @@ interface Server {
   readonly greeting: string;
   readonly tls: string | null;
   readonly pipelining: boolean;
-  /** The reply to an accepted message; `{n}` is a queue id. */
+  /** The reply to an accepted message, in which `{n}` is replaced by a queue id. */
   readonly acceptReply: string;
 }
 
@@ -73,7 +73,9 @@ export interface SimulatedAttempt {
   readonly startedAt: number;
 }
 
-/** Makes one attempt at the simulated server of `to`. It returns at once; the caller waits for `tookMs`. */
+/**
+ * Makes one attempt at the simulated server of `to`. The function returns immediately; the caller waits for `tookMs`.
+ */
 export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Attempt {
   const { behaviour, attemptNumber, to, startedAt } = attempt;
   const domain = to.slice(to.lastIndexOf('@') + 1);
@@ -144,7 +146,10 @@ interface Dialog {
   readonly classifyReply: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
 }
 
-/** Writes MAIL, RCPT, DATA and the message to the transcript; in one group if the server supports PIPELINING. */
+/**
+ * Writes MAIL, RCPT, DATA and the message to the transcript. The commands are in one group if the server supports
+ * PIPELINING.
+ */
 function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFailure | null, dialog: Dialog): Outcome {
   const { transcript, respond, fillTemplate, classifyReply } = dialog;
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];

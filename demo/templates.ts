@@ -1,4 +1,4 @@
-/** The templates of messages.ts. The HTML uses tables and inline styles, which all mail clients support. */
+/** Contains the templates of messages.ts. The HTML uses tables and inline styles, which all mail clients support. */
 
 import type { MessageText } from './messages.ts';
 import type { Random } from './random.ts';

@@ -1,7 +1,7 @@
 /**
- * Live traffic: the simulated applications send messages through the public interface with their keys, and reports are
- * sent over SMTP to the feedback listener. The applications send about one message per second, sometimes several at
- * once. Some messages have simulator addresses, and some requests are invalid.
+ * Generates live traffic: the simulated applications send messages through the public interface with their keys, and
+ * reports are sent over SMTP to the feedback listener. The applications send about one message per second, and
+ * sometimes several messages at the same time. Some messages have simulator addresses, and some requests are invalid.
  */
 import type { MonotonicClock } from '../src/clock.ts';
 import { createSmtpTransport } from '../src/transports/smtp/transport.ts';
@@ -15,7 +15,7 @@ import { composeReport } from './reports.ts';
 
 export interface TrafficParts {
   readonly publicUrl: string;
-  /** `host:port` of the feedback listener. */
+  /** The address of the feedback listener as `host:port`. */
   readonly feedback: string;
   /** Returns the raw key of an account. */
   readonly keyOf: (account: string) => string | undefined;
@@ -31,12 +31,12 @@ export interface Traffic {
   stop(): Promise<void>;
 }
 
-/** Minimum and maximum pause between two submissions, in ms. */
+/** The minimum and the maximum pause between two submissions, in ms. */
 const PAUSE_MS = [400, 2_600] as const;
-/** Minimum and maximum delay of a report, in ms; shorter than in the history. */
+/** The minimum and the maximum delay of a report, in ms, which are shorter than in the history. */
 const REPORT_MS = [4_000, 40_000] as const;
 const SIMULATOR_LOCAL_PARTS = ['success', 'bounce', 'defer', 'complaint', 'suppressed'] as const;
-/** Messages to slow servers at the start, so that some messages are always in state `sending`. */
+/** The number of messages to slow servers at the start, so that some messages are always in the state `sending`. */
 const INITIAL_SLOW_MESSAGES = 4;
 
 const LIVE_BEHAVIOURS: Readonly<Partial<Record<Behaviour, number>>> = {
@@ -69,7 +69,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
     timers.add(cancel);
   };
   const track = (request: Promise<unknown>) => {
-    // A request that fails while the service is busy or stopping is ignored.
+    // Failures are ignored, because a request may fail while the service is busy or stopping.
     const settled = request.catch(() => undefined).finally(() => requests.delete(settled));
     requests.add(settled);
   };

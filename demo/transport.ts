@@ -1,6 +1,7 @@
 /**
- * The transport of the demo: simulated servers answer messages to simulated recipients after a realistic time, and delivered messages
- * are captured. Other messages, such as those of a visitor, are captured at once, as with `capture:`.
+ * Creates the transport of the demo. Simulated servers answer messages to simulated recipients after a realistic time,
+ * and delivered messages are captured. Other messages, such as those of a visitor, are captured immediately, as with
+ * `capture:`.
  */
 import type { Clock } from '../src/clock.ts';
 import type { Attempt } from '../src/model/outcome.ts';
@@ -14,9 +15,9 @@ export interface DemoTransportParts {
   readonly recipients: Recipients;
   readonly random: Random;
   readonly clock: Clock;
-  /** Number of attempts in the history, by message id. */
+  /** The number of attempts of each message in the history, by message id. */
   readonly attemptCounts: Map<string, number>;
-  /** Runs when a simulated server accepts a message. */
+  /** Called when a simulated server accepts a message. */
   readonly onDelivered: (message: OutgoingMessage, behaviour: Behaviour) => void;
 }
 

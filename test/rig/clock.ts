@@ -5,13 +5,13 @@ import type { MonotonicClock } from '../../src/clock.ts';
 export interface VirtualClock extends MonotonicClock {
   /** Advances by `ms` from timer to timer, and waits for the work of each timer. */
   advance(ms: number): Promise<void>;
-  /** Sets the wall clock forward by `ms` like an administrator. The monotonic clock does not change. */
+  /** Sets the wall clock forward by `ms`, as an administrator may. The monotonic clock does not change. */
   setForward(ms: number): void;
   /** Advances from timer to timer until `done` returns true. @throws Error after `withinMs` */
   until(done: () => boolean, withinMs: number): Promise<void>;
 }
 
-/** Turns of the event loop after each timer; the store of these tests resolves in microtasks. */
+/** The number of turns of the event loop after each timer. The store of these tests resolves in microtasks. */
 const TURNS_PER_TIMER = 3;
 
 export function virtualClock(startAt: number): VirtualClock {

@@ -34,7 +34,7 @@ function settingsText(): string {
 
 const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secret']]: string } = {
   no: 'no',
-  password: 'the password in it; `…_FILE` works',
+  password: 'the password that it contains; `…_FILE` works',
   whole: 'yes; `…_FILE` works',
 };
 

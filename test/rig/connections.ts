@@ -1,4 +1,4 @@
-/** The connections of a listener under test; `dropped` receives the reason of each closed connection. */
+/** Creates the connections of a listener under test. `dropped` receives the reason of each closed connection. */
 import { systemClock } from '../../src/clock.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from '../../src/http/connections.ts';
 import type { DropReason } from '../../src/model/events.ts';

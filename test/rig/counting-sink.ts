@@ -1,4 +1,7 @@
-/** A mail server in the process of the test that counts accepted messages by the id in their Message-ID. It supports PIPELINING. */
+/**
+ * Runs a mail server in the process of the test, which counts accepted messages by the id in their Message-ID. The
+ * server supports PIPELINING.
+ */
 import type { Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { onTestFinished } from 'vitest';

@@ -1,8 +1,8 @@
 /**
  * A store thread whose COMMIT (the statement that syncs) is controlled by the content of the file
- * `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails like in SQLite
- * when the sync of the disk fails. The thread writes the number of messages that the waiting transaction reads to the
- * file `DATABASE-waiting-commit`.
+ * `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as in SQLite
+ * when the sync to disk fails. The thread writes the number of messages that the waiting transaction reads to the file
+ * `DATABASE-waiting-commit`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';

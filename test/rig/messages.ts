@@ -1,4 +1,4 @@
-/** Messages for tests of the store and the queue. */
+/** Creates messages for tests of the store and the queue. */
 import { randomUUID } from 'node:crypto';
 import type { AccountLimits } from '../../src/model/account.ts';
 import type { LeasedMessage, NewMessage, Settlement, StateChange } from '../../src/model/message.ts';

@@ -1,5 +1,5 @@
 /**
- * Checks for every page: no serious accessibility violation that axe finds, and no horizontal overflow. Code that runs
+ * Checks a page: axe finds no serious accessibility violation, and the page has no horizontal overflow. Code that runs
  * in the page is a string, because it uses the globals of a browser.
  */
 import { readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-/** The minified source, which has half the size of the default source of the package. */
+/** The minified source of axe, which has half the size of the default source of the package. */
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 /** Frames with captured messages are excluded, because the sender determines their content and they run no script. */
@@ -28,12 +28,15 @@ const FIND_OVERFLOW = `(() => {
   return [(scrollWidth - clientWidth) + ' px too wide', ...wide.slice(0, 10).map(({ outerHTML }) => outerHTML.slice(0, 160))];
 })()`;
 
-/** Form fields that are higher than their content. */
+/** A script that returns the form fields that are higher than their content. */
 const FIND_GAPS = `[...document.querySelectorAll('form .mantine-InputWrapper-root')]
   .filter((field) => field.getBoundingClientRect().bottom > field.lastElementChild.getBoundingClientRect().bottom + 8)
   .map((field) => field.textContent)`;
 
-/** True if no animation runs and no placeholder is visible. During an animation the colours are not final. */
+/**
+ * A script that returns true if no animation runs and no placeholder is visible. During an animation, the colours are
+ * not final.
+ */
 const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
   document.getAnimations().every(({ playState, effect }) =>
     playState !== 'running' || effect.getComputedTiming().iterations === Infinity)`;

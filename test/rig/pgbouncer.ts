@@ -1,4 +1,4 @@
-/** Debian's PgBouncer in transaction mode, in front of a server, as a user without rights. */
+/** Runs Debian's PgBouncer in transaction mode in front of a server, as an unprivileged user. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { accessSync, chownSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

@@ -1,7 +1,7 @@
 /**
- * A real PostgreSQL server from the npm package of its binaries, with its own data folder, a free port on loopback and
- * a password. PostgreSQL refuses to run as root, so root starts it as the user `nobody`. A shell reads a pipe of this
- * process. When the process ends for any reason, the shell stops the server and removes the folder.
+ * Runs a real PostgreSQL server from the npm package of its binaries, with its own data folder, a free port on loopback
+ * and a password. PostgreSQL refuses to run as root, so root starts it as the user `nobody`. A shell reads a pipe of
+ * this process. When the process ends for any reason, the shell stops the server and removes the folder.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,9 @@ import pg from 'pg';
 const UNPRIVILEGED_ID = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
-/** The settings are durable as in production, with little memory, because many tests share one machine. */
+/**
+ * The settings of the server. Durability is as in production. Memory is small, because many tests share one machine.
+ */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -49,7 +51,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** The oldest version that Postrider supports, and the newest one. */
+/** The oldest and the newest version that Postrider supports. */
 export type ServerVersion = 'oldest' | 'newest';
 
 /** The npm packages of the binaries. */

@@ -1,6 +1,6 @@
-/** Headers of the PROXY protocol, version 2. */
+/** Creates headers of the PROXY protocol, version 2. */
 
-/** Creates a header with an IPv4 client address, or with these bytes of addresses and ports. */
+/** Creates a header with an IPv4 client address, or with the given bytes of addresses and ports. */
 export function proxyHeaderV2(
   client: string | Buffer,
   family = 0x11,

@@ -1,5 +1,6 @@
 /**
- * A queue with a real embedded database in the current thread, and with a clock and a transport that the test controls.
+ * Creates a queue with a real embedded database in the current thread, and with a clock and a transport that the test
+ * controls.
  */
 
 import { join } from 'node:path';
@@ -33,7 +34,7 @@ export interface AttemptRecord {
   readonly at: number;
 }
 
-/** Runs a store call as a promise, so that errors of SQLite are rejections like those of the thread of the store. */
+/** Runs a store call as a promise, so that errors of SQLite become rejections, as in the thread of the store. */
 async function runAsPromise<T>(run: () => T): Promise<T> {
   return run();
 }

@@ -1,12 +1,12 @@
 /**
- * A peer in another thread. Its connection can be reset at an exact point of the code under test, between two statements that run
- * without a turn of the event loop.
+ * Runs a peer in another thread. The connection of the peer can be reset at an exact point of the code under test,
+ * between two statements that run without a turn of the event loop.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 export interface ResettingPeer {
-  /** Connects to the port. Resolves when the connection is closed, so `resetNow` must be called meanwhile. */
+  /** Connects to the port. Resolves when the connection is closed, so `resetNow` must be called before that. */
   connect(port: number): Promise<void>;
   /** Resets the connection. When the function returns, the reset has arrived. */
   resetNow(): void;

@@ -12,7 +12,7 @@ export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** The API key that the first start on an empty store prints, else null. */
+  /** The API key that the first start on an empty store prints; otherwise null. */
   readonly key: string | null;
   readonly stderr: () => string;
   /** Resolves to the exit code or signal of the process. */
@@ -35,7 +35,7 @@ export async function storeSettings(folder: string): Promise<Record<string, stri
 
 /**
  * Returns the environment of a child process: that of this process, with free loopback ports and without its POSTRIDER_
- * settings. The variable of npm is removed too, because under npm the service prints its commands with `npx`.
+ * settings. The variable of npm is also removed, because under npm the service prints its commands with `npx`.
  */
 export function environment(settings: Record<string, string>): Record<string, string | undefined> {
   const inheritedVariables = Object.fromEntries(

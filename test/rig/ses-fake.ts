@@ -1,7 +1,7 @@
 /**
  * A fake of the SESv2 API (REST, JSON) on loopback. A test can make it accept messages, throttle, stall, send invalid
- * responses or close connections. It has only the operations that Postrider uses: SendEmail, GetAccount, and domain
- * identities.
+ * responses or close connections. The fake has only the operations that Postrider uses: SendEmail, GetAccount, and
+ * domain identities.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -13,7 +13,10 @@ export interface SesAnswer {
   readonly body: unknown;
 }
 
-/** `accept`: success; `stall`: no response; `disconnect`: the connection is closed without a response; `truncate`: it is closed within the response; `garbage`: 200 without JSON. */
+/**
+ * `accept`: success; `stall`: no response; `disconnect`: the connection is closed without a response; `truncate`: the
+ * connection is closed within the response; `garbage`: 200 without JSON.
+ */
 export type SesBehaviour = SesAnswer | 'accept' | 'stall' | 'disconnect' | 'truncate' | 'garbage';
 
 export interface ReceivedMessage {
@@ -215,7 +218,7 @@ export async function startSesFake(): Promise<SesFake> {
   return fake;
 }
 
-/** Invalid credentials for the SDK. */
+/** The credentials of the SDK, which are not valid at Amazon. */
 export const CREDENTIALS = {
   AWS_ACCESS_KEY_ID: 'AKIDFAKE',
   AWS_SECRET_ACCESS_KEY: 'fake-secret',

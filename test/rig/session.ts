@@ -1,6 +1,9 @@
-/** Signs in at an operator listener like its page, with the one-time link or the password, through the operator API. */
+/**
+ * Signs in at an operator listener through the operator API, as the sign-in page does, with the one-time link or the
+ * password.
+ */
 
-/** The headers of a session that a page sends. */
+/** The headers with which a page sends its session. */
 export type SessionHeaders = {
   readonly Cookie: string;
   readonly 'Postrider-Session': string;

@@ -72,7 +72,7 @@ export class PeerConnection {
     return line;
   }
 
-  /** Sends the greeting and answers EHLO with these extensions. */
+  /** Sends the greeting and answers EHLO with the given extensions. */
   async greet(extensions: readonly string[] = EHLO): Promise<void> {
     this.writeLines('220 peer.example ESMTP');
     await this.answerEhlo(extensions);
@@ -83,7 +83,7 @@ export class PeerConnection {
     await this.answerCommand('EHLO', ...lines);
   }
 
-  /** Accepts the commands of one message up to the 354. */
+  /** Accepts the commands of one message up to the 354 reply. */
   async acceptEnvelope(): Promise<void> {
     await this.answerCommand('MAIL', '250 2.1.0 Ok');
     await this.answerCommand('RCPT', '250 2.1.5 Ok');

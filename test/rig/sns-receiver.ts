@@ -1,4 +1,4 @@
-/** The SNS receiver on loopback, with a certificate authority and certificate pages of the test. */
+/** Runs the SNS receiver on loopback, with a certificate authority and certificate pages of the test. */
 
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
@@ -130,7 +130,7 @@ export function keyPairOf({ cert, key }: Authority): { cert: Buffer; key: Buffer
   return { cert: Buffer.from(cert), key: Buffer.from(key) };
 }
 
-/** Fields of a bounce notification. */
+/** Returns the fields of a bounce notification. */
 export const bounceNotification = (overrides: Record<string, string> = {}) => ({
   Message: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
   ...overrides,

@@ -1,4 +1,4 @@
-/** Amazon SNS for tests: a certificate authority, signing certificates, and signed messages. */
+/** Simulates Amazon SNS for tests: creates a certificate authority, signing certificates, and signed messages. */
 import { randomUUID, sign } from 'node:crypto';
 import { generate } from 'selfsigned';
 
@@ -89,7 +89,7 @@ export function snsMessage(
   return { ...message, Signature, ...afterSigning };
 }
 
-/** Events of Amazon SES, in the form of its documentation. */
+/** Creates an event of Amazon SES in the documented form. */
 export function sesEvent(
   type: string,
   reference: string,

@@ -13,7 +13,7 @@ interface QueuedMessage {
 
 export interface SqsFake {
   readonly queueUrl: string;
-  /** Messages not deleted yet. */
+  /** The number of messages that are not deleted yet. */
   readonly remaining: number;
   /** The number of times that each message was received, by message number from 0. */
   readonly receiveCounts: readonly number[];
@@ -108,7 +108,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     const deadline = Date.now() + waitS * 1_000;
     polling += 1;
     for (;;) {
-      // Newest first, because SQS guarantees no order.
+      // The newest message is received first, because SQS guarantees no order.
       const found = [...queued.values()]
         .filter(({ visibleAt }) => visibleAt <= Date.now())
         .reverse()

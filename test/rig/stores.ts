@@ -1,4 +1,4 @@
-/** The stores that every contract suite tests. */
+/** Defines the stores that every contract suite tests. */
 import { join } from 'node:path';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import type { DatabaseSetting } from '../../src/config/settings.ts';

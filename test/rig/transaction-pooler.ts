@@ -10,9 +10,11 @@ import { encodeFatalError, readParameters } from './pooler-proxy.ts';
 
 export interface TransactionPooler {
   readonly port: number;
-  /** What clients sent although a pooler in transaction mode does not support it. */
+  /** The requests of clients that a pooler in transaction mode does not support. */
   readonly refused: readonly string[];
-  /** Number of transactions that ran on another server connection than the one before of the same client. */
+  /**
+   * The number of transactions that ran on another server connection than the previous transaction of the same client.
+   */
   switchCount(): number;
 }
 
@@ -40,7 +42,7 @@ interface Client {
   last: Upstream | null;
   /** Messages that wait for a server connection. */
   readonly queued: Buffer[];
-  /** Number of ReadyForQuery messages that the server still has to send. */
+  /** The number of ReadyForQuery messages that the server has not sent yet. */
   pendingReady: number;
 }
 
@@ -185,7 +187,7 @@ export async function startTransactionPooler(port: number): Promise<TransactionP
           const message = Buffer.from(answer.subarray(0, answer.readInt32BE(1) + 1));
           answer = answer.subarray(message.length);
           const type = message.toString('latin1', 0, 1);
-          // The key for cancellation is one of the pooler.
+          // The pooler sends its own key for cancellation.
           if (type === 'K') message.writeInt32BE(900_000_000 + sockets.size, 5);
           if (type !== 'Z') {
             clientSocket.write(message);

@@ -1,4 +1,6 @@
-/** Selects an account by a part of its name. With `service` also `*`, the suppression list of the whole service. */
+/**
+ * Selects an account by a part of its name. With `service`, also offers `*`, the suppression list of the whole service.
+ */
 import { Select } from '@mantine/core';
 import { useAccounts } from './queries';
 
@@ -14,7 +16,7 @@ export function AccountSelect({ label, value, service = false, required = false,
   const accounts = useAccounts();
   const names = (accounts.data ?? []).map(({ name }) => ({ value: name, label: name }));
   const data = service ? [{ value: '*', label: '* (the whole service)' }, ...names] : names;
-  // An account of the URL may no longer exist. It is shown, and the request for it returns the error.
+  // The account in the URL may no longer exist. Its name is shown, and the request for the account returns the error.
   const options = value === null || data.some((account) => account.value === value);
   return (
     <Select

@@ -8,7 +8,7 @@ import { path } from '../api/client';
 import { formatNumber, formatPercent } from '../parts/number';
 import { StatusBadge } from '../parts/status-badge';
 
-/** Rows that are shown initially. A phone renders a thousand rows slowly. */
+/** The number of rows that are shown initially, because a phone renders a thousand rows slowly. */
 const MAX_INITIAL_ROWS = 200;
 
 export function AccountTable({ accounts }: { readonly accounts: readonly AccountDetails[] }) {
@@ -105,7 +105,7 @@ export function AccountBadge({ account }: { readonly account: Pick<AccountDetail
   );
 }
 
-/** Shows a rate. From half of the threshold on it is bold, so that its meaning does not depend on colour. */
+/** Shows a rate. A rate of at least half of the threshold is bold, so that its meaning does not depend on colour. */
 function Rate({ threshold, emails }: { readonly threshold: ThresholdUsage | undefined; readonly emails: number }) {
   if (threshold === undefined || emails === 0 || threshold.count === 0) return <>0</>;
   return (

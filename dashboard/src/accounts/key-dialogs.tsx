@@ -115,10 +115,10 @@ export function RevokeKeyDialog({ revoked, onClose }: { readonly revoked: KeyEnt
         </Text>
         <Text>
           {revoked.lastUsed === null ? (
-            'It has never been used.'
+            'The key has never been used.'
           ) : (
             <>
-              It was last used <RelativeTime at={revoked.lastUsed} />.
+              The key was last used <RelativeTime at={revoked.lastUsed} />.
             </>
           )}
         </Text>

@@ -9,10 +9,14 @@ interface LimitFieldsProps {
 }
 
 const FIELDS: readonly (readonly [name: keyof LimitTexts, label: string, description: string])[] = [
-  ['volume', 'Volume', 'Total number of messages, counted from this change on; or unlimited'],
+  ['volume', 'Volume', 'Total number of messages, counted from this change on, or unlimited'],
   ['volumeExpires', 'Volume expires', 'A date (UTC) such as 2027-06-30, a duration such as 30d, or never'],
-  ['rate', 'Rate', 'Such as 1000/1h; above it requests get 403. Or none'],
-  ['throttle', 'Throttle', 'Such as 50/s, or 50/s:200 with a burst; above it requests get 429. Or none'],
+  ['rate', 'Rate', 'Such as 1000/1h, or none. Requests above the limit are refused with 403.'],
+  [
+    'throttle',
+    'Throttle',
+    'Such as 50/s, 50/s:200 with a burst, or none. Requests above the limit are refused with 429.',
+  ],
   ['maxBounces', 'Lock at hard bounces', 'Share of the messages of 7 days, such as 10%; 100% never locks'],
   ['maxComplaints', 'Lock at complaints', 'Share of the messages of 7 days, such as 0.15%; 100% never locks'],
 ];

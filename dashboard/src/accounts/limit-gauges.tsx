@@ -7,7 +7,9 @@ import { formatCount, formatNumber, formatPercent } from '../parts/number';
 import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
 
-/** The service compares rates from this number of messages on, and counts below it. */
+/**
+ * The minimum number of messages for which the service compares rates. For fewer messages, the service compares counts.
+ */
 const MIN_EMAILS_FOR_RATES = 100;
 
 export function LimitGauges({ account }: { readonly account: AccountDetails }) {

@@ -1,4 +1,7 @@
-/** Limits as the text of a form, and the fields that were changed. Only changed fields are sent, so that a form does not overwrite other changes. */
+/**
+ * Converts limits to the texts of a form, and determines which fields were changed. Only changed fields are sent, so
+ * that a form does not overwrite other changes.
+ */
 import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts/schemas.ts';
 
 /** The text of each field. */

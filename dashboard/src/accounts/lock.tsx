@@ -51,7 +51,7 @@ function LockDialog({ account: { name, version }, onClose }: DialogProps) {
       <Stack>
         <Text>
           Within one second every node refuses its keys with 401. Its queued messages wait until the account is
-          unlocked. Delivery attempts that are under way continue.
+          unlocked. Delivery attempts in progress continue.
         </Text>
         <TextInput
           label="Reason"

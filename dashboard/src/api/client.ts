@@ -1,6 +1,6 @@
 /**
- * Client of the operator API. Every failure is an ApiError. It has the message of the service, or the `status` 0 if
- * there was no answer.
+ * Implements a client of the operator API. Every failure is an ApiError, which has the message of the service, or the
+ * `status` 0 if there was no answer.
  */
 import type { ErrorBody } from '../../../src/operator/schemas.ts';
 import { sessionHeader } from './session-secret';
@@ -18,7 +18,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Query members; empty ones are omitted. */
+/** The members of a query. Empty members are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 /** Returns the path with its values encoded: path`/accounts/${name}/keys`. */
@@ -85,7 +85,7 @@ export function toApiError(status: number, body: string): ApiError {
     const { message } = JSON.parse(body) as Partial<ErrorBody>;
     if (typeof message === 'string') return new ApiError(status, message);
   } catch {
-    // Not an answer of the service: a proxy answered.
+    // The answer is not from the service but from a proxy.
   }
   return new ApiError(status, `The service answered with status ${status}`);
 }

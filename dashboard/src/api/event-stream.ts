@@ -1,6 +1,6 @@
 /**
- * Server-sent events (WHATWG HTML section 9.2) by fetch, because an EventSource cannot send the session header. Reads only
- * the format that this service writes: lines end with a line feed, and an event has one line of data.
+ * Reads server-sent events (WHATWG HTML section 9.2) with fetch, because an EventSource cannot send the session header.
+ * Reads only the format that this service writes: lines end with a line feed, and an event has one line of data.
  */
 import { url } from './client';
 import { sessionHeader } from './session-secret';

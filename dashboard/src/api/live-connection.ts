@@ -1,6 +1,6 @@
 /**
- * The state of the connection for live updates. While the connection is down, pages that wait for a change poll the
- * service.
+ * Provides the state of the connection for live updates. While the connection is down, pages that wait for a change
+ * poll the service.
  */
 import { createContext, useContext } from 'react';
 import type { LiveConnection } from './live-updates';

@@ -1,7 +1,7 @@
 /**
- * Live updates: subscribes to server-sent events that name the changed topics, and reloads the queries of these topics. After a lost
- * connection all queries are reloaded. A hidden page does not subscribe, because browsers allow few connections to one service, and
- * every tab would use one.
+ * Implements live updates: subscribes to server-sent events that name the changed topics, and reloads the queries of
+ * these topics. After a lost connection all queries are reloaded. A hidden page does not subscribe, because browsers
+ * allow few connections to one service, and every tab would use one.
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -10,7 +10,10 @@ import { readEvents } from './event-stream';
 
 export type LiveConnection = 'connecting' | 'live' | 'lost';
 
-/** Delay before the next attempt. A stream is refused if the session has expired or too many pages are subscribed. */
+/**
+ * The delay before the next attempt to subscribe. A stream is refused if the session has expired or too many pages are
+ * subscribed.
+ */
 const RETRY_MS = { ended: 2_000, refused: 10_000 } as const;
 
 export function useLiveUpdates(): LiveConnection {
@@ -44,7 +47,7 @@ function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnect
         for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
       },
     }).then((outcome) => {
-      // This page closed the stream.
+      // The stream ended because this page closed it.
       if (streamController !== controller) return;
       mayHaveMissedUpdates = true;
       onState('lost');

@@ -1,4 +1,7 @@
-/** A request that changes something. On success it shows a notification and reloads the queries of the changed topics. */
+/**
+ * Sends a request that changes data of the service. On success, shows a notification and reloads the queries of the
+ * changed topics.
+ */
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Topic } from '../../../src/model/topic.ts';

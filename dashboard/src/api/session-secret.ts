@@ -1,7 +1,7 @@
 /**
- * The part of the session that the page stores. Cookies do not depend on ports, so a server on another port of this
- * host receives the cookie. It does not receive this secret, which the browser stores by origin and the page sends as a
- * header. All tabs share it.
+ * Stores the secret of the session in the browser. Cookies do not depend on ports, so a server on another port of this
+ * host receives the cookie. That server does not receive this secret, which the browser stores by origin and the page
+ * sends as a header. All tabs share the secret.
  */
 
 const STORAGE_KEY = 'postrider-session';
@@ -23,7 +23,7 @@ export function storeSessionSecret(secret: string | null): void {
     if (secret === null) localStorage.removeItem(STORAGE_KEY);
     else localStorage.setItem(STORAGE_KEY, secret);
   } catch {
-    // The browser forbids storage; the copy in memory is used.
+    // If the browser forbids storage, the copy in memory is used.
   }
 }
 

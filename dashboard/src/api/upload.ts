@@ -13,7 +13,7 @@ export type UploadStep =
 
 export interface Upload {
   readonly result: Promise<ImportResult>;
-  /** Stops the upload. A file that has not arrived completely adds nothing. */
+  /** Stops the upload. If the file has not arrived completely, no address is added. */
   readonly abort: () => void;
 }
 

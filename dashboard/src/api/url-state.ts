@@ -1,11 +1,11 @@
-/** The state of a page that the URL holds: filters, tabs, cursors. A copied URL shows the same page. */
+/** Reads and changes the state of a page in the URL: filters, tabs, cursors. A copied URL shows the same page. */
 import { useSearchParams } from 'wouter';
 
 export type UrlChange = Readonly<Record<string, string | null>>;
 
 /**
- * Returns the query parameters and a function that sets some of them. Null and '' remove a parameter. With `typed` a
- * change adds no entry to the history of the browser.
+ * Returns the query parameters and a function that changes some of them. The values null and '' remove a parameter.
+ * With `typed`, a change adds no entry to the history of the browser.
  */
 export function useUrlState(): readonly [URLSearchParams, (change: UrlChange, typed?: boolean) => void] {
   const [parameters, setParameters] = useSearchParams();

@@ -94,7 +94,7 @@ function Target({ entry }: { readonly entry: AuditRecord }) {
   );
 }
 
-/** Returns the address that was added or removed; null if the entry names no address or several. */
+/** Returns the address that was added or removed. Returns null if the entry names no address or several addresses. */
 function changedAddress({ action, before, after }: AuditRecord): string | null {
   if (action === 'suppression.remove') return stringMember(before, 'address');
   if (action !== 'suppression.add' || typeof after !== 'object' || after === null) return null;

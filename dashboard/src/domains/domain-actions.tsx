@@ -19,7 +19,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
   const domainPath = path`/domains/${domain.domain}`;
   const hasStagedKeys = domain.keys.some(({ state }) => state === 'staged');
   const closeDialog = () => setDialog(null);
-  // Stores the answer in the cache. The page then shows it and does not query DNS a second time.
+  // Stores the answer in the cache. The page then shows the answer without a second DNS query.
   const cacheDomain = (now: DomainDetails) => queries.setQueryData(['domains', domain.domain], now);
 
   const verify = useApiMutation(

@@ -8,13 +8,13 @@ interface CapturedListProps {
   readonly messages: readonly CapturedEntry[];
   /** The id of the message that is shown. */
   readonly selectedId: string | undefined;
-  /** Fetches the next page; null on the last. */
+  /** Fetches the next page; null on the last page. */
   readonly loadMore: (() => void) | null;
   readonly busy: boolean;
 }
 
 export function CapturedList({ messages, selectedId, loadMore, busy }: CapturedListProps) {
-  // The next message opens in the same view.
+  // The links preserve the query parameters, so that the next message opens in the same view.
   const search = useSearch();
   return (
     <nav className="inbox-chooser" aria-label="Captured messages">

@@ -41,7 +41,7 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
   const [parameters, setParameters] = useSearchParams();
   const requestedView = parameters.get('view');
   const view = VIEWS.find((candidate) => candidate === requestedView) ?? (message.html ? 'html' : 'text');
-  // On a narrow screen the list is hidden, and the link with the focus too. The title gets the focus.
+  // On a narrow screen the list and its focused link are hidden, so the title receives the focus.
   const isNarrow = useMediaQuery('(max-width: 61.99em)', false, { getInitialValueInEffect: false });
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

@@ -1,6 +1,6 @@
 /**
  * The HTML of a captured message in a sandboxed frame without any permission. The service sends it with a separate content security
- * policy. The frame can have the width of a phone.
+ * policy. The operator can set the frame to the width of a phone.
  */
 import { Group, SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -26,7 +26,7 @@ export function HtmlView({ message: { id, subject, html }, width, onWidth }: Htm
 type HtmlFrameProps = Pick<CapturedMessage, 'id' | 'subject'> & Omit<HtmlViewProps, 'message'>;
 
 function HtmlFrame({ id, subject, width, onWidth }: HtmlFrameProps) {
-  // A frame sends no session header. Each time it is shown it gets a new ticket.
+  // A frame sends no session header, so each display of the frame needs a new ticket.
   const source = useQuery({
     queryKey: ['captured', id, 'frame'],
     queryFn: () => ticketedUrl(path`/inbox/${id}/html`),

@@ -1,11 +1,14 @@
-/** The plain text, header fields and source of a captured message. All of it is untrusted and shown as text. */
+/** The plain text, header fields and source of a captured message. All three are untrusted and shown as text. */
 import { Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { getText, path } from '../api/client';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-/** Browsers render longer texts slowly. The download has the full text. */
+/**
+ * The maximum number of characters that are shown, because browsers render longer texts slowly. The download contains
+ * the full text.
+ */
 const MAX_SHOWN_CHARS = 200_000;
 
 function TruncatedText({ text }: { readonly text: string }) {

@@ -1,6 +1,6 @@
 /**
- * Retry and cancel, if the state of the message allows them. If another operator was first, the page shows the error of the service
- * and the new state.
+ * Retry and cancel, if the state of the message allows them. If another operator has already changed the message, the
+ * page shows the error of the service and the new state.
  */
 import { Button, Group, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
@@ -41,7 +41,7 @@ export function MessageActions({ message }: { readonly message: MessageDetails }
           <Button
             variant="default"
             loading={changeMessage.isPending && dialogAction === null}
-            // The recipient may get an uncertain message twice.
+            // Asks for confirmation, because the recipient may receive an uncertain message twice.
             onClick={() => (state === 'uncertain' ? openDialog('retry') : changeMessage.mutate('retry'))}
           >
             Retry now

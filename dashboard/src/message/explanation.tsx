@@ -7,7 +7,7 @@ import { get, path } from '../api/client';
 import { ErrorAlert } from '../parts/page-states';
 import { suppressionListName, suppressionUrl } from './suppression-links';
 
-/** The sentences name the time until the next attempt. */
+/** The interval of refreshes, which are necessary because the sentences contain the time until the next attempt. */
 const REFRESH_INTERVAL_MS = 20_000;
 
 /** Text in backticks, or the id of a message. */
@@ -49,7 +49,7 @@ function Sentence({ text, first, ownId }: { readonly text: string; readonly firs
   return (
     <Text className="wrap" {...(first ? { fw: 600 } : {})}>
       {text.split(LINKED_PARTS).map((part, index) => {
-        // Every second part matches the expression.
+        // The parts with an odd index match the expression.
         const key = `${index} ${part}`;
         if (index % 2 === 0) return part;
         if (part.startsWith('`')) return <Code key={key}>{part.slice(1, -1)}</Code>;

@@ -1,15 +1,16 @@
 /**
- * The filters of the message search. They are stored in the URL, so that a search can be shared and the Back button restores it.
+ * Defines the filters of the message search. The filters are stored in the URL, so that a search can be shared and the
+ * Back button restores the search.
  */
 import { formatUtc } from '../parts/time';
 
 export const FILTERS = ['q', 'to', 'from', 'subject', 'account', 'state', 'since', 'until'] as const;
 export type FilterName = (typeof FILTERS)[number];
 
-/** The filters that are set. Their values are those of the URL, and the service validates them. */
+/** The filters that are set. The values come from the URL, and the service validates them. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
-/** Values of `since` with a name. */
+/** The values of `since` that the form offers by name. */
 export const TIME_RANGES: readonly { readonly value: string; readonly label: string }[] = [
   { value: '1h', label: 'in the last hour' },
   { value: '24h', label: 'in the last 24 hours' },
@@ -27,7 +28,7 @@ export function parseFilters(parameters: URLSearchParams): Filters {
   return Object.fromEntries(entries);
 }
 
-/** Returns the id of a message if the text is one, or null. */
+/** Returns the id if the text is a message id, or null. */
 export function parseMessageId(text: string): string | null {
   const trimmed = text.trim();
   return UUID.test(trimmed) ? trimmed.toLowerCase() : null;

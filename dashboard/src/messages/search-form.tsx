@@ -12,7 +12,7 @@ export type FilterChange = Readonly<Partial<Record<FilterName, string | undefine
 interface SearchFormProps {
   readonly filters: Filters;
   /**
-   * Receives changed filters. `typed` is true for text fields, whose changes add no entry to the history of the
+   * Called with the changed filters. `typed` is true for text fields, whose changes add no entry to the history of the
    * browser.
    */
   readonly onChange: (changed: FilterChange, applyText: boolean) => void;

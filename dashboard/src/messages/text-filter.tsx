@@ -18,7 +18,7 @@ export function TextFilter({ label, value, onApply, placeholder, description }: 
   const latestOnApply = useRef(onApply);
   latestOnApply.current = onApply;
 
-  // Another control changed the value: a link, the Back button, Clear all filters.
+  // Another control has changed the value: a link, the Back button, or Clear all filters.
   useEffect(() => {
     if (value === appliedText.current) return;
     appliedText.current = value;

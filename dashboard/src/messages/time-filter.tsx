@@ -1,4 +1,4 @@
-/** Filters by the time of acceptance: a range up to now, or two dates. All times are UTC. */
+/** Filters messages by the time of acceptance: a range up to now, or two dates. All times are UTC. */
 import { NativeSelect, TextInput } from '@mantine/core';
 import type { Filters } from './filters';
 import { TIME_RANGES } from './filters';

@@ -1,6 +1,7 @@
 /**
  * Searches messages page by page. The service limits the time of each request, so an answer may be shorter than a page and name a
- * cursor. The search then continues until the page is full, everything is searched, or the operator stops it.
+ * cursor. The search then continues until the page is full, all messages are searched, or the operator stops the
+ * search.
  *
  * The rows on the screen do not move: new messages are counted, and shown on request. Only the states of rows are updated.
  */
@@ -13,7 +14,7 @@ import { usePollingInterval } from '../api/live-connection';
 import type { Filters } from './filters';
 
 const PAGE_SIZE = 50;
-/** States of messages that wait for something; a search for one of them also requests the wait reason. */
+/** The states in which a message waits. A search for one of these states also requests the wait reason. */
 const WAITING_STATES: readonly string[] = ['queued', 'sending', 'uncertain'] satisfies readonly State[];
 
 export interface ShownMessage extends FoundMessage {
@@ -75,7 +76,7 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
     queries.setQueryData(['found', filters, firstCursor], { pages: [newestPage], pageParams: [''] });
     setLimit(PAGE_SIZE);
   }, [queries, filters, firstCursor, newestPage]);
-  // Without rows on the screen nothing moves, so new messages are shown immediately.
+  // If no row is on the screen, no row can move, so new messages are shown immediately.
   const showImmediately = rows.length === 0 && count > 0 && !hasNextPage;
   useEffect(() => {
     if (showImmediately) showNew();

@@ -105,8 +105,8 @@ function Locked({ account: { reason, lockedAt } }: { readonly account: AccountDe
       <Text className="wrap">{reason}</Text>
       {lockedAt === null ? null : (
         <Text c="dimmed" size="sm">
-          Locked <RelativeTime at={lockedAt} /> ({formatUtc(lockedAt)}). The reason has the counts of that time; the
-          counts below are current.
+          Locked <RelativeTime at={lockedAt} /> ({formatUtc(lockedAt)}). The reason contains the counts of that time;
+          the counts below are current.
         </Text>
       )}
     </Callout>

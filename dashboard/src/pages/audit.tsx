@@ -15,7 +15,7 @@ export function AuditPage() {
   const before = urlState.get('before') ?? '';
   const log = useQuery({
     queryKey: ['audit', before],
-    // One entry more than the page shows, which indicates whether there are older entries.
+    // The page requests one entry more than it shows. The additional entry indicates that there are older entries.
     queryFn: () => get<readonly AuditRecord[]>('/audit', { before, limit: PAGE_SIZE + 1 }),
   });
   const entries = (log.data ?? []).slice(0, PAGE_SIZE);

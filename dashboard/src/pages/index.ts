@@ -1,4 +1,4 @@
-/** Every page and its path. A page is loaded when it is first shown. */
+/** Lists every page and its path. A page is loaded when it is first shown. */
 import { type ComponentType, lazy } from 'react';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { loadPage } from './load-page';
@@ -21,7 +21,7 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     path: '/messages/:id',
     Page: lazy(() => loadPage(import('./message')).then(({ MessagePage }) => ({ default: MessagePage }))),
   },
-  // The list and the selected message are one route, so that the list stays while messages are selected.
+  // The list and the selected message are one route, so that the list stays on the screen while messages are selected.
   {
     path: '/inbox/:id?',
     Page: lazy(() => loadPage(import('./inbox')).then(({ InboxPage }) => ({ default: InboxPage }))),

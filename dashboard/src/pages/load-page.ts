@@ -9,7 +9,7 @@ export async function loadPage<T>(page: Promise<T>): Promise<T> {
   try {
     return await page;
   } catch (error) {
-    // The file exists, but its code fails.
+    // The file was loaded, but its code fails.
     if (!isMissingFileError(error)) throw error;
     if (!(await isServiceAvailable()))
       throw new Error('This page could not be loaded, because the service does not answer. Check that it is running.');
@@ -45,7 +45,7 @@ function mayReload(): boolean {
     sessionStorage.setItem(key, 'yes');
     return true;
   } catch {
-    // Without storage a loop of reloads would not end.
+    // Without storage, the dashboard does not reload, because a loop of reloads would not end.
     return false;
   }
 }

@@ -31,7 +31,7 @@ export function MessagesPage({ session }: PageProps) {
     setParameters(
       (before) => {
         const after = new URLSearchParams(before);
-        // A cursor belongs to one search.
+        // The cursor is removed, because it belongs to the previous search.
         after.delete('cursor');
         for (const [name, value] of Object.entries(newValues)) {
           if (value === undefined || value === '') after.delete(name);

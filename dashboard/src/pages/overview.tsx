@@ -20,7 +20,7 @@ const RANGES: readonly { readonly value: Range; readonly label: string; readonly
   { value: '30d', label: '30 d', phrase: '30 days' },
 ];
 const DEFAULT_RANGE: Range = '24h';
-/** The page refetches without an event, because ages grow and intervals end. */
+/** The interval at which the page refetches without an event, because ages grow and intervals end. */
 const REFRESH_INTERVAL_MS = 10_000;
 
 export function OverviewPage({ session }: PageProps) {
@@ -51,7 +51,7 @@ export function OverviewPage({ session }: PageProps) {
 
 function Content({ overview, session }: { readonly overview: Overview } & Pick<PageProps, 'session'>) {
   const { everAccepted, attention, queue, health, range } = overview;
-  // The panel stays open after the first message, so that the operator sees its state.
+  // The panel stays open after the first message, so that the operator sees the state of this message.
   const [isNew] = useState(!everAccepted);
   const phrase = RANGES.find(({ value }) => value === range)?.phrase ?? range;
   return (

@@ -17,7 +17,7 @@ import { useSuppressionPage } from '../suppressions/queries';
 import { SuppressionDetails } from '../suppressions/suppression-details';
 import { SuppressionTable } from '../suppressions/suppression-table';
 
-/** The search starts after this pause in typing. */
+/** The pause in typing after which the search starts. */
 const DEBOUNCE_MS = 250;
 
 export function SuppressionsPage() {

@@ -4,10 +4,10 @@ import { PageHead } from './page-head';
 import { ErrorAlert } from './page-states';
 
 interface ErrorBoundaryProps {
-  /** A new value, such as another path, renders the children again. */
+  /** If this value changes, the children are rendered again. An example is the path. */
   readonly resetKey: string;
   readonly children: ReactNode;
-  /** Renders the error in place of the default. */
+  /** Renders the error in place of the default page. */
   readonly renderError?: (error: unknown) => ReactNode;
 }
 

@@ -6,7 +6,7 @@ interface GaugeProps {
   readonly label: string;
   /** The usage in words. */
   readonly text: string;
-  /** 1 is the limit; null without a limit. */
+  /** The usage as a fraction of the limit; null without a limit. */
   readonly usage: number | null;
   readonly children?: ReactNode;
 }
@@ -31,7 +31,7 @@ export function Gauge({ label, text, usage, children }: GaugeProps) {
 }
 
 interface ProgressBarProps {
-  /** From 0 to 1. */
+  /** The filled fraction of the bar, from 0 to 1. */
   readonly fraction: number;
   readonly label: string;
   readonly text: string;

@@ -1,4 +1,7 @@
-/** Filters for a list that the page holds completely: a text and a state, both in the URL, and the number of matches. */
+/**
+ * Shows the filters of a list that the page has loaded completely: a text and a state, both in the URL, and the number
+ * of matches.
+ */
 import { Group, NativeSelect, Text } from '@mantine/core';
 import { useUrlState } from '../api/url-state';
 import { FilterBox } from './filter-box';

@@ -128,7 +128,7 @@ function Total({
   readonly label: string;
   readonly value: string;
   readonly share?: string | undefined;
-  /** The list of the counted messages. */
+  /** The URL of the list of the counted messages. */
   readonly href?: string | undefined;
 }) {
   return (

@@ -6,7 +6,10 @@ import type { Overview } from '../../../src/operations/overview/schemas.ts';
 import { formatCount, formatNumber } from './number';
 import { TextWithCode } from './text-with-code';
 
-/** Failures come first. Only this many problems are shown initially, so that the figures stay on the first screen. */
+/**
+ * The number of problems that are shown initially, so that the figures stay on the first screen. Failures are listed
+ * first.
+ */
 const MAX_INITIAL_ITEMS = 4;
 
 const COLOURS: Readonly<Record<Overview['health'][number]['level'], string>> = {

@@ -21,7 +21,7 @@ export interface Line {
 
 export interface TimeChartProps {
   readonly title: string;
-  /** ISO 8601. */
+  /** The times in ISO 8601 format. */
   readonly times: readonly string[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
@@ -35,7 +35,10 @@ const AXIS_COLOURS = {
   light: { text: '#5c636a', grid: '#d9dde1' },
   dark: { text: '#a6adb4', grid: '#3a3f44' },
 } as const;
-/** A line with fewer values than this also shows each value as a point. */
+/**
+ * The minimum number of values of a line that is shown without points. A line with fewer values shows each value as a
+ * point.
+ */
 const MIN_VALUES_WITHOUT_POINTS = 24;
 
 export function TimeChart({ title, times, lines, format, formatAxis = format, logarithmic = false }: TimeChartProps) {
@@ -193,7 +196,7 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
   };
 }
 
-/** Steps of the axis: whole numbers, because messages are counted. */
+/** The steps of the axis, which are whole numbers, because messages are counted. */
 const AXIS_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 /** Returns the powers of ten that enclose the values. */

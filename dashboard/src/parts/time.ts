@@ -1,4 +1,4 @@
-/** Formats times and durations. Pure. */
+/** Formats times and durations. The functions have no side effects. */
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['d', 86_400_000],

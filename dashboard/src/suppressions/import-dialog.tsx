@@ -19,7 +19,7 @@ type Phase =
   | { readonly kind: 'done'; readonly result: Result };
 
 const REASONS = ['manual', 'bounce', 'complaint'];
-/** The limit of the service. */
+/** The maximum file size that the service accepts. */
 const MAX_FILE_BYTES = 200 * 1024 * 1024;
 
 export function ImportDialog({ list, onClose }: { readonly list: string; readonly onClose: () => void }) {
@@ -65,8 +65,8 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
           <Stack>
             <Text size="sm" c="dimmed">
               CSV in UTF-8, up to 200 MB: a plain list of addresses, a file that Export wrote, or an export of Postmark,
-              Amazon SES or SendGrid. A file that is not CSV adds nothing. Addresses that are already on the list do not
-              change.
+              Amazon SES or SendGrid. If the file is not CSV, no address is added. Addresses that are already on the
+              list do not change.
             </Text>
             <FileInput
               label="CSV file"

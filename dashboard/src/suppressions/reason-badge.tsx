@@ -9,9 +9,9 @@ const TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {
 };
 /** Each reason as a sentence. */
 export const REASON_TEXTS: Readonly<Record<SuppressionEntry['reason'], string>> = {
-  bounce: 'A message to it had a hard bounce.',
+  bounce: 'A message to the address had a hard bounce.',
   complaint: 'The recipient reported a message as spam.',
-  manual: 'An operator or an import added it.',
+  manual: 'An operator or an import added the address.',
 };
 
 export function ReasonBadge({ reason }: { readonly reason: SuppressionEntry['reason'] }) {

@@ -67,11 +67,11 @@ function SuppressionEntries({ found: { address, lists } }: { readonly found: Sup
       ))}
       <Callout
         tone={isOnServiceList ? 'error' : 'neutral'}
-        title={isOnServiceList ? 'No account can send to it' : 'Other accounts can send to it'}
+        title={isOnServiceList ? 'No account can send to this address' : 'Other accounts can send to this address'}
       >
         {isOnServiceList
-          ? 'It is on the suppression list of the whole service. Removing it from the list of an account changes nothing.'
-          : 'It is not on the suppression list of the whole service (*).'}
+          ? 'The address is on the suppression list of the whole service. Removing it from the list of an account changes nothing.'
+          : 'The address is not on the suppression list of the whole service (*).'}
       </Callout>
     </Stack>
   );
