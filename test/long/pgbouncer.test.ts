@@ -49,3 +49,43 @@ test('a node that is killed and a server that is restarted lose no accepted mess
     await store.close();
   }
 }, 300_000);
+
+test('what PgBouncer refuses is reported in one line with the remedy', async () => {
+  const server = await startPostgres({ version: 'oldest' });
+  const { port } = await startPgBouncer({ serverPort: server.port });
+  const base = new URL(await server.createDatabase());
+  base.port = String(port);
+  const openFault = async (change: (url: URL) => void) => {
+    const url = new URL(base);
+    url.searchParams.set('pooler', 'transaction');
+    change(url);
+    return openStore(parsePostgresUrl(url.href), { exclusive: true }).then(
+      (store) => store.close().then(() => 'it opened'),
+      (error: unknown) => String(error),
+    );
+  };
+  const signIn = /: the server or its pooler refuses the connection \(.+\)\. Correct user, password and database in /;
+  expect(
+    await openFault((url) => {
+      url.password = 'wrong';
+    }),
+  ).toMatch(signIn);
+  expect(
+    await openFault((url) => {
+      url.username = 'unknown';
+    }),
+  ).toMatch(signIn);
+  expect(
+    await openFault((url) => {
+      url.pathname = '/no_such_database';
+    }),
+  ).toMatch(signIn);
+  const refusedOptions = await openFault((url) => {
+    url.searchParams.delete('pooler');
+    url.searchParams.set('options', '-c ignore_system_indexes=on');
+  });
+  expect(refusedOptions).toMatch(/: the pooler refuses options= in POSTRIDER_DATABASE \(.+\)\. Remove it\.$/);
+  await server.crash();
+  const unreachable = await openFault(() => undefined);
+  expect(unreachable).toMatch(/: no connection within 2 s\. Check the server, the network and its firewalls\.$/);
+});

@@ -1,8 +1,9 @@
 /**
  * A stand-in for a PostgreSQL pooler in transaction mode (without TLS). It assigns another server connection to each
  * transaction. It refuses everything that such a pooler does not support: startup parameters other than those of
- * PgBouncer, named statements, LISTEN, session settings. Authentication is passed through to the server; the server
- * connection of each client joins a pool for its user and database.
+ * PgBouncer, named statements, LISTEN, session settings. With `unsupported: 'forward'` it forwards such statements to
+ * the server, as PgBouncer does. Authentication is passed through to the server; the server connection of each client
+ * joins a pool for its user and database.
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -47,7 +48,10 @@ interface Client {
 }
 
 /** Starts the pooler for `port` on loopback and stops it at the end of the test. */
-export async function startTransactionPooler(port: number): Promise<TransactionPooler> {
+export async function startTransactionPooler(
+  port: number,
+  { unsupported = 'refuse' }: { readonly unsupported?: 'refuse' | 'forward' } = {},
+): Promise<TransactionPooler> {
   const refused: string[] = [];
   const sockets = new Set<Socket>();
   const idleByDatabase = new Map<string, Upstream[]>();
@@ -137,9 +141,9 @@ export async function startTransactionPooler(port: number): Promise<TransactionP
       return;
     }
     const text = message.toString('utf8', 5, message.length - 1);
-    const unsupported = unsupportedStatement(type, text);
-    if (unsupported !== null) {
-      refuse(client, unsupported);
+    const what = unsupported === 'refuse' ? unsupportedStatement(type, text) : null;
+    if (what !== null) {
+      refuse(client, what);
       return;
     }
     if (type === 'Q' || type === 'S') client.pendingReady += 1;

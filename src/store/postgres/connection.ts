@@ -14,6 +14,7 @@ import type { PostgresSetting } from '../../config/settings.ts';
 import type { HostPort } from '../../model/listen-address.ts';
 import { StoreError } from '../error.ts';
 import {
+  ConfigurationFault,
   defaultReadOnlyText,
   errorCode,
   isServerError,
@@ -54,6 +55,8 @@ const CLOSE_TIMEOUT_MS = 1_000;
  */
 const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
 const INT8_OID = 20;
+/** The SQLSTATE with which PgBouncer refuses a startup parameter. */
+const PROTOCOL_VIOLATION = '08P01';
 /** An SQL expression that identifies the write history of the server. */
 export const WRITE_HISTORY = `(SELECT system_identifier::text FROM pg_control_system()) || ' '
   || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time()`;
@@ -194,6 +197,9 @@ async function connectTo(
     });
   } catch (error) {
     client.connection.stream.destroy();
+    // The server itself has another code for an invalid option.
+    if (atStart !== '' && errorCode(error) === PROTOCOL_VIOLATION)
+      throw refusedOptions(error, describeServer([host], database));
     throw error;
   } finally {
     clearTimeout(timer);
@@ -326,6 +332,12 @@ function refusedSetting(error: unknown, server: string): unknown {
   return new StoreError(
     `${server}: the server refuses a setting of options= in POSTRIDER_DATABASE (${detail}). Correct it.`,
   );
+}
+
+/** Returns the error of a pooler that refuses the startup parameter `options`. */
+function refusedOptions(error: unknown, server: string): ConfigurationFault {
+  const detail = error instanceof Error ? oneLine(error.message) : '';
+  return new ConfigurationFault(`${server}: the pooler refuses options= in POSTRIDER_DATABASE (${detail}). Remove it.`);
 }
 
 /** Returns the startup parameters, which the driver's type declarations omit. */

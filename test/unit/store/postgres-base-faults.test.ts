@@ -6,7 +6,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgres.ts';
+import { startServerOfVersion } from '../../rig/postgres-of-version.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
+import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
 const SECRET = 'very-secret-word';
 /**
@@ -61,48 +63,6 @@ async function startServer(behave: (socket: Socket) => void): Promise<number> {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
   return address.port;
-}
-
-/** Messages of the protocol (postgresql.org/docs/current/protocol-message-formats.html). */
-const message = (type: string, ...parts: (Buffer | string)[]) => {
-  const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
-  const length = Buffer.alloc(4);
-  length.writeInt32BE(body.length + 4);
-  return Buffer.concat([Buffer.from(type), length, body]);
-};
-const int16 = (value: number) => Buffer.from([value >> 8, value & 255]);
-const int32 = (value: number) => Buffer.concat([int16(value >>> 16), int16(value & 65_535)]);
-
-/** Starts a server that reports the given version and accepts any password. */
-function startServerOfVersion(version: number): (socket: Socket) => void {
-  const ready = message('Z', 'I');
-  const columns: readonly (readonly [name: string, type: number, value: string])[] = [
-    ['version', 23, String(version)],
-    ['read_only', 25, 'off'],
-    ['pid', 23, '1'],
-  ];
-  const described = columns.map(([name, type]) =>
-    Buffer.concat([Buffer.from(`${name}\0`), int32(0), int16(0), int32(type), int16(4), int32(-1), int16(0)]),
-  );
-  const row = columns.map(([, , value]) => Buffer.concat([int32(value.length), Buffer.from(value)]));
-  const answer = Buffer.concat([
-    message('T', int16(columns.length), ...described),
-    message('D', int16(columns.length), ...row),
-    message('C', 'SELECT 1\0'),
-    ready,
-  ]);
-  return (socket) => {
-    let started = false;
-    socket.on('data', (bytes) => {
-      if (started) {
-        // The server sends one response for each of the simple queries that arrived together.
-        for (let at = 0; at < bytes.length; at += bytes.readInt32BE(at + 1) + 1) socket.write(answer);
-        return;
-      }
-      started = true;
-      socket.write(Buffer.concat([message('R', int32(0)), ready]));
-    });
-  };
 }
 
 describe('one line reports', () => {
@@ -174,8 +134,13 @@ describe('one line reports', () => {
   test('a replica, which accepts no writes', async () => {
     const primary = await startPostgres();
     const replica = await startPostgres({ standbyOf: primary });
-    const fault = await openFailure(replica.url('postgres'));
-    expect(fault).toMatch(/is a read-only replica\. Set POSTRIDER_DATABASE to the primary/);
+    const pooler = await startTransactionPooler(replica.port);
+    const pooled = changeUrl(replica.url('postgres'), (parts) => {
+      parts.port = String(pooler.port);
+      parts.searchParams.set('pooler', 'transaction');
+    });
+    for (const url of [replica.url('postgres'), pooled])
+      expect(await openFailure(url)).toMatch(/is a read-only replica\. Set POSTRIDER_DATABASE to the primary/);
   });
 
   test('a server without TLS if TLS is required', async () => {
@@ -186,7 +151,7 @@ describe('one line reports', () => {
   });
 
   test('a server that is too old', async () => {
-    const port = await startServer(startServerOfVersion(140_012));
+    const port = await startServerOfVersion({ version: 140_012 });
     expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /PostgreSQL 14 at 127\.0\.0\.1 is too old; Postrider needs 15 or later/,
     );
@@ -200,7 +165,7 @@ describe('one line reports', () => {
   });
 
   test('the error of each of several hosts', async () => {
-    const port = await startServer(startServerOfVersion(140_012));
+    const port = await startServerOfVersion({ version: 140_012 });
     const fault = await openFailure(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
     expect(fault).toMatch(/127\.0\.0\.1:1\/mail: the connection was refused.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
   });

@@ -1,0 +1,137 @@
+/** Each fault in the configuration of the database server or its pooler ends `serve` with one line that names the remedy. */
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../rig/folder.ts';
+import { startPoolerProxy } from '../rig/pooler-proxy.ts';
+import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
+import { startServerOfVersion } from '../rig/postgres-of-version.ts';
+import { runCommand } from '../rig/service.ts';
+import { startTransactionPooler } from '../rig/transaction-pooler.ts';
+
+const PASSWORD = 'very-secret-word';
+
+function changed(url: string, change: (parts: URL) => void): string {
+  const parts = new URL(url);
+  change(parts);
+  return parts.href;
+}
+
+/** Returns the URL of a new database for a role without rights. */
+async function urlOfPlainRole(): Promise<string> {
+  const admin = await temporaryDatabase();
+  const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+  await runStatement(admin, `CREATE ROLE ${name} LOGIN PASSWORD '${PASSWORD}'`);
+  onTestFinished(() => runStatement(admin, `DROP ROLE ${name}`));
+  return changed(admin, (parts) => {
+    parts.username = name;
+    parts.password = PASSWORD;
+  });
+}
+
+const FAULTS: readonly {
+  readonly name: string;
+  readonly url: () => Promise<string>;
+  /** The line after the name of the server. */
+  readonly line: RegExp;
+}[] = [
+  {
+    name: 'a pooler in transaction mode that was not declared',
+    async url() {
+      const url = await temporaryDatabase();
+      const pooler = await startTransactionPooler(Number(new URL(url).port), { unsupported: 'forward' });
+      return changed(url, (parts) => {
+        parts.port = String(pooler.port);
+      });
+    },
+    line: /^a connection pooler in transaction mode is in front of the server\. Add pooler=transaction to POSTRIDER_DATABASE\.$/,
+  },
+  {
+    name: 'options that the pooler refuses',
+    async url() {
+      const url = await temporaryDatabase();
+      const proxy = await startPoolerProxy(Number(new URL(url).port), { options: 'refuse' });
+      return changed(url, (parts) => {
+        parts.port = String(proxy.port);
+        parts.searchParams.set('options', '-c ignore_system_indexes=on');
+      });
+    },
+    line: /^the pooler refuses options= in POSTRIDER_DATABASE \(unsupported startup parameter: options\)\. Remove it\.$/,
+  },
+  {
+    name: 'a wrong password',
+    url: async () =>
+      changed(await temporaryDatabase(), (parts) => {
+        parts.password = PASSWORD;
+      }),
+    line: /^the server refuses the user or the password \(password authentication failed .*\)\. Correct them in POSTRIDER_DATABASE, or correct pg_hba\.conf\.$/,
+  },
+  {
+    name: 'a host that does not exist',
+    url: async () => `postgres://me:${PASSWORD}@no-such-host.invalid/mail`,
+    line: /^the host was not found \(.*\)\. Correct POSTRIDER_DATABASE, or check DNS\.$/,
+  },
+  {
+    name: 'a database that does not exist',
+    url: async () =>
+      changed(await temporaryDatabase(), (parts) => {
+        parts.pathname = '/no_such_database';
+      }),
+    line: /^the database does not exist\. Create it with `createdb`, or correct its name in POSTRIDER_DATABASE\.$/,
+  },
+  {
+    name: 'a role without rights',
+    url: urlOfPlainRole,
+    line: /^the user lacks a permission \(permission denied for schema public\)\. Make the user the owner of the database, or of a schema, and add schema=NAME to POSTRIDER_DATABASE\.$/,
+  },
+  {
+    name: 'a server without TLS if TLS is required',
+    url: async () => changed(await temporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'verify-full')),
+    line: /^the TLS connection failed \(The server does not support SSL connections\)\. Correct sslmode= in POSTRIDER_DATABASE, /,
+  },
+  {
+    name: 'a version that is too old',
+    async url() {
+      const port = await startServerOfVersion({ version: 140_012 });
+      return `postgres://me:${PASSWORD}@127.0.0.1:${port}/mail?sslmode=disable`;
+    },
+    line: /^PostgreSQL 14 at 127\.0\.0\.1 is too old; Postrider needs 15 or later\.$/,
+  },
+  {
+    name: 'a replica',
+    async url() {
+      const port = await startServerOfVersion({ version: 150_003, isReplica: true });
+      return `postgres://me:${PASSWORD}@127.0.0.1:${port}/mail?sslmode=disable`;
+    },
+    line: /^the server is a read-only replica\. Set POSTRIDER_DATABASE to the primary, or to all hosts separated by commas\.$/,
+  },
+  {
+    name: 'a server whose transactions stay read-only',
+    async url() {
+      const url = await temporaryDatabase();
+      const database = new URL(url).pathname.slice(1);
+      await runStatement(url, `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
+      const proxy = await startPoolerProxy(Number(new URL(url).port), { options: 'drop', ignoresSet: true });
+      return changed(url, (parts) => {
+        parts.port = String(proxy.port);
+      });
+    },
+    line: /^the server makes every transaction read-only, although it is not a replica\. Set default_transaction_read_only=off for the server, the database and the role\.$/,
+  },
+];
+
+test.each(FAULTS)('$name ends serve with one line that names the remedy', async ({ url, line }) => {
+  const settings = { POSTRIDER_DATABASE: await url(), POSTRIDER_SECRET: 'ab'.repeat(32) };
+  const { code, stdout, stderr } = await runCommand(temporaryFolder(), ['serve'], settings);
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
+  expect(stderr).not.toContain(PASSWORD);
+  expect(stderr.trimEnd().replace(/^postrider: (?:PostgreSQL \S+: )?/, '')).toMatch(line);
+});
+
+test('options with pooler=transaction end serve with one line before it connects', async () => {
+  const settings = { POSTRIDER_DATABASE: 'postgres://me@db.invalid/mail?pooler=transaction&options=-cjit%3Doff' };
+  const { code, stderr } = await runCommand(temporaryFolder(), ['serve'], settings);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /^postrider: [^\n]*a pooler in transaction mode refuses options; set them with ALTER ROLE[^\n]*\n$/,
+  );
+});

@@ -1,0 +1,72 @@
+/**
+ * A stand-in for a PostgreSQL server of any version. It accepts every password, and answers every query with one row that
+ * describes it (postgresql.org/docs/current/protocol-message-formats.html).
+ */
+import { createServer, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+const TYPE_OIDS = { boolean: 16, integer: 23, text: 25 } as const;
+
+/** Starts the server on loopback and stops it at the end of the test. Resolves to its port. */
+export async function startServerOfVersion({
+  version,
+  isReplica = false,
+}: {
+  /** As `server_version_num`: 150_003 is version 15.3. */
+  readonly version: number;
+  readonly isReplica?: boolean;
+}): Promise<number> {
+  const ready = message('Z', 'I');
+  const columns: readonly (readonly [name: string, type: number, value: string])[] = [
+    ['version', TYPE_OIDS.integer, String(version)],
+    ['read_only', TYPE_OIDS.text, 'off'],
+    ['recovering', TYPE_OIDS.boolean, isReplica ? 't' : 'f'],
+    ['pid', TYPE_OIDS.integer, '1'],
+  ];
+  const described = columns.map(([name, type]) =>
+    Buffer.concat([Buffer.from(`${name}\0`), int32(0), int16(0), int32(type), int16(4), int32(-1), int16(0)]),
+  );
+  const row = columns.map(([, , value]) => Buffer.concat([int32(value.length), Buffer.from(value)]));
+  const answer = Buffer.concat([
+    message('T', int16(columns.length), ...described),
+    message('D', int16(columns.length), ...row),
+    message('C', 'SELECT 1\0'),
+    ready,
+  ]);
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    let isStarted = false;
+    socket.on('data', (bytes) => {
+      if (!isStarted) {
+        isStarted = true;
+        socket.write(Buffer.concat([message('R', int32(0)), ready]));
+        return;
+      }
+      // The server sends one response for each of the simple queries that arrived together.
+      for (let at = 0; at < bytes.length; at += bytes.readInt32BE(at + 1) + 1) socket.write(answer);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
+}
+
+function message(type: string, ...parts: readonly (Buffer | string)[]): Buffer {
+  const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+  return Buffer.concat([Buffer.from(type), int32(body.length + 4), body]);
+}
+
+function int16(value: number): Buffer {
+  return Buffer.from([(value >> 8) & 255, value & 255]);
+}
+
+function int32(value: number): Buffer {
+  return Buffer.concat([int16(value >>> 16), int16(value & 65_535)]);
+}
