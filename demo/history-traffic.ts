@@ -5,8 +5,8 @@
 
 import type { State } from '../src/model/message.ts';
 import {
+  getLatencyBucket,
   HOUR_MS,
-  latencyBucket,
   MINUTE_MS,
   TRAFFIC_COUNTS,
   type TrafficCount,
@@ -35,7 +35,7 @@ export class HistoryTraffic {
     this.count(state, at);
     this.count('ended', at);
     if (tookMs === undefined) return;
-    const bucket = latencyBucket(tookMs);
+    const bucket = getLatencyBucket(tookMs);
     for (const { latencies } of this.#sumsAt(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
   }
 

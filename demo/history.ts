@@ -9,11 +9,11 @@ import { readFeedbackEvents } from '../src/feedback/read/read-feedback-events.ts
 import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { createSmtpReport } from '../src/feedback/smtp-report.ts';
 import { createReturnPathToken } from '../src/message/return-path.ts';
-import { canonicalAddress, parseAddress } from '../src/model/address.ts';
+import { parseAddress, toCanonicalAddress } from '../src/model/address.ts';
 import {
+  createExpiryBeforeAttempt,
   type DeliveryPolicy,
   decideAttemptChange,
-  expiredBeforeAttempt,
   isPastMaxAge,
   type LeasedMessage,
   type NewMessage,
@@ -106,7 +106,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
         keyId: parts.keyIdOf(application.account),
         acceptedAt: at,
         to,
-        recipient: address === null ? to : canonicalAddress(address),
+        recipient: address === null ? to : toCanonicalAddress(address),
         from: application.from,
         subject,
         message,
@@ -150,7 +150,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.integer(2, 40));
     if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
       figures.countEnd('expired', startedAt);
-      return { id, owner: NODE, attempts, changes: [expiredBeforeAttempt(NODE, startedAt)], refundAttempt: true };
+      return { id, owner: NODE, attempts, changes: [createExpiryBeforeAttempt(NODE, startedAt)], refundAttempt: true };
     }
     const attempt = attemptDelivery(
       {

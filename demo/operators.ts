@@ -8,7 +8,7 @@ import type { Resolver } from '../src/domains/dns.ts';
 import { createKeys } from '../src/domains/keys.ts';
 import { sealingKey } from '../src/domains/setup.ts';
 import type { AccountLimits, ChangeResult } from '../src/model/account.ts';
-import { newApiKey, newToken } from '../src/model/credentials.ts';
+import { generateApiKey, generateToken } from '../src/model/credentials.ts';
 import type { DkimKey } from '../src/model/domain.ts';
 import type { Suppression } from '../src/model/suppression.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -92,7 +92,7 @@ function accountActions(
       requireDone(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
     }),
     createAction(context, accountAgeMs - MINUTE_MS, CLI_ACTOR, async (store, at) => {
-      const { key, prefix, hash } = newApiKey(randomBytes);
+      const { key, prefix, hash } = generateApiKey(randomBytes);
       const createdKey = requireDone(
         await store.createKey(account, { name: 'production', prefix, hash, expiresAt: null }, at),
       );
@@ -171,7 +171,7 @@ function keyActions(context: ActionContext): readonly OperatorAction[] {
   const createKey =
     (account: string, name: string, expiresAt: number | null): OperatorAction['run'] =>
     async (store, at) => {
-      const { prefix, hash } = newApiKey(randomBytes);
+      const { prefix, hash } = generateApiKey(randomBytes);
       return requireDone(await store.createKey(account, { name, prefix, hash, expiresAt }, at)).id;
     };
   const findKeyId = async (store: Store, account: string, name: string) =>
@@ -183,13 +183,13 @@ function keyActions(context: ActionContext): readonly OperatorAction[] {
       store.revokeKey(await findKeyId(store, 'shop', 'agency'), at),
     ),
     createAction(context, 6 * HOUR_MS, DASHBOARD_ACTOR, async (store, at) => {
-      const { key, prefix, hash } = newApiKey(randomBytes);
+      const { key, prefix, hash } = generateApiKey(randomBytes);
       const oldId = await findKeyId(store, 'sign-in', 'production');
       const rotatedKey = requireDone(await store.rotateKey(oldId, { prefix, hash }, at + DAY_MS, at));
       onKeyCreated('sign-in', rotatedKey.id, key);
     }),
     createAction(context, 27 * DAY_MS, CLI_ACTOR, async (store, at) => {
-      const { prefix, hash } = newToken(randomBytes);
+      const { prefix, hash } = generateToken(randomBytes);
       requireDone(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
     }),
   ];

@@ -15,7 +15,7 @@ import { DomainCache } from './domains/signing.ts';
 import { readDescriptorLimit } from './http/capacity.ts';
 import { ApiKeyCache } from './http/keys.ts';
 import type { ListenerLimits } from './http/listener-options.ts';
-import { newApiKey } from './model/credentials.ts';
+import { generateApiKey } from './model/credentials.ts';
 import { type RuntimeStatus, STANDBY_TEXTS, type Standby } from './model/node.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, logHandlers } from './observability/log.ts';
@@ -212,7 +212,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     delivery: delivery === null ? null : observability.deliveryStatus(),
   });
   // The role `api` stores this key at the end of its start if the store has no account.
-  const firstKey = options.createFirstKey === false ? null : newApiKey(randomBytes);
+  const firstKey = options.createFirstKey === false ? null : generateApiKey(randomBytes);
   const operator = roles.has('operator')
     ? stack.use(
         await startOperator({

@@ -10,7 +10,7 @@ import type { Command } from 'commander';
 import { findApiKey } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
-import { newApiKey } from '../model/credentials.ts';
+import { generateApiKey } from '../model/credentials.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
 import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
@@ -102,7 +102,7 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
   return context.withStore(async (store) => {
     const { clock } = context;
     const now = clock.now();
-    const { key, prefix, hash } = newApiKey(randomBytes);
+    const { key, prefix, hash } = generateApiKey(randomBytes);
     const created = await store.createKey(
       account,
       { name: 'send', prefix, hash, expiresAt: now + KEY_LIFETIME_MS },

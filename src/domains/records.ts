@@ -3,7 +3,7 @@
  * pure.
  */
 
-import { type DnsRecord, dkimRecordName, type SendingDomain } from '../model/domain.ts';
+import { type DnsRecord, getDkimRecordName, type SendingDomain } from '../model/domain.ts';
 import { dkimRecordValue } from './dkim-record.ts';
 
 export interface SendingSetup {
@@ -38,7 +38,7 @@ export function recordsFor(
   const records: DnsRecord[] = domain.keys.map((key) => ({
     purpose: 'dkim',
     type: 'TXT',
-    name: dkimRecordName(domain.name, key.selector),
+    name: getDkimRecordName(domain.name, key.selector),
     value: dkimRecordValue(key),
   }));
   records.push(...provider);

@@ -17,7 +17,7 @@ import {
 } from '../message/dkim.ts';
 import { createReturnPathToken } from '../message/return-path.ts';
 import { parseAddress, parseHost } from '../model/address.ts';
-import { type DkimKey, maySend, type SendingDomain, signingKeys } from '../model/domain.ts';
+import { type DkimKey, getSigningKeys, maySend, type SendingDomain } from '../model/domain.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
@@ -75,7 +75,7 @@ export class DomainCache {
   signingFor(accountId: number, name: string): DomainSigning | null {
     const domain = this.#find(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
-    return { domain: domain.name, keys: signingKeys(domain), maySend: maySend(domain) };
+    return { domain: domain.name, keys: getSigningKeys(domain), maySend: maySend(domain) };
   }
 
   /** Returns the domain itself, or the nearest parent domain if that allows subdomains. */

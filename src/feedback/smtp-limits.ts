@@ -3,7 +3,7 @@
  * are being received. Memory is bounded. A peer is an IPv4 address or an IPv6 /64 network, because the owner of one address of
  * a /64 owns all of them. The limits are high: a relay or a large provider sends all its reports from few addresses.
  */
-import { peerNetworkOf } from '../model/address.ts';
+import { toPeerNetwork } from '../model/address.ts';
 
 interface Rate {
   readonly burst: number;
@@ -48,9 +48,9 @@ export function createPeerLimits(): PeerLimits {
     (kind === 'return-path' || (role.available(peer, now) >= 1 && allRole.available('', now) >= 1));
 
   return {
-    allows: (address, kind, now) => isAllowed(peerNetworkOf(address), kind, now),
+    allows: (address, kind, now) => isAllowed(toPeerNetwork(address), kind, now),
     charge(address, kind, now) {
-      const peer = peerNetworkOf(address);
+      const peer = toPeerNetwork(address);
       if (!isAllowed(peer, kind, now)) return false;
       messages.consume(peer, now);
       if (kind === 'role') {
@@ -60,7 +60,7 @@ export function createPeerLimits(): PeerLimits {
       return true;
     },
     reserveBytes(address, bytes) {
-      const peer = peerNetworkOf(address);
+      const peer = toPeerNetwork(address);
       const peerBytes = bufferedBytes.get(peer) ?? 0;
       if (peerBytes + bytes > MAX_BUFFERED_BYTES.perPeer || totalBufferedBytes + bytes > MAX_BUFFERED_BYTES.total)
         return false;
@@ -69,7 +69,7 @@ export function createPeerLimits(): PeerLimits {
       return true;
     },
     releaseBytes(address, bytes) {
-      const peer = peerNetworkOf(address);
+      const peer = toPeerNetwork(address);
       const remainingBytes = (bufferedBytes.get(peer) ?? 0) - bytes;
       totalBufferedBytes -= bytes;
       if (remainingBytes > 0) bufferedBytes.set(peer, remainingBytes);

@@ -3,7 +3,7 @@
  * idle longest: first among sessions without a valid recipient, then among sessions for a role mailbox. A session for a return
  * path is evicted only after one minute without activity. A session whose report is being recorded is never evicted.
  */
-import { peerNetworkOf } from '../model/address.ts';
+import { toPeerNetwork } from '../model/address.ts';
 
 /** Maximum number of sessions per peer and in total. */
 export const MAX_SESSIONS = { perPeer: 20, total: 200 } as const;
@@ -36,7 +36,7 @@ export function createOpenSessions(): OpenSessions {
 
   function removeSession(session: OpenSession): void {
     if (!sessions.delete(session)) return;
-    const peer = peerNetworkOf(session.address);
+    const peer = toPeerNetwork(session.address);
     const peerSessions = byPeer.get(peer);
     peerSessions?.delete(session);
     if (peerSessions?.size === 0) byPeer.delete(peer);
@@ -59,7 +59,7 @@ export function createOpenSessions(): OpenSessions {
 
   return {
     admit(session, now) {
-      const peer = peerNetworkOf(session.address);
+      const peer = toPeerNetwork(session.address);
       const peerSessions = byPeer.get(peer) ?? new Set<OpenSession>();
       if (peerSessions.size >= MAX_SESSIONS.perPeer && !evictOne(peerSessions, now, MIN_PEER_IDLE_MS)) return false;
       if (sessions.size >= MAX_SESSIONS.total && !evictOne(sessions, now, 0)) return false;

@@ -18,7 +18,7 @@ import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
-import { peerNetworkOf } from '../model/address.ts';
+import { toPeerNetwork } from '../model/address.ts';
 import type { DropReason } from '../model/events.ts';
 import { ConnectionTable, type TableConnection } from './capacity.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
@@ -85,7 +85,7 @@ export interface ConnectionParts {
 /** Returns a predicate that is true for loopback addresses and for trusted proxies. */
 export function peerShareExemption(proxies: TrustedProxies): (address: string) => boolean {
   // RFC 1122 section 3.2.1.3 defines the loopback addresses. For IPv4, the peer is the address itself.
-  return (address) => address === '::1' || peerNetworkOf(address).startsWith('127.') || proxies.includes(address);
+  return (address) => address === '::1' || toPeerNetwork(address).startsWith('127.') || proxies.includes(address);
 }
 
 /** The chunk size of an unauthenticated connection. Most requests fit into one chunk. */
@@ -267,7 +267,7 @@ export class Connections implements HttpConnections {
     };
     // The peers of a unix socket are proxies of this machine.
     const isExempt = remoteAddress === undefined || this.#isExemptFromPeerShare(remoteAddress);
-    const peer = isExempt ? null : peerNetworkOf(remoteAddress);
+    const peer = isExempt ? null : toPeerNetwork(remoteAddress);
     if (!this.#table.add(connection, peer)) return null;
     this.#connections.add(connection);
     this.#bySocket.set(socket, connection);

@@ -11,7 +11,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
-import { isUnixSocket, type ListenAddress, listenAddressOf } from '../model/listen-address.ts';
+import { isUnixSocket, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
 import { bind } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
 import { Connections, type HttpConnections, peerShareExemption } from './connections.ts';
@@ -81,7 +81,7 @@ export function createListener(options: ListenerOptions): Listener {
             (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
     running = { app, server, stopCertificateWatch };
-    return listenAddressOf(at, certificate === null ? 'http' : 'https');
+    return toListenAddress(at, certificate === null ? 'http' : 'https');
   }
 
   async function drain(timeoutMs: number): Promise<void> {

@@ -9,7 +9,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Account, ApiKey } from '../model/account.ts';
-import { peerNetworkOf } from '../model/address.ts';
+import { toPeerNetwork } from '../model/address.ts';
 import type { AcceptResult, NewMessage, RemainingLimits } from '../model/message.ts';
 import { requiresAuthenticatedSender, validateSubmission } from '../model/submission.ts';
 import type { AdmittedRequest, RequestLimiter } from './capacity.ts';
@@ -97,7 +97,7 @@ export function createSendMail(
 
   /** Looks up a key that is not cached. The key is refused only if the store does not contain it. */
   function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const lookupDone = keyLookups.find(hash, peerNetworkOf(clientAddressOf(req, proxies)));
+    const lookupDone = keyLookups.find(hash, toPeerNetwork(clientAddressOf(req, proxies)));
     if (lookupDone === null) {
       refuse(req, res, 'overloaded', null, null, null, retryAfter(TOO_MANY_LOOKUPS_RETRY_MS));
       return;

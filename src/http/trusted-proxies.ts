@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
-import { peerNetworkOf } from '../model/address.ts';
+import { toPeerNetwork } from '../model/address.ts';
 
 export interface TrustedProxies {
   /** Returns true if the IP address belongs to a trusted proxy. */
@@ -35,7 +35,7 @@ export function createTrustedProxies(networks: readonly string[], isUnixListener
   const includes = (address: string): boolean => {
     if (networks.length === 0 || isIP(address) === 0) return false;
     // An IPv4-mapped IPv6 address is its IPv4 address.
-    const peer = peerNetworkOf(address);
+    const peer = toPeerNetwork(address);
     return isIP(peer) === 4 ? list.check(peer, 'ipv4') : list.check(address, 'ipv6');
   };
   return {

@@ -18,16 +18,14 @@ export interface Account {
   readonly name: string;
   readonly createdAt: number;
   readonly locked: { readonly reason: string; readonly at: number } | null;
-  /**
-   * The text of the warning, which names the count and its limit, if at least half of a threshold is reached; otherwise
-   * null.
-   */
+  /** The text of the reputation warning, which names the count and its limit. Null below half of every threshold. */
   readonly warning: string | null;
   readonly thresholds: Thresholds;
   readonly limits: AccountLimits;
   readonly volumeUsed: number;
   /**
-   * The number of messages in the current rate period, and the start of the period. Zero and null before the first message.
+   * The number of messages in the current rate period, and the start of the period. The values are zero and null before
+   * the first message.
    */
   readonly rateUsed: number;
   readonly rateWindowAt: number | null;
@@ -37,9 +35,9 @@ export interface Account {
 export interface Credential {
   readonly id: number;
   readonly name: string;
-  /** The first characters of the secret. They identify the secret in lists. */
+  /** The first characters of the secret, which identify it in lists. */
   readonly prefix: string;
-  /** SHA-256, hexadecimal. */
+  /** The SHA-256 of the secret in hexadecimal. */
   readonly hash: string;
   readonly createdAt: number;
   readonly expiresAt: number | null;
@@ -47,7 +45,7 @@ export interface Credential {
   readonly lastUsedAt: number | null;
 }
 
-/** The key of a client. Commands name it `key_` and its number. */
+/** The API key of a client. Commands name a key by `key_` and its number. */
 export interface ApiKey extends Credential {
   readonly accountId: number;
 }
@@ -55,7 +53,7 @@ export interface ApiKey extends Credential {
 /** The token that authenticates an operator's script. */
 export type OperatorToken = Credential;
 
-/** Changes for the caches of a node. Every change increases `revision`. */
+/** Changed accounts, keys and domains for the caches of a node. Every change increases `revision`. */
 export interface DirectoryChanges {
   readonly revision: number;
   readonly accounts: readonly Account[];
@@ -66,7 +64,7 @@ export interface DirectoryChanges {
 }
 
 /**
- * Keys that were looked up by their digests, with their accounts. The keys and accounts are at least as new as
+ * Keys that were looked up by their hashes, and their accounts. The keys and accounts are at least as new as
  * `revision`.
  */
 export type FoundKeys = Pick<DirectoryChanges, 'revision' | 'accounts' | 'keys'>;
@@ -79,11 +77,12 @@ export type ChangeResult<T> =
 
 /**
  * The result of a change that names the version on which it is based. `stale`: the object has another version, and
- * `value` is its current state.
+ * `value` is the current object.
  */
 export type GuardedChangeResult<T> = ChangeResult<T> | { readonly kind: 'stale'; readonly value: T };
 
-// Volume and rate limits are counted exactly while a batch is accepted. Both databases use these functions.
+// The functions below count volume and rate limits exactly while a batch is accepted. The stores for SQLite and
+// PostgreSQL both use them.
 
 /** The running counts of one account while a batch is accepted. */
 export interface LimitUsage {
@@ -93,8 +92,8 @@ export interface LimitUsage {
   rateWindowAt: number | null;
 }
 
-/** Returns the counts of a stored account. */
-export function limitUsageOf(account: Account): LimitUsage {
+/** Returns the running counts of an account, starting with its stored counts. */
+export function toLimitUsage(account: Account): LimitUsage {
   const { volumeUsed, rateUsed, rateWindowAt } = account;
   return { account, volumeUsed, rateUsed, rateWindowAt };
 }
@@ -126,8 +125,8 @@ export function findExceededLimit(
 
 const NO_LIMITS: RemainingLimits = { rate: null };
 
-/** Returns the remaining volume and rate after these counts. */
-export function remainingLimits(counts: LimitUsage, now: number): RemainingLimits {
+/** Returns the rest of the rate limit after these counts. `rate` is null without a rate limit. */
+export function getRemainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
   const remaining = Math.max(0, rate.limit - counts.rateUsed);
@@ -135,33 +134,36 @@ export function remainingLimits(counts: LimitUsage, now: number): RemainingLimit
   return { rate: { ...rate, remaining, resetMs } };
 }
 
-// Automatic locks compare the hard bounces and complaints in a sliding window with thresholds. Messages to simulator
-// addresses are not counted.
+// An account is locked automatically if its hard bounces or complaints in a sliding window reach a threshold. Messages
+// to simulator addresses are not counted.
 
-/** The length of the window in hours, and of one of its buckets in ms. */
+/** The length of the sliding window in hours, and the length of one bucket of the window in ms. */
 export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
 /**
- * With fewer messages in the window, maximum counts apply instead of rates, because the rate of a small number of messages
- * is not significant.
+ * If the window contains fewer messages, maximum counts apply instead of rates, because the rate of a small number of
+ * messages is not significant.
  */
 const MIN_EMAILS_FOR_RATES = 100;
-/** Number of hard bounces or complaints that locks an account with fewer than `MIN_EMAILS_FOR_RATES` messages. */
+/** The numbers of hard bounces and complaints that lock an account with fewer than `MIN_EMAILS_FOR_RATES` messages. */
 const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 
-/** Minimum number of complaints that locks an account. Each is from a different recipient, so one recipient cannot lock an account. */
+/**
+ * The minimum number of complaints that locks an account. Only one complaint per recipient is counted, so one recipient
+ * cannot lock an account.
+ */
 const MIN_COMPLAINTS = MAX_COUNTS.complaints;
 
 /**
  * Returns the complainant for a canonical recipient address: the address without the detail after `+` (RFC 5233). The owner of a
  * mailbox can use any detail, so all addresses of a mailbox count as one complainant.
  */
-export function complainantOf(recipient: string): string {
-  const at = recipient.lastIndexOf('@');
-  const plus = recipient.indexOf('+');
-  if (recipient.startsWith('"') || plus < 1 || plus > at) return recipient;
-  return recipient.slice(0, plus) + recipient.slice(at);
+export function toComplainant(recipient: string): string {
+  const atIndex = recipient.lastIndexOf('@');
+  const plusIndex = recipient.indexOf('+');
+  if (recipient.startsWith('"') || plusIndex < 1 || plusIndex > atIndex) return recipient;
+  return recipient.slice(0, plusIndex) + recipient.slice(atIndex);
 }
 
 /** The thresholds of an account as fractions of its messages. A threshold of 1 never locks the account. */
@@ -172,7 +174,10 @@ export interface Thresholds {
 
 export const DEFAULT_THRESHOLDS: Thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
 
-/** Counts in the window: delivered or bounced messages, recipients with a hard bounce, recipients with a complaint. */
+/**
+ * The counts in the window: delivered and bounced messages, recipients with a hard bounce, and recipients with a
+ * complaint.
+ */
 export interface WindowCounts {
   readonly emails: number;
   readonly bounces: number;
@@ -188,22 +193,25 @@ type ReputationStatus =
   | { readonly kind: 'warning'; readonly reason: string }
   | { readonly kind: 'lock'; readonly reason: string };
 
-/** One count in the window and the limit that locks the account. */
+/** One count in the window and the limit at which the account is locked. */
 export interface ThresholdUsage {
   readonly metric: 'bounces' | 'complaints';
   readonly count: number;
   /**
-   * `rate` for 100 messages or more; otherwise `count`. `limit` is a fraction or a number, or null if the account is
-   * never locked.
+   * `rate`: `limit` is a fraction, because the window contains 100 messages or more. `count`: `limit` is a number. A
+   * `limit` of null never locks the account.
    */
   readonly limitType: 'rate' | 'count';
   readonly limit: number | null;
-  /** The used fraction of the limit. A value of 0.5 or more causes a warning, a value of 1 or more a lock. */
+  /**
+   * The used fraction of the limit. A value of 0.5 or more causes a warning, and a value of 1 or more locks the
+   * account.
+   */
   readonly usage: number;
 }
 
-/** Returns the usage of both limits: first bounces, then complaints. */
-export function thresholdUsage(
+/** Returns the usage of the bounce limit and of the complaint limit, in this order. */
+export function computeThresholdUsages(
   counts: WindowCounts,
   thresholds: Thresholds,
 ): readonly [ThresholdUsage, ThresholdUsage] {
@@ -235,9 +243,11 @@ function computeUsage(
   };
 }
 
-/** Compares the counts with the thresholds. The returned reason names the count, the limit and the window. */
-export function reputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
-  const statuses = thresholdUsage(counts, thresholds).map((usage) => determineStatus(usage, counts.emails));
+/**
+ * Compares the counts with the thresholds. The reason of a warning or a lock names the count, the limit and the window.
+ */
+export function determineReputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
+  const statuses = computeThresholdUsages(counts, thresholds).map((usage) => determineStatus(usage, counts.emails));
   return (
     statuses.find(({ kind }) => kind === 'lock') ?? statuses.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
   );
@@ -273,11 +283,11 @@ const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complain
 const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
- * Returns the numbers that a change of state, or a report after it, adds to the reputation counts. Returns null if
- * these numbers are all zero. A message counts as one email when it is delivered or bounces. `isNew` is true for the
- * first hard bounce that suppresses the recipient, and for the first complaint of a recipient in the window.
+ * Returns the numbers that a change of state, or a report after the end of a message, adds to the reputation counts.
+ * Returns null if all numbers are zero. A message counts as one email when it is delivered or bounces. `isNew` is true
+ * for the first hard bounce that suppresses the recipient, and for the first complaint of a recipient in the window.
  */
-export function reputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
+export function getReputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
   const wasCounted = from === 'delivered' || from === 'bounced';
   switch (to) {
     case 'delivered':

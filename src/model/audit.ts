@@ -1,7 +1,7 @@
 /**
  * Audit log entries for changes by operators. If a change has an `Actor`, the store writes the entry in the transaction
  * of the change, so that both are stored or neither. `before` and `after` are the values before and after the change,
- * as this transaction reads and writes them. No entry contains a secret, the hash of a key or the text of a message.
+ * as this transaction reads and writes them. No entry contains a secret, the hash of a key or the content of a message.
  */
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
@@ -16,13 +16,13 @@ export interface Actor {
   readonly at: number;
 }
 
-/** One change by an operator. It contains no secret. */
+/** The entry of one change by an operator. It contains no secret. */
 export interface AuditEntry {
   readonly id: number;
   readonly at: number;
   /** `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
-  /** For example `account.lock`. */
+  /** The name of the action, for example `account.lock`. */
   readonly action: string;
   /** The changed object: the name of an account, the number of a key, a domain or an address. */
   readonly target: string;
@@ -34,40 +34,42 @@ export interface AuditEntry {
 export type NewAuditEntry = Omit<AuditEntry, 'id'>;
 
 /** Creates the entry of a change. `before` and `after` are converted to JSON. */
-export function auditEntry(
+export function createAuditEntry(
   { name: actor, at }: Actor,
   action: string,
   target: string,
   before: unknown,
   after: unknown,
 ): NewAuditEntry {
-  return { at, actor, action, target, before: json(before), after: json(after) };
+  return { at, actor, action, target, before: toJson(before), after: toJson(after) };
 }
 
-function json(value: unknown): string | null {
+function toJson(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-export function auditedAccount({ limits, locked, thresholds }: Account) {
+export function toAuditedAccount({ limits, locked, thresholds }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds };
 }
 
-/** Returns the members of a key that an entry contains. The entry does not contain the hash. */
-export function auditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
+/** Returns the members of a key that an entry records. The hash is not recorded. */
+export function toAuditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
   return { id: `key_${id}`, name, prefix, expiresAt, revokedAt };
 }
 
-/** Returns the members of a domain that an entry contains. Of a DKIM key they include only the selector and the state. */
-export function auditedDomain({ status, subdomains, keys }: SendingDomain) {
+/**
+ * Returns the members of a domain that an entry records. Only the selector and the state of each DKIM key are recorded.
+ */
+export function toAuditedDomain({ status, subdomains, keys }: SendingDomain) {
   return { status, subdomains, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
 }
 
-/** Returns true if a check or a rotation changed a member that an entry contains. */
-export function auditedDomainDiffers(before: SendingDomain, after: SendingDomain): boolean {
-  return json(auditedDomain(before)) !== json(auditedDomain(after));
+/** Returns true if a check or a rotation changed a member that an entry records. */
+export function hasAuditedDomainChanged(before: SendingDomain, after: SendingDomain): boolean {
+  return toJson(toAuditedDomain(before)) !== toJson(toAuditedDomain(after));
 }
 
-export function auditedMessage(state: State, dueAt: number | null) {
+export function toAuditedMessage(state: State, dueAt: number | null) {
   return { state, dueAt };
 }
 
@@ -75,9 +77,9 @@ export function auditedMessage(state: State, dueAt: number | null) {
 export interface ImportStep {
   /** The id of the entry that the first batch created. Null in the first batch. */
   readonly entry: number | null;
-  /** Size of the whole file. */
+  /** The size of the whole file. */
   readonly bytes: number;
-  /** Number of rows in this batch, including skipped ones. */
+  /** The number of rows in this batch, including skipped rows. */
   readonly read: number;
   readonly skipped: number;
   /** Null if more batches follow. */
@@ -95,7 +97,7 @@ interface ImportCounts {
  * content as JSON, or null for a new entry. The counts include only committed batches, so they are correct even after
  * the process was killed. Until the last batch, the content has the member `unfinished`.
  */
-export function auditedImport(storedEntry: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
+export function toAuditedImport(storedEntry: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
   const before: ImportCounts = storedEntry === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(storedEntry);
   const counts = { read: before.read + read, added: before.added + added, skipped: before.skipped + skipped };
   return {
@@ -108,10 +110,10 @@ export function auditedImport(storedEntry: string | null, { bytes, read, skipped
   };
 }
 
-/** Maximum number of addresses in an entry. All other addresses are only counted. */
+/** The maximum number of addresses in an entry. Further addresses are only counted. */
 const MAX_NAMED_ADDRESSES = 5;
 
-export function auditedSuppressions(added: number, entries: readonly Suppression[]) {
+export function toAuditedSuppressions(added: number, entries: readonly Suppression[]) {
   const addresses = entries.slice(0, MAX_NAMED_ADDRESSES).map(({ address }) => address);
   return {
     added,
@@ -120,10 +122,10 @@ export function auditedSuppressions(added: number, entries: readonly Suppression
   };
 }
 
-// The differences between the values before and after a change, by member.
+// The types and functions below list the differences between the values before and after a change, by member.
 
 export interface DifferenceLine {
-  /** The name of the member as shown, for example `limits: volume expires`. */
+  /** The name of the member as an operator sees it, for example `limits: volume expires`. */
   readonly member: string;
   /** Null if there is no value. */
   readonly before: string | null;
@@ -136,12 +138,12 @@ export interface DifferenceFormat {
   readonly duration: (ms: number) => string;
 }
 
-/** Returns the members with different values; all members if there is no value before or after. */
+/** Returns the members with different values. If there is no value before or after the change, all members differ. */
 export function listDifferences(before: unknown, after: unknown, format: DifferenceFormat): readonly DifferenceLine[] {
   const [beforeMembers, afterMembers] = [flattenMembers(before, format), flattenMembers(after, format)];
   return [...new Set([...beforeMembers.keys(), ...afterMembers.keys()])]
     .map((member) => ({
-      member: memberLabel(member),
+      member: formatMemberName(member),
       before: beforeMembers.get(member) ?? null,
       after: afterMembers.get(member) ?? null,
     }))
@@ -149,10 +151,10 @@ export function listDifferences(before: unknown, after: unknown, format: Differe
 }
 
 /**
- * Formats `limits.volumeExpiresAt` as `limits: volume expires`. Removes the suffix `At`, because the value is shown as
- * a time.
+ * Formats `limits.volumeExpiresAt` as `limits: volume expires`. The suffix `At` is removed, because the value is shown
+ * as a time.
  */
-function memberLabel(member: string): string {
+function formatMemberName(member: string): string {
   return member
     .replace(/At$/, '')
     .replaceAll('.', ': ')
@@ -166,15 +168,15 @@ function flattenMembers(value: unknown, format: DifferenceFormat): ReadonlyMap<s
     if (memberValue === null || memberValue === undefined) return;
     if (Array.isArray(memberValue)) members.set(path, memberValue.map(String).join(', '));
     else if (typeof memberValue === 'object' && !isRate(memberValue)) {
-      for (const [name, inner] of Object.entries(memberValue))
-        addMembers(path === '' ? name : `${path}.${name}`, inner);
+      for (const [name, innerValue] of Object.entries(memberValue))
+        addMembers(path === '' ? name : `${path}.${name}`, innerValue);
     } else members.set(path === '' ? 'value' : path, formatValue(path, memberValue, format));
   };
   addMembers('', value);
   return members;
 }
 
-/** Returns true for a rate or a throttle. A rate or a throttle has two numbers and is shown as one value. */
+/** Returns true for a rate or a throttle. Both consist of two numbers and are shown as one value. */
 function isRate(value: object): boolean {
   return 'periodMs' in value || 'perSecond' in value;
 }

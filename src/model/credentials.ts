@@ -5,27 +5,29 @@
 import { hash } from 'node:crypto';
 
 interface StoredSecret {
-  /** The first 10 characters, which identify the secret in lists. At least 214 bits of the secret remain unknown. */
+  /**
+   * The first 10 characters of the secret, which identify it in lists. They do not reveal the other 214 bits or more.
+   */
   readonly prefix: string;
-  /** SHA-256, hexadecimal. */
+  /** The SHA-256 of the secret in hexadecimal. */
   readonly hash: string;
 }
 
 export interface NewApiKey extends StoredSecret {
-  /** Shown once, when it is created. */
+  /** The key itself, which is shown once, when it is created. */
   readonly key: string;
 }
 
 /** Creates an API key. `randomBytes` returns the given number of bytes from a cryptographic source. */
-export function newApiKey(randomBytes: (bytes: number) => Buffer): NewApiKey {
+export function generateApiKey(randomBytes: (bytes: number) => Buffer): NewApiKey {
   const key = `pr_${randomBytes(32).toString('base64url')}`;
   return { key, ...toStoredSecret(key) };
 }
 
-/** `pr_` and 43 characters of base64url (RFC 4648 section 5), which is the form of 32 bytes. */
+/** The form of an API key: `pr_` and 43 characters of base64url (RFC 4648 section 5), which encode 32 bytes. */
 const API_KEY_PATTERN = /^pr_[A-Za-z0-9_-]{43}$/;
 
-/** Returns the key that an operator has supplied, or null if the text does not have the form of a generated key. */
+/** Parses a key that an operator supplies. Returns null if the text does not have the form of a generated key. */
 export function parseApiKey(text: string): NewApiKey | null {
   return API_KEY_PATTERN.test(text) ? { key: text, ...toStoredSecret(text) } : null;
 }
@@ -33,8 +35,8 @@ export function parseApiKey(text: string): NewApiKey | null {
 /** The first characters of a read-only operator token and of its stored prefix. No other secret begins with them. */
 const READ_ONLY_PREFIX = 'por_';
 
-/** Creates an operator token. If `readOnly` is true, the token permits no changes. */
-export function newToken(
+/** Creates an operator token. A token that is created with `readOnly` permits no changes. */
+export function generateToken(
   randomBytes: (bytes: number) => Buffer,
   readOnly = false,
 ): StoredSecret & { readonly token: string } {
@@ -47,7 +49,7 @@ export function isReadOnlyToken(tokenOrPrefix: string): boolean {
   return tokenOrPrefix.startsWith(READ_ONLY_PREFIX);
 }
 
-/** Returns the SHA-256 of a key or a token in hexadecimal, which the store contains. */
+/** Returns the SHA-256 of a key or a token in hexadecimal. The store contains only this hash. */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');
 }

@@ -1,5 +1,5 @@
 /**
- * A sending domain, its DKIM keys, and the changes that the result of a DNS check causes. Pure.
+ * The types of a sending domain and its DKIM keys, and the changes that the results of DNS checks cause. Pure.
  *
  * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning at once. Only a
  * check after the grace period blocks the domain. A key signs only after its record was found. The record of a retiring
@@ -12,13 +12,16 @@ export type DkimAlgorithm = 'rsa' | 'ed25519';
 export interface DkimKey {
   readonly selector: string;
   readonly algorithm: DkimAlgorithm;
-  /** Base64, as in the tag `p=` of the record. */
+  /** The public key in base64, as in the tag `p=` of the record. */
   readonly publicKey: string;
   /** The encrypted private key (secret.ts), base64url. */
   readonly sealed: string;
-  /** `staged`: its record is not published yet. `active`: it signs. `retiring`: its record is required until `retireAt`. */
+  /**
+   * `staged`: the record of the key has not been found in DNS yet. `active`: the key signs. `retiring`: the record of
+   * the key is required until `retireAt`.
+   */
   readonly state: 'staged' | 'active' | 'retiring';
-  /** Milliseconds since the epoch, here and below. */
+  /** All times of a key are in milliseconds since the epoch. */
   readonly createdAt: number;
   readonly activatedAt: number | null;
   /** The time when the key and its record can be removed; null unless the key is retiring. */
@@ -38,12 +41,12 @@ export interface SendingDomain {
   readonly subdomains: boolean;
   readonly status: DomainStatus;
   readonly createdAt: number;
-  /** The time of the last check with an answer of DNS. */
+  /** The time of the last check that DNS answered. */
   readonly checkedAt: number | null;
   /** The time when the domain last became authenticated; null if it was never authenticated. */
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** The selectors whose records the last answered check found. */
+  /** The selectors whose records were found by the last check that DNS answered. */
   readonly published: readonly string[];
   readonly keys: readonly DkimKey[];
 }
@@ -52,24 +55,30 @@ export interface DnsRecord {
   readonly purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'provider';
   /** `SES` is not a DNS record type: it means the status of the domain at the provider. */
   readonly type: 'TXT' | 'CNAME' | 'MX' | 'SES';
-  /** The fully qualified name, without the final dot. */
+  /** The fully qualified domain name, without the final dot. */
   readonly name: string;
-  /** The value as in a zone file, in one string without quotes. Names have no final dot. Example for MX: `10 mx.example.com`. */
+  /**
+   * The value as in a zone file, in one string without quotes. Domain names in the value have no final dot, for example
+   * `10 mx.example.com` for MX.
+   */
   readonly value: string;
 }
 
 export interface RecordCheck extends DnsRecord {
-  /** `unknown`: the lookup failed. It is never treated as `missing`. */
+  /** `unknown`: the lookup failed. A failed lookup is never treated as `missing`. */
   readonly found: 'found' | 'missing' | 'wrong' | 'unknown';
-  /** The values that DNS has at this name for this purpose. */
+  /** The values that DNS returned at this name for this purpose. */
   readonly seen: readonly string[];
   /** One line for the operator: the found value, the expected value and the remedy. */
   readonly detail: string;
 }
 
-/** The time for which a domain can still send after its records were lost. */
+/** The time for which a domain can still send after its record was lost. */
 export const GRACE_PERIOD_MS = 72 * 3_600_000;
-/** The time for which a record is required after the last attempt: other servers queue messages and verify signatures later. */
+/**
+ * The time for which the record of a key is required after the last attempt, because other servers queue messages and
+ * verify signatures later.
+ */
 const RECORD_RETENTION_MS = 48 * 3_600_000;
 
 export interface CheckEvaluation {
@@ -87,14 +96,14 @@ export interface CheckEvaluation {
 }
 
 /** Returns the name of the DNS record of a key (RFC 6376 section 3.6.2.1). */
-export function dkimRecordName(domain: string, selector: string): string {
+export function getDkimRecordName(domain: string, selector: string): string {
   return `${selector}._domainkey.${domain}`;
 }
 
 /**
- * Evaluates the checks of the records of a domain. Only the record of the active RSA key determines the status, because every
- * verifier supports RSA. All other records cause only warnings. Ed25519 is used in addition to RSA (RFC 8463
- * section 3), because some verifiers do not support it.
+ * Evaluates the checks of the records of a domain. Only the record of the active RSA key determines the status, because
+ * every verifier supports RSA. All other records cause only warnings. An Ed25519 key is used in addition to an RSA key
+ * (RFC 8463 section 3), because some verifiers do not support Ed25519.
  */
 export function evaluateChecks(domain: SendingDomain, checks: readonly RecordCheck[], now: number): CheckEvaluation {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
@@ -107,26 +116,33 @@ export function evaluateChecks(domain: SendingDomain, checks: readonly RecordChe
   }
   if (!isRecordLost) {
     const event = status === 'pending' ? 'authenticated' : status === 'failing' ? 'recovered' : null;
-    const since = event === null ? authenticatedAt : now;
-    return { status: 'authenticated', checkedAt: now, authenticatedAt: since, failingSince: null, event, warnings };
+    const newAuthenticatedAt = event === null ? authenticatedAt : now;
+    return {
+      status: 'authenticated',
+      checkedAt: now,
+      authenticatedAt: newAuthenticatedAt,
+      failingSince: null,
+      event,
+      warnings,
+    };
   }
   if (authenticatedAt === null) {
     return { status: 'pending', checkedAt: now, authenticatedAt, failingSince: null, event: null, warnings };
   }
-  const since = failingSince ?? now;
-  const isGraceOver = now >= since + GRACE_PERIOD_MS;
+  const newFailingSince = failingSince ?? now;
+  const isGraceOver = now >= newFailingSince + GRACE_PERIOD_MS;
   const event = status !== 'failing' ? 'lost' : isGraceOver && maySend(domain) ? 'blocked' : null;
-  return { status: 'failing', checkedAt: now, authenticatedAt, failingSince: since, event, warnings };
+  return { status: 'failing', checkedAt: now, authenticatedAt, failingSince: newFailingSince, event, warnings };
 }
 
 function findDkimCheck(domain: SendingDomain, key: DkimKey, checks: readonly RecordCheck[]): RecordCheck | undefined {
-  const name = dkimRecordName(domain.name, key.selector);
+  const name = getDkimRecordName(domain.name, key.selector);
   return checks.find((check) => check.purpose === 'dkim' && check.name === name);
 }
 
 /**
  * Returns true if messages of the domain are accepted and sent. The end of the grace period alone does not block a
- * domain: a later check must find that the record is still missing.
+ * domain. A later check must confirm that the record is still missing.
  */
 export function maySend({
   status,
@@ -144,17 +160,20 @@ export function maySend({
 }
 
 /**
- * Returns the keys that sign: the active RSA keys first, then the active Ed25519 keys with a published record (RFC 8463 section 4).
- * An RSA key also signs during the grace period, because its record may be published again before the recipient verifies.
+ * Returns the keys that sign: first the active RSA keys, then the active Ed25519 keys with a published record (RFC 8463
+ * section 4). An RSA key also signs during the grace period, because its record may be published again before the
+ * recipient verifies.
  */
-export function signingKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
-  const active = keys.filter((key) => key.state === 'active');
-  const publishedEd25519Keys = active.filter((key) => key.algorithm === 'ed25519' && published.includes(key.selector));
-  return [...active.filter((key) => key.algorithm === 'rsa'), ...publishedEd25519Keys];
+export function getSigningKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
+  const activeKeys = keys.filter((key) => key.state === 'active');
+  const publishedEd25519Keys = activeKeys.filter(
+    (key) => key.algorithm === 'ed25519' && published.includes(key.selector),
+  );
+  return [...activeKeys.filter((key) => key.algorithm === 'rsa'), ...publishedEd25519Keys];
 }
 
 /** Returns the selectors of `keys` whose records were found by these checks. */
-export function publishedSelectors(
+export function findPublishedSelectors(
   domain: string,
   keys: readonly DkimKey[],
   checks: readonly RecordCheck[],
@@ -162,11 +181,11 @@ export function publishedSelectors(
   const names = new Set(
     checks.filter((check) => check.purpose === 'dkim' && check.found === 'found').map(({ name }) => name),
   );
-  return keys.map(({ selector }) => selector).filter((selector) => names.has(dkimRecordName(domain, selector)));
+  return keys.map(({ selector }) => selector).filter((selector) => names.has(getDkimRecordName(domain, selector)));
 }
 
 /** Returns the last answered check of each record. A failed lookup does not replace an earlier answer. */
-export function lastAnsweredChecks(
+export function keepLastAnsweredChecks(
   earlierChecks: readonly RecordCheck[],
   checks: readonly RecordCheck[],
 ): readonly RecordCheck[] {
@@ -174,15 +193,16 @@ export function lastAnsweredChecks(
     if (check.found !== 'unknown') return check;
     const { type, name, value } = check;
     return (
-      earlierChecks.find((earlier) => earlier.type === type && earlier.name === name && earlier.value === value) ??
-      check
+      earlierChecks.find(
+        (earlierCheck) => earlierCheck.type === type && earlierCheck.name === name && earlierCheck.value === value,
+      ) ?? check
     );
   });
 }
 
 export type Rotation =
   | { readonly kind: 'staged'; readonly keys: readonly DkimKey[] }
-  /** `in-progress`: an earlier rotation is not complete, and the keys with these selectors are still staged. */
+  /** `in-progress`: an earlier rotation is not complete. The keys with these selectors are still staged. */
   | { readonly kind: 'in-progress'; readonly selectors: readonly string[] };
 
 /** Adds new keys as staged keys. Fails if the domain already has staged keys. */
@@ -192,15 +212,16 @@ export function beginRotation(domain: Pick<SendingDomain, 'keys'>, newKeys: read
   return { kind: 'staged', keys: [...domain.keys, ...newKeys.map((key) => ({ ...key, state: 'staged' as const }))] };
 }
 
-/** Returns the keys without the staged ones; null if there are no staged keys. */
+/** Returns the keys that are not staged, or null if there are no staged keys. */
 export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly DkimKey[] | null {
   const remainingKeys = keys.filter((key) => key.state !== 'staged');
   return remainingKeys.length === keys.length ? null : remainingKeys;
 }
 
 /**
- * Returns the keys after a DNS check. A staged key whose record was found becomes active, and the active key of the same algorithm
- * starts to retire. `maxAgeMs` is the maximum age of a message. Returns the same list if nothing changes.
+ * Returns the keys after a DNS check. A staged key whose record was found becomes active, and the earlier active key of
+ * the same algorithm becomes `retiring`. `maxAgeMs` is the maximum age of a message. Returns the same list if nothing
+ * changes.
  */
 export function advanceRotation(
   domain: SendingDomain,
@@ -222,8 +243,8 @@ export function advanceRotation(
 }
 
 /**
- * Returns the keys that have not retired. Returns the same list if no key has retired. The DNS records of retired keys
- * can be removed.
+ * Returns the keys whose retirement has not ended, or the same list if no retirement has ended. The DNS records of the
+ * removed keys are no longer required.
  */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
   const hasRetired = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
@@ -239,7 +260,10 @@ export interface DomainUpdate {
   readonly failingSince: number | null;
   /** An `unknown` check does not replace the last answered check of its record. */
   readonly checks: readonly RecordCheck[];
-  /** The revision that the update was computed from. If the domain has another revision, the update is `stale` and changes nothing. */
+  /**
+   * The revision of the domain from which the update was computed. If the domain has another revision, the update is
+   * `stale` and changes nothing.
+   */
   readonly revision: number;
   /** All keys of the domain. The store deletes every other key of the domain. */
   readonly keys: readonly DkimKey[];

@@ -1,11 +1,11 @@
 /**
- * All events of messages, accounts, domains and nodes, as one union.
+ * Defines all events of messages, accounts, domains and nodes, as one union.
  *
- * An event has two kinds of effects. The transaction writes the history, the reputation and the suppressions;
- * `RECORDED_EVENTS` (message.ts) and `reputationDelta` (account.ts) select the events. After the commit, the
+ * Events have two kinds of effects. The transaction writes the history, the reputation and the suppressions.
+ * `RECORDED_EVENTS` (message.ts) and `getReputationDelta` (account.ts) define these effects. After the commit, the
  * subscribers in src/observability receive the event: log, metrics, traces, time series, live updates and runtime
- * status. A publisher does not depend on subscribers, and publishes a recorded event after the commit. An event
- * contains no secret, because subscribers write it to logs.
+ * status. A publisher does not depend on subscribers. An event contains no secret, because subscribers write it to
+ * logs.
  *
  * To add an event, add one member here. The type checker then requires its log line (observability/log-events.ts). If
  * its name is one of `RECORDED_EVENTS`, the type checker also requires its history entry.
@@ -26,35 +26,35 @@ interface MessageMembers {
   to: string;
 }
 
-/** A message whose state has changed. Members that the publisher does not know are null. */
+/** The members of an event about a change of state. Members that the publisher does not know are null. */
 interface StateChangeMembers {
   id: string;
   accountId: number | null;
   to: string | null;
   acceptedAt: number | null;
-  /** The number of attempts so far; null if no attempt of this node caused the change. */
+  /** The number of attempts up to this change. Null if no attempt of this node caused the change. */
   attempts: number | null;
   /** The attempt that caused the change, or null. */
   attempt: Attempt | null;
-  /** The time when the next attempt is due; null if there is none. */
+  /** The time when the next attempt is due. Null if no attempt is due. */
   dueAt: number | null;
-  /** The channel of the report that caused the change (`smtp`, `sns`, `sqs`); null if the change has another cause. */
+  /** The channel of the report that caused the change (`smtp`, `sns`, `sqs`). Null if the change has another cause. */
   reportedBy: string | null;
   /** True if the change adds the recipient to the suppression list. */
   suppresses: boolean;
-  /** The reason on one line, as in the history; null if the history contains no reason. */
+  /** The reason on one line, as in the history. Null if the history contains no reason. */
   detail: string | null;
 }
 
-/** The reasons that concern this service and not a message (`ALARMING_REASONS` of classify.ts). */
+/** The reasons of refusals that concern this service and not a message (`ALARMING_REASONS` of classify.ts). */
 export type AlarmReason = Extract<Reason, 'configuration' | 'reputation'>;
 
 export type HttpListenerName = 'public' | 'operator' | 'events';
 export const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
 
-/** The reason why a listener closed a connection; the label of a metric. */
+/** The reason why a listener closed a connection. A metric uses it as a label. */
 export type DropReason =
-  /** The listener was full. */
+  /** The listener had its maximum number of connections. */
   | 'full'
   /** The peer had more unauthenticated connections than its limit. */
   | 'address-share'
@@ -73,14 +73,20 @@ export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'half-open', '
 
 export type ServiceEvent =
   // ── Messages ──
-  /** The message is committed, and the 201 response is being sent. `tookMs` is the time from the key check to the response. */
+  /**
+   * The message was committed, and the 201 response is being sent. `tookMs` is the time from the check of the key to
+   * the response.
+   */
   | Event<
       'message.accepted',
       MessageMembers & { keyId: number; state: 'queued' | 'sending' | 'suppressed'; acceptedAt: number; tookMs: number }
     >
   /** A request repeated an idempotency key. `id` is the message of the first request. */
   | Event<'message.replayed', { id: string; accountId: number; keyId: number; tookMs: number }>
-  /** The message ended because its recipient is on the suppression list, either at acceptance or when the message was claimed. */
+  /**
+   * The message ended because its recipient is on the suppression list. This event occurs at acceptance or when the
+   * message is claimed.
+   */
   | Event<'message.suppressed', MessageMembers>
   /** A change of state was recorded. */
   | Event<
@@ -98,24 +104,27 @@ export type ServiceEvent =
   | Event<'message.reported', { id: string; verb: ReportEntryType; reportedBy: string; suppresses: boolean }>
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
-  /** An attempt ended. Another event reports that its outcome is recorded. */
+  /** An attempt ended. Another event reports that the outcome of the attempt was recorded. */
   | Event<'attempt.ended', MessageMembers & { attempts: number; attempt: Attempt }>
-  /** The next hop refuses this service, not the message. `reason` is one of `ALARMING_REASONS`. */
+  /** The next hop refused this service, not the message. `reason` is one of `ALARMING_REASONS`. */
   | Event<'attempt.alarm_raised', MessageMembers & { attempts: number; attempt: Attempt; reason: AlarmReason }>
-  /** Another node or the sweeper recovered the lease first; the attempt's outcome was not recorded. */
+  /** Another node or the sweeper recovered the lease first, so the outcome of the attempt was not recorded. */
   | Event<'node.lease_lost', MessageMembers & { attempts: number }>
   // ── Requests and connections ──
   /** `code` is listed in docs/errors.md. Account and key are null without a valid key. */
   | Event<'request.refused', { code: string; accountId: number | null; keyId: number | null }>
-  /** A 201 was sent for a body with `count` unknown members. */
+  /** A message was accepted from a request body with `count` unknown members. */
   | Event<'request.fields_ignored', { count: number }>
-  /** A listener closed a connection because of a limit, or because the client does not read. */
+  /** A listener closed a connection because of a limit, or because the client did not read the responses. */
   | Event<'connection.dropped', { listener: HttpListenerName; reason: DropReason }>
-  /** `reloaded`: a changed certificate pair is in use. `refused`: it cannot be used, and the old pair stays in use. */
+  /**
+   * The certificate pair of a listener changed. `reloaded`: the new pair is in use. `refused`: the new pair is invalid,
+   * and the old pair stays in use.
+   */
   | Event<'certificate.reloaded'>
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
-  /** The report was recorded earlier, or is about a message of another program. Nothing was written. */
+  /** The report was recorded earlier, or is about a message of another program. The report changed nothing. */
   | Event<'report.repeated' | 'report.unrelated'>
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
@@ -124,11 +133,11 @@ export type ServiceEvent =
   /** A subscription to the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>
   // ── Accounts, domains and changes by operators ──
-  /** This node has read changed accounts, keys or domains. Any process may have changed them. */
+  /** This node read changed accounts, keys or domains. Any process may have changed them. */
   | Event<'account.changed' | 'domain.changed'>
   | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>
   | Event<'domain.authenticated' | 'domain.recovered' | 'domain.failing' | 'domain.blocked', { domain: string }>
-  /** An operator changed something through this process; the audit log has the details. */
+  /** An operator made a change through this process. The audit log contains the details. */
   | Event<'operator.changed'>
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>
@@ -138,7 +147,7 @@ export type ServiceEvent =
   /** Expired leases, or leases of dead nodes, were recovered. */
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
-  /** The environment contains variables that Kubernetes sets for a Service. They are not settings. */
+  /** The environment contains variables that Kubernetes sets for a Service. These variables are not settings. */
   | Event<'store.standby', { standby: Standby; meaning: string }>
   | Event<'node.variables_ignored', { names: readonly string[] }>
   /** An operation failed, and the node continues without it. */
@@ -148,13 +157,16 @@ export type ServiceEvent =
   /** `lost`: files of the open database were removed or replaced. `restored`: the original files are in place again. */
   | Event<'store.files_lost', { reason: string; remedy: string }>
   | Event<'store.files_restored'>
-  /** The state of the circuit breaker changed. `retryAt` is the time of the next permitted attempt; null if the breaker is closed. */
+  /**
+   * The state of the circuit breaker changed. `retryAt` is the time of the next permitted attempt, or null if the
+   * circuit breaker is closed.
+   */
   | Event<
       'circuit_breaker.opened' | 'circuit_breaker.half_opened' | 'circuit_breaker.closed',
       { retryAt: number | null }
     >;
 
-/** The type of the event for each state that the circuit breaker enters. */
+/** The type of the event that is published when the circuit breaker enters a state. */
 export const BREAKER_EVENTS = {
   open: 'circuit_breaker.opened',
   'half-open': 'circuit_breaker.half_opened',
@@ -164,7 +176,8 @@ export const BREAKER_EVENTS = {
 export type EventType = ServiceEvent['type'];
 export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly type: Type }>;
 /**
- * Calls every subscriber of these types with the event. Never throws. A subscriber returns quickly and does not block.
+ * Calls every subscriber of these types with the event. It never throws. A subscriber must return quickly and must not
+ * block.
  */
 export type PublishOf<Type extends EventType> = (event: EventOf<Type>) => void;
 /** Publishes an event of any type. */

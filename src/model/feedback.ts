@@ -1,11 +1,11 @@
 /**
  * Decides the change that a report of another server or of a provider causes to a message. `decideAttemptChange`
- * decides the change that an attempt causes. Pure.
+ * (message.ts) decides the change that an attempt causes. Pure.
  *
  * Guarantees: only a settled message changes, and only as `TRANSITIONS` allows. A report suppresses only the recipient
  * of its message. A report that is not conclusive is added to the history and does not change the state.
  */
-import { canonicalAddress, parseAddress } from './address.ts';
+import { parseAddress, toCanonicalAddress } from './address.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
 /** The properties of the reported message that the decision needs. */
@@ -24,19 +24,22 @@ type FeedbackChange =
       readonly suppress: 'bounce' | 'complaint' | null;
       readonly detail: string;
     }
-  /** An entry in the history without a change of state. `suppress` may suppress the recipient. */
+  /**
+   * An entry in the history without a change of state. `suppress` is the reason with which the recipient is suppressed,
+   * or null.
+   */
   | {
       readonly kind: 'history-entry';
       readonly verb: ReportEntryType;
       readonly detail: string;
       readonly suppress: 'bounce' | 'complaint' | null;
     }
-  /** The outcome of the attempt is not recorded yet. The report must be applied later. */
+  /** The message is not settled yet. The report must be applied later. */
   | { readonly kind: 'wait' }
-  /** The report is not understood. It is stored for the operator. */
+  /** The report was not understood. It is stored for the operator. */
   | { readonly kind: 'not-understood'; readonly reason: string };
 
-/** The types of history entries for reports that changed no state. */
+/** The types of the history entries of reports that changed no state. */
 export type ReportEntryType =
   | 'bounce-reported'
   | 'soft-bounced'
@@ -47,7 +50,10 @@ export type ReportEntryType =
 
 type RecipientEvent = Exclude<FeedbackEvent, { kind: 'auto-reply' | 'unknown' }>;
 
-/** Feedback types that count as a complaint (RFC 5965 section 7.3; `opt-out` of its drafts is still in use). */
+/**
+ * The feedback types that count as a complaint (RFC 5965 section 7.3). `opt-out` occurs only in drafts of the RFC, but
+ * is still in use.
+ */
 const COMPLAINT_TYPES: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
 /** The domains of providers' mailbox simulators. Their recipients are not persons. */
@@ -67,20 +73,21 @@ export function isProviderSimulator(address: string): boolean {
 export function decideFeedbackChange(message: ReportedMessage, events: readonly FeedbackEvent[]): FeedbackChange {
   const recipientEvents = events.filter((event) => event.kind !== 'auto-reply' && event.kind !== 'unknown');
   const ownEvents = recipientEvents.filter((event) => isAboutRecipient(event, message.to));
-  const strongest = findStrongest(ownEvents.length > 0 ? ownEvents : recipientEvents);
-  if (strongest === null) return decideWithoutRecipient(events);
-  if (ownEvents.length === 0 && strongest.kind === 'bounce' && !recipientEvents.every(isPermanentBounce)) {
-    // The message was forwarded from the recipient's mailbox to several addresses, and it did not fail for all of them.
-    return historyEntry('bounce-reported', formatDetail(strongest, message.to));
+  const strongestEvent = findStrongest(ownEvents.length > 0 ? ownEvents : recipientEvents);
+  if (strongestEvent === null) return decideWithoutRecipient(events);
+  if (ownEvents.length === 0 && strongestEvent.kind === 'bounce' && !recipientEvents.every(isPermanentBounce)) {
+    // The message was forwarded from the recipient's mailbox to several addresses, and it did not bounce for all of
+    // them.
+    return createHistoryEntry('bounce-reported', formatDetail(strongestEvent, message.to));
   }
-  return decideEventChange(message, strongest, ownEvents.length > 0);
+  return decideEventChange(message, strongestEvent, ownEvents.length > 0);
 }
 
 function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOwnRecipient: boolean): FeedbackChange {
   const detail = formatDetail(event, message.to);
   switch (event.kind) {
     case 'bounce':
-      if (!event.permanent) return historyEntry('soft-bounced', detail);
+      if (!event.permanent) return createHistoryEntry('soft-bounced', detail);
       return decideStateChange(
         message,
         'bounced',
@@ -89,7 +96,7 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
         detail,
       );
     case 'complaint':
-      if (!COMPLAINT_TYPES.includes(event.feedbackType)) return historyEntry('complaint-reported', detail);
+      if (!COMPLAINT_TYPES.includes(event.feedbackType)) return createHistoryEntry('complaint-reported', detail);
       return decideStateChange(
         message,
         'complained',
@@ -98,9 +105,9 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
         detail,
       );
     case 'delayed':
-      return historyEntry('delay-reported', detail);
+      return createHistoryEntry('delay-reported', detail);
     case 'delivered':
-      return historyEntry('delivery-reported', detail);
+      return createHistoryEntry('delivery-reported', detail);
   }
 }
 
@@ -114,19 +121,19 @@ function decideStateChange(
   if (state === 'queued' || state === 'sending') return { kind: 'wait' };
   const effectiveSuppress = isTest || isProviderSimulator(recipient) ? null : suppress;
   if (isAllowedTransition(state, to, 'feedback')) return { kind: 'change', to, suppress: effectiveSuppress, detail };
-  return historyEntry(verb, detail, SUPPRESSING_STATES[to].includes(state) ? effectiveSuppress : null);
+  return createHistoryEntry(verb, detail, SUPPRESSING_STATES[to].includes(state) ? effectiveSuppress : null);
 }
 
 /**
- * Terminal states that allow no transition, but in which a report still suppresses the recipient, because a copy of the
- * message was sent. A report about a message that was never sent has no effect.
+ * The states in which a report causes no transition but still suppresses the recipient, because a copy of the message
+ * may have been sent.
  */
 const SUPPRESSING_STATES: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
   bounced: ['expired', 'cancelled'],
   complained: ['bounced', 'expired', 'cancelled'],
 };
 
-function historyEntry(
+function createHistoryEntry(
   verb: ReportEntryType,
   detail: string,
   suppress: 'bounce' | 'complaint' | null = null,
@@ -137,10 +144,13 @@ function historyEntry(
 function decideWithoutRecipient(events: readonly FeedbackEvent[]): FeedbackChange {
   for (const event of events) {
     if (event.kind === 'auto-reply')
-      return historyEntry('auto-replied', formatEvidence(event.evidence, 'an automatic reply'));
+      return createHistoryEntry('auto-replied', formatEvidence(event.evidence, 'an automatic reply'));
   }
-  const unknown = events.find((event) => event.kind === 'unknown');
-  return { kind: 'not-understood', reason: unknown?.reason ?? 'the report names no recipient and no delivery result' };
+  const unknownEvent = events.find((event) => event.kind === 'unknown');
+  return {
+    kind: 'not-understood',
+    reason: unknownEvent?.reason ?? 'the report names no recipient and no delivery result',
+  };
 }
 
 function isPermanentBounce(event: FeedbackEvent): boolean {
@@ -148,18 +158,18 @@ function isPermanentBounce(event: FeedbackEvent): boolean {
 }
 
 /**
- * Returns the event with the greatest effect. A complaint has the greatest effect, then a permanent bounce, then any
+ * Returns the event with the greatest effect: a complaint before a permanent bounce, and a permanent bounce before any
  * other event.
  */
 function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null {
-  let strongest: RecipientEvent | null = null;
+  let strongestEvent: RecipientEvent | null = null;
   for (const event of events) {
-    if (strongest === null || effectRank(event) > effectRank(strongest)) strongest = event;
+    if (strongestEvent === null || getEffectRank(event) > getEffectRank(strongestEvent)) strongestEvent = event;
   }
-  return strongest;
+  return strongestEvent;
 }
 
-function effectRank(event: RecipientEvent): number {
+function getEffectRank(event: RecipientEvent): number {
   switch (event.kind) {
     case 'complaint':
       return 5;
@@ -179,40 +189,45 @@ function isAboutRecipient({ recipient, alias }: RecipientEvent, to: string): boo
 }
 
 function isSameMailbox(reportedAddress: string, to: string): boolean {
-  const one = parseAddress(reportedAddress);
-  const other = parseAddress(to);
-  if (one === null || other === null) return reportedAddress.toLowerCase() === to.toLowerCase();
-  if (canonicalAddress(one) === canonicalAddress(other)) return true;
-  // Feedback loops redact the complainant (RFC 6590). The token identifies the message, which has one recipient.
-  return one.domain === other.domain && one.localPart.toLowerCase().includes('redact');
+  const reportedMailbox = parseAddress(reportedAddress);
+  const messageMailbox = parseAddress(to);
+  if (reportedMailbox === null || messageMailbox === null) return reportedAddress.toLowerCase() === to.toLowerCase();
+  if (toCanonicalAddress(reportedMailbox) === toCanonicalAddress(messageMailbox)) return true;
+  // Feedback loops redact the address of the complainant (RFC 6590). The report still identifies the message, which has
+  // one recipient.
+  return reportedMailbox.domain === messageMailbox.domain && reportedMailbox.localPart.toLowerCase().includes('redact');
 }
 
 function formatDetail(event: RecipientEvent, to: string): string {
-  const names = [event.recipient, event.alias].filter((name) => name !== null);
-  const other = names.length > 0 && !isAboutRecipient(event, to) ? `about ${names.join(', ')}` : null;
+  const reportedAddresses = [event.recipient, event.alias].filter((address) => address !== null);
+  const subjectText =
+    reportedAddresses.length > 0 && !isAboutRecipient(event, to) ? `about ${reportedAddresses.join(', ')}` : null;
   const type = event.kind === 'complaint' ? event.feedbackType : null;
-  return formatEvidence(event.evidence, [type, other].filter((part) => part !== null).join(', '));
+  return formatEvidence(event.evidence, [type, subjectText].filter((part) => part !== null).join(', '));
 }
 
 /**
  * Formats the evidence of an event on one line, for example `5.1.1 550 no such user (reported by mx.example.com; about
  * bob@example.net)`.
  */
-function formatEvidence({ status, diagnostic, reportingHost }: Evidence, more: string): string {
+function formatEvidence({ status, diagnostic, reportingHost }: Evidence, extraText: string): string {
   const diagnosticParts =
     diagnostic !== null && status !== null && diagnostic.includes(status) ? [diagnostic] : [status, diagnostic];
   const reportedBy = reportingHost === null ? '' : `reported by ${reportingHost}`;
-  const annotation = [more, reportedBy].filter((part) => part !== '').join('; ');
+  const annotation = [extraText, reportedBy].filter((part) => part !== '').join('; ');
   const text = diagnosticParts.filter((part) => part !== null && part !== '').join(' ');
   const line = annotation === '' ? text : text === '' ? annotation : `${text} (${annotation})`;
   return (line === '' ? 'no reason was given' : line).slice(0, MAX_DETAIL_LENGTH);
 }
 
 // The reported events of messages are one tagged union for all sources (a bounce message over SMTP, a complaint of a
-// mailbox provider, a provider event). src/feedback parses it; `decideFeedbackChange` decides the change that an event
-// causes.
+// mailbox provider, a provider event). src/feedback parses reports to these events, and `decideFeedbackChange` decides
+// the change that an event causes.
 
-/** The tag of a message sent through a provider. Provider events repeat it, which identifies the message. */
+/**
+ * The name of the tag with the message id, which is sent to a provider. Provider events repeat the tag, so they
+ * identify the message.
+ */
 export const MESSAGE_ID_TAG = 'postrider-id';
 
 /** The evidence of the event as shown to operators. Each member is one line without control characters. */
@@ -221,13 +236,16 @@ export interface Evidence {
   readonly status: string | null;
   /** The diagnostic text of the remote server, at most 1,000 characters, or null. */
   readonly diagnostic: string | null;
-  /** The server that reports (RFC 3464 section 2.2.2, RFC 5965 section 3.2), at most 255 characters, or null. */
+  /**
+   * The name of the server that reports (RFC 3464 section 2.2.2, RFC 5965 section 3.2), at most 255 characters, or
+   * null.
+   */
   readonly reportingHost: string | null;
 }
 
 interface RecipientMembers {
   /**
-   * The recipient in the report, as written, without angle brackets. If the report names an original and a final
+   * The recipient as written in the report, without angle brackets. If the report names an original and a final
    * recipient, this is the original recipient. Null if the report names no recipient.
    */
   readonly recipient: string | null;
@@ -238,8 +256,8 @@ interface RecipientMembers {
 
 export type FeedbackEvent =
   /**
-   * The message was not delivered. `mailboxMissing` is true only if the mailbox is known not to exist. Only then does
-   * the bounce suppress the recipient.
+   * The message was not delivered. `mailboxMissing` is true only if the mailbox is known not to exist. Only such a
+   * bounce suppresses the recipient.
    */
   | (RecipientMembers & { readonly kind: 'bounce'; readonly permanent: boolean; readonly mailboxMissing: boolean })
   /**
@@ -259,7 +277,7 @@ export type FeedbackEvent =
    */
   | { readonly kind: 'unknown'; readonly reason: string };
 
-// Feedback reports to be stored, and the results of storing them.
+// The types of feedback reports to be stored, and of the results of storing them.
 
 /** The channel over which a report arrived. */
 export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
@@ -270,18 +288,21 @@ export interface FeedbackReport {
   readonly messageRef: { readonly id: string } | { readonly reference: string } | null;
   readonly events: readonly FeedbackEvent[];
   readonly source: FeedbackSource;
-  /** The SHA-256 of the report in hexadecimal. A repeated report has the same digest and changes nothing. */
+  /** The SHA-256 of the report in hexadecimal. A repeated report has the same digest, so it changes nothing. */
   readonly digest: string;
   readonly at: number;
   /** One line for the operator: the sender and the subject of the report. */
   readonly summary: string;
   /** The received content, truncated to the size that is stored for a report that is not understood. */
   readonly raw: Uint8Array;
-  /** True if the sender will not repeat the report. A report that cannot be applied yet is then stored for the operator. */
+  /**
+   * True if the sender will not repeat the report. If such a report cannot be applied yet, it is stored for the
+   * operator.
+   */
   readonly isFinal: boolean;
   /**
-   * True if the report may be about a message of another program with the same provider account. The report is ignored
-   * if no message matches.
+   * True if the report may be about a message of another program with the same provider account. Such a report is
+   * ignored if no message matches.
    */
   readonly mayBeOtherProgram?: boolean;
 }
@@ -301,7 +322,7 @@ export type FeedbackResult =
   | { readonly kind: 'recorded'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
   /** The same report was recorded earlier. */
   | { readonly kind: 'repeated' }
-  /** The report was not understood, or is about an unknown message. It is stored with this number. */
+  /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
   /** The report is about a message of another program. Nothing was written. */
   | { readonly kind: 'unrelated' }

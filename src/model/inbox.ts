@@ -1,28 +1,28 @@
-/** The messages that the transport `capture:` stored instead of sending. */
+/** The types of the inbox: the messages that the transport `capture:` stored instead of sending them. */
 
 /** One captured message in a list. */
 export interface InboxEntry {
   readonly id: string;
-  /** The time of the capture, milliseconds since the epoch. */
+  /** The time of the capture in milliseconds since the epoch. */
   readonly at: number;
-  /** The decoded From header, which the recipient sees. */
+  /** The decoded From field, which the recipient sees. */
   readonly from: string;
   /** The envelope sender, to which bounces would be sent. */
   readonly returnPath: string;
   /** The envelope recipient. */
   readonly to: string;
-  /** The decoded subject; empty if the message has no subject. */
+  /** The decoded subject. Empty if the message has no subject. */
   readonly subject: string;
 }
 
 export interface Inbox {
   /**
-   * Lists messages, newest first, in the order of acceptance. With `before`, lists only messages older than the message
-   * with this id.
+   * Lists messages, newest first, in the order of acceptance. If `before` is set, lists only messages that were
+   * accepted before the message with this id.
    */
   list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
   /** Returns the entry with this id, or null. */
-  entry(id: string): Promise<InboxEntry | null>;
+  findEntry(id: string): Promise<InboxEntry | null>;
   /** Returns the complete captured message with this id, or null. */
-  source(id: string): Promise<Buffer | null>;
+  findSource(id: string): Promise<Buffer | null>;
 }

@@ -1,4 +1,4 @@
-/** Addresses of listeners: TCP or a unix socket. Pure. */
+/** Formats and classifies the addresses of listeners: TCP addresses and unix sockets. Pure. */
 import { isIP, isIPv6 } from 'node:net';
 
 export interface HostPort {
@@ -6,7 +6,7 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** The absolute path of a unix socket. Its peers are programs of this machine, such as a reverse proxy. */
+/** A unix socket by its absolute path. Its peers are programs on this machine, such as a reverse proxy. */
 export interface UnixSocket {
   readonly socketPath: string;
 }
@@ -15,20 +15,20 @@ export interface UnixSocket {
 export type HttpListen = HostPort | UnixSocket;
 
 export interface ListenAddress {
-  /** `unix:/PATH` for a unix socket. */
+  /** The URL of the listener: `unix:/PATH` for a unix socket. */
   readonly url: string;
-  /** 0 for a unix socket. */
+  /** The TCP port, or 0 for a unix socket. */
   readonly port: number;
 }
 
 /** Returns true for a unix socket. */
-export function isUnixSocket(at: HttpListen): at is UnixSocket {
-  return 'socketPath' in at;
+export function isUnixSocket(address: HttpListen): address is UnixSocket {
+  return 'socketPath' in address;
 }
 
 /** Formats an address in the form that `parseHttpListen` accepts. */
-export function formatListen(at: HttpListen): string {
-  return isUnixSocket(at) ? `unix:${at.socketPath}` : formatHostPort(at);
+export function formatListen(address: HttpListen): string {
+  return isUnixSocket(address) ? `unix:${address.socketPath}` : formatHostPort(address);
 }
 
 /** Formats `host:port`, with brackets around an IPv6 address. */
@@ -37,8 +37,8 @@ export function formatHostPort({ host, port }: HostPort): string {
 }
 
 /** Returns true if only programs on this machine can connect. */
-export function isLocalListen(at: HttpListen): boolean {
-  return isUnixSocket(at) || isLoopback(at.host);
+export function isLocalListen(address: HttpListen): boolean {
+  return isUnixSocket(address) || isLoopback(address.host);
 }
 
 /** Returns true for a loopback host, to which only programs on this machine can connect. */
@@ -47,8 +47,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Returns the URL and the port of a bound listener. */
-export function listenAddressOf(at: HttpListen, scheme: 'http' | 'https'): ListenAddress {
-  return isUnixSocket(at)
-    ? { url: formatListen(at), port: 0 }
-    : { url: `${scheme}://${formatHostPort(at)}`, port: at.port };
+export function toListenAddress(address: HttpListen, scheme: 'http' | 'https'): ListenAddress {
+  return isUnixSocket(address)
+    ? { url: formatListen(address), port: 0 }
+    : { url: `${scheme}://${formatHostPort(address)}`, port: address.port };
 }

@@ -1,13 +1,13 @@
 /**
- * A message (called "mail request" in the public interface), its states and their transitions. A message is accepted, leased for one
- * attempt at a time, and settled. Pure. Times are milliseconds since the epoch.
+ * A message (called "mail request" in the public interface), its states and their transitions. A message is accepted,
+ * leased for one attempt at a time, and settled. Pure. All times are in milliseconds since the epoch.
  *
- * Guarantees: every change of state is one of `TRANSITIONS`. An unknown failure is temporary. No function drops a message.
- * feedback.ts decides the changes that reports cause.
+ * Guarantees: every change of state is one of `TRANSITIONS`. An unknown failure counts as temporary. No function drops
+ * a message. feedback.ts decides the changes that reports cause.
  */
 import type { Attempt, Reply } from './outcome.ts';
 
-/** A valid message that is about to be stored. */
+/** A valid message that is not stored yet. */
 export interface NewMessage {
   /** Lower-case UUIDv7 of `MessageIdGenerator`. It is greater than every id in the store. */
   readonly id: string;
@@ -15,27 +15,27 @@ export interface NewMessage {
   readonly keyId: number;
   readonly acceptedAt: number;
   readonly to: string;
-  /** Canonical recipient for the suppression list (`canonicalAddress`). */
+  /** The canonical address of the recipient (`toCanonicalAddress`), which is the key of the suppression list. */
   readonly recipient: string;
   readonly from: string;
   readonly subject: string;
   readonly message: string;
   /**
-   * `fingerprint` is the SHA-256 of the four fields, in hexadecimal. A stored key with a time up to `expiredBefore` has expired. The
-   * default is 24 hours before `acceptedAt`.
+   * The idempotency key of the request. `fingerprint` is the SHA-256 of the four fields in hexadecimal. A stored key
+   * from `expiredBefore` or earlier has expired. The default of `expiredBefore` is 24 hours before `acceptedAt`.
    */
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
   /** The lease, if this node sends the message from memory. Null if the message is queued and due at once. */
   readonly lease: Lease | null;
   /**
-   * The source of a local answer with which the transport suppresses the message, independent of the suppression list.
-   * The history records this source as the cause.
+   * The source of a local answer that suppresses the message, independent of the suppression list. The history records
+   * this source as the cause.
    */
   readonly suppressedBy: string | null;
 }
 
 export interface Lease {
-  /** The node's name, unique for each start of a process. */
+  /** The name of the owning node, which is unique for each start of a process. */
   readonly owner: string;
   readonly until: number;
 }
@@ -61,13 +61,17 @@ export interface LeasedMessage {
   readonly subject: string;
   readonly message: string;
   readonly acceptedAt: number;
-  /** The number of leases up to this one, without leases that were released unused. The first lease has number 1. */
+  /**
+   * The number of leases up to and including this lease, without leases that were released unused. The first lease has
+   * number 1.
+   */
   readonly attempts: number;
   readonly lease: Lease;
 }
 
 /**
- * Identifies one lease. The owner and the attempt count fence the lease: a settlement of an earlier lease is refused.
+ * The identity of one lease. The owner and the attempt count fence the lease: the store refuses a settlement of an
+ * earlier lease.
  */
 export interface LeaseRef {
   readonly id: string;
@@ -80,24 +84,24 @@ export interface HistoryEntry {
   readonly at: number;
   /** The type of the entry: a `verb` of `RECORDED_EVENTS`, or a `ReportEntryType`. */
   readonly verb: string;
-  /** The cause: the name of a node, `operator` or `simulator`. */
+  /** The cause of the entry, for example the name of a node, `operator`, `store` or `simulator`. */
   readonly by: string;
-  /** One line of text: the reply or the reason. */
+  /** The reply of the next hop or the reason, on one line. */
   readonly detail: string | null;
   readonly attempt: Attempt | null;
 }
 
-/** A change of state to be written. `recordedChange` creates it. */
+/** A change of state that is not written yet. `createRecordedChange` creates it. */
 export interface StateChange {
   readonly to: State;
-  /** The time when the next attempt is due; set if `to` is `queued`. */
+  /** The time when the next attempt is due. Null unless `to` is `queued`. */
   readonly dueAt: number | null;
   readonly event: HistoryEntry;
   /** The reason with which the same transaction adds the recipient to the account's suppression list, or null. */
   readonly suppress: 'bounce' | 'complaint' | null;
 }
 
-/** The end of a lease. */
+/** The settlement of a lease: the changes that end it. */
 export interface Settlement {
   readonly id: string;
   readonly owner: string;
@@ -105,9 +109,11 @@ export interface Settlement {
   readonly attempts: number;
   /** The changes in order: the change of the attempt, then the complaint of a local answer. */
   readonly changes: readonly StateChange[];
-  /** True if no attempt was made, because the message was past its maximum age. The attempt count is then reduced by one. */
+  /**
+   * True if no attempt was made because the message was past its maximum age. The attempt count is then reduced by one.
+   */
   readonly refundAttempt: boolean;
-  /** True if the message does not count towards the reputation: a local answer of the transport, or a test message. */
+  /** True if the message does not count towards the reputation: a message with a local answer, or a test message. */
   readonly excludedFromReputation?: boolean;
 }
 
@@ -118,7 +124,7 @@ export interface MessageFilter {
   readonly state: State | null;
   readonly to: string | null;
   readonly since: number | null;
-  /** Selects only messages accepted before the message with this id, for the next page. */
+  /** Selects only messages that were accepted before the message with this id, for the next page. */
   readonly before?: string | null;
   readonly limit: number;
 }
@@ -156,8 +162,8 @@ export type OperatorChangeResult =
 
 /**
  * The values that the transaction of an event writes: the type of the history entry and the new state of the message.
- * `message.accepted` has no entry, because the row of the message records it. Both values are stored and must not be
- * renamed.
+ * `message.accepted` has no entry, because the row of the message records it. Both values are stored, so their names
+ * must not change.
  */
 export const RECORDED_EVENTS = {
   'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
@@ -186,13 +192,13 @@ export type SettledEventType =
   | 'message.expired'
   | 'message.uncertain';
 
-/** A change that is published as an event after its commit. */
+/** A change of state that is published as an event after its commit. */
 export interface RecordedChange extends StateChange {
   readonly type: SettledEventType;
 }
 
 /** Creates the change that records an event, with the entry type and state of `RECORDED_EVENTS`. */
-export function recordedChange(
+export function createRecordedChange(
   type: SettledEventType,
   entry: Omit<HistoryEntry, 'verb'>,
   dueAt: number | null = null,
@@ -213,18 +219,19 @@ export interface RemainingLimits {
   } | null;
 }
 
-/** Validity of idempotency keys (guaranteed by the public interface). */
+/** The validity of idempotency keys, which the public interface guarantees. */
 export const IDEMPOTENCY_KEY_TTL_MS = 24 * 3_600_000;
 
-/** Returns the time up to which stored idempotency keys have expired for this message. */
-export function idempotencyKeysExpiredBefore({
+/** Returns the latest time of stored idempotency keys that have expired when this message is accepted. */
+export function getIdempotencyExpiryCutoff({
   idempotency,
   acceptedAt,
 }: Pick<NewMessage, 'idempotency' | 'acceptedAt'>): number {
   return idempotency?.expiredBefore ?? acceptedAt - IDEMPOTENCY_KEY_TTL_MS;
 }
 
-// The states and the table of all transitions between them. A test checks that docs/states.md has the same states and transitions.
+// The states and the table of all transitions between states. A test checks that docs/states.md lists the same states
+// and transitions.
 
 export const STATES = [
   'queued',
@@ -240,7 +247,7 @@ export const STATES = [
 
 export type State = (typeof STATES)[number];
 
-/** The meaning of each state, for docs/states.md and for operators if no more specific text is known. */
+/** The meaning of each state, for docs/states.md and for explanations to operators. */
 export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending:
@@ -280,7 +287,9 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
   { from: 'delivered', to: 'complained', by: 'feedback' },
 ];
 
-const ALLOWED_TRANSITIONS: ReadonlySet<string> = new Set(TRANSITIONS.map((t) => `${t.from}>${t.to}:${t.by}`));
+const ALLOWED_TRANSITIONS: ReadonlySet<string> = new Set(
+  TRANSITIONS.map((transition) => `${transition.from}>${transition.to}:${transition.by}`),
+);
 
 /** Returns true if `TRANSITIONS` contains the transition. */
 export function isAllowedTransition(from: State | null, to: State, by: Cause): boolean {
@@ -297,7 +306,8 @@ export const TERMINAL_STATES: ReadonlySet<State> = new Set([
   'cancelled',
 ]);
 
-// The change that an attempt's outcome causes. The dispatcher calls `decideAttemptChange` after each attempt; the store writes the result (`settle`).
+// The functions below decide the change that the outcome of an attempt causes. The dispatcher calls
+// `decideAttemptChange` after each attempt, and the store writes the result (`settle`).
 
 export interface DeliveryPolicy {
   readonly maxAgeMs: number;
@@ -323,34 +333,36 @@ export function decideAttemptChange(
   const entry = (detail: string) => ({ at: now, by, detail, attempt });
   switch (outcome.kind) {
     case 'delivered':
-      return recordedChange('message.delivered', entry(formatReply(outcome.reply)));
+      return createRecordedChange('message.delivered', entry(formatReply(outcome.reply)));
     case 'bounced':
-      return recordedChange(
+      return createRecordedChange(
         'message.bounced',
         entry(formatReply(outcome.reply)),
         null,
         outcome.suppress ? 'bounce' : null,
       );
     case 'deferred':
-      return deferredChange(message, policy, random, entry(formatReply(outcome.reply)));
+      return createDeferredChange(message, policy, random, entry(formatReply(outcome.reply)));
     case 'unanswered': {
       const uncertainEntry = entry(`handed over, but no answer: ${formatReply(outcome.reply)}`);
       return policy.onUncertain === 'hold'
-        ? recordedChange('message.uncertain', uncertainEntry)
-        : deferredChange(message, policy, random, uncertainEntry);
+        ? createRecordedChange('message.uncertain', uncertainEntry)
+        : createDeferredChange(message, policy, random, uncertainEntry);
     }
   }
 }
 
-/** Returns the change of a leased message that is past its maximum age before an attempt. */
-export function expiredBeforeAttempt(by: string, now: number): RecordedChange {
+/** Returns the change of a leased message that is past its maximum age before its attempt. */
+export function createExpiryBeforeAttempt(by: string, now: number): RecordedChange {
   const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
-  return recordedChange('message.expired', { at: now, by, detail, attempt: null });
+  return createRecordedChange('message.expired', { at: now, by, detail, attempt: null });
 }
 
-/** Returns the complaint of a local answer after its delivery. The complaint suppresses no recipient. */
-export function localComplaint(at: number, by: string, detail: string): RecordedChange {
-  return recordedChange('message.complained', { at, by, detail, attempt: null });
+/**
+ * Returns the complaint that follows a local delivery to a simulator address. The complaint suppresses no recipient.
+ */
+export function createLocalComplaint(at: number, by: string, detail: string): RecordedChange {
+  return createRecordedChange('message.complained', { at, by, detail, attempt: null });
 }
 
 /** Returns true if a message accepted at `acceptedAt` is past its maximum age at `now`. */
@@ -358,17 +370,17 @@ export function isPastMaxAge(acceptedAt: number, policy: DeliveryPolicy, now: nu
   return now >= acceptedAt + policy.maxAgeMs;
 }
 
-function deferredChange(
+function createDeferredChange(
   message: AttemptedMessage,
   policy: DeliveryPolicy,
   random: number,
   entry: Omit<HistoryEntry, 'verb'>,
 ): RecordedChange {
   const now = entry.at;
-  if (isPastMaxAge(message.acceptedAt, policy, now)) return recordedChange('message.expired', entry);
+  if (isPastMaxAge(message.acceptedAt, policy, now)) return createRecordedChange('message.expired', entry);
   // The message is never due after its maximum age, so the sweeper expires it on time even if retries are hours apart.
-  const dueAt = Math.min(now + retryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
-  return recordedChange('message.deferred', entry, dueAt);
+  const dueAt = Math.min(now + computeRetryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
+  return createRecordedChange('message.deferred', entry, dueAt);
 }
 
 /** Formats a reply on one line, for example `550 5.1.1 no such user`. */
@@ -392,7 +404,8 @@ const RETRY_DELAYS_MS = [
 ] as const;
 
 /**
- * The jitter as a fraction of the delay. Because of it, messages that were deferred together are not retried together.
+ * The jitter as a fraction of the delay. The jitter prevents messages that were deferred together from being retried
+ * together.
  */
 const JITTER_FRACTION = 0.15;
 
@@ -400,15 +413,15 @@ const JITTER_FRACTION = 0.15;
 export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE_MS * (1 + JITTER_FRACTION));
 
 /** Returns the delay in ms after attempt number `attempts` (1 for the first). `random` is in [0, 1). */
-export function retryDelayMs(attempts: number, random: number): number {
-  const delay = RETRY_DELAYS_MS[Math.min(Math.max(attempts, 1), RETRY_DELAYS_MS.length) - 1] ?? 120 * MINUTE_MS;
-  return Math.round(delay * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random));
+export function computeRetryDelayMs(attempts: number, random: number): number {
+  const delayMs = RETRY_DELAYS_MS[Math.min(Math.max(attempts, 1), RETRY_DELAYS_MS.length) - 1] ?? 120 * MINUTE_MS;
+  return Math.round(delayMs * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random));
 }
 
-// The functions below create the history entries of changes that are decided in a transaction of the store. Both
-// databases use these functions.
+// The functions below create the history entries of changes that a transaction of the store decides. The stores for
+// SQLite and PostgreSQL both use them.
 
-/** Creates the entry of a change without an attempt. */
+/** The history entry of a change without an attempt. */
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
 
 function createEntry(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
@@ -416,25 +429,25 @@ function createEntry(type: RecordedType, at: number, by: string, detail: string 
 }
 
 /**
- * Creates the entry of a suppressed message. `by` is `store` for the suppression list; otherwise it is the source of
- * the local answer.
+ * Creates the entry of a suppressed message. `by` is `store` for the suppression list, or the source of a local answer.
  */
-export function suppressedEntry(at: number, by: string): EntryWithoutAttempt {
+export function createSuppressedEntry(at: number, by: string): EntryWithoutAttempt {
   return createEntry('message.suppressed', at, by, 'the recipient is on the suppression list');
 }
 
 /** Creates the entry of a queued message that is past its maximum age. */
-export function expiredEntry(at: number, by: string): EntryWithoutAttempt {
+export function createExpiredEntry(at: number, by: string): EntryWithoutAttempt {
   return createEntry('message.expired', at, by, 'still not delivered at its maximum age');
 }
 
-export function operatorEntry(type: 'message.retried' | 'message.cancelled', at: number): EntryWithoutAttempt {
+export function createOperatorEntry(type: 'message.retried' | 'message.cancelled', at: number): EntryWithoutAttempt {
   return createEntry(type, at, 'operator', null);
 }
 
 /**
- * Decides the change of a message whose lease expired without an outcome: the new state, the history entry, and whether the attempt
- * count is reduced. `isMarked` is true if the lease was used. Leases are marked only under `hold`.
+ * Decides the change of a message whose lease expired without an outcome: the new state, the history entry, and whether
+ * the attempt count is reduced. `isMarked` is true if an attempt was started under the lease. Leases are marked only
+ * under `hold`.
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',

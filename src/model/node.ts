@@ -2,7 +2,7 @@
  * The types of the nodes of an installation, of their shared throttle tokens, and of the runtime status of a process.
  */
 
-/** One running process. */
+/** The identity of one running process. */
 export interface NodeIdentity {
   /** The name, which is unique for each start of a process. It is the owner of the leases of this process. */
   readonly name: string;
@@ -19,7 +19,7 @@ export interface NodeStatus extends NodeIdentity {
   readonly aliveUntil: number;
 }
 
-/** A request for tokens from one account's bucket. */
+/** A request for tokens from the token bucket of one account. */
 export interface TokenRequest {
   readonly accountId: number;
   readonly perSecond: number;
@@ -30,20 +30,20 @@ export interface TokenRequest {
 export interface TokensGranted {
   /** A whole number from 0 to `requested`. */
   readonly granted: number;
-  /** Whole tokens that remain in the bucket. */
+  /** The number of whole tokens that remain in the bucket. */
   readonly remaining: number;
-  /** Milliseconds until the bucket has a whole token; 0 if it has one now. */
+  /** Milliseconds until the bucket contains a whole token. 0 if the bucket contains a whole token now. */
   readonly nextTokenMs: number;
 }
 
-// The runtime status of a process: its next hop, its alarms and its store. It is not stored.
+// The runtime status of a process: the delivery, the alarms and the store. The runtime status is not stored.
 
 /** The reason of an alarm about a message that could not be signed. */
 export const SIGNING_ALARM = 'signing';
 
-/** A refusal that concerns this service itself, or a message that could not be signed. */
+/** An alarm about a refusal that concerns this service itself, or about a message that could not be signed. */
 export interface Alarm {
-  /** For example `configuration` or `signing`. */
+  /** The reason of the alarm, for example `configuration` or `signing`. */
   readonly reason: string;
   /** The text of the next hop (untrusted), or for `signing` a text of this service. */
   readonly text: string;
@@ -52,7 +52,7 @@ export interface Alarm {
 
 /** An attempt that failed for a reason other than the message. */
 export interface DeliveryFailure {
-  /** Contains untrusted text of the next hop. */
+  /** The reply of the next hop. The text is untrusted. */
   readonly text: string;
   readonly at: number;
 }
@@ -69,11 +69,11 @@ export interface DeliveryStatus {
 export interface RuntimeStatus {
   readonly node: string;
   readonly version: string;
-  /** The reason why the store cannot be written, or null. */
+  /** The reason why the store cannot be written. Null if the store can be written. */
   readonly storeFault: string | null;
-  /** The remedy, if the store has one; otherwise null. */
+  /** The remedy that the store names, or null. */
   readonly storeRemedy?: string | null;
-  /** Null if this process does not deliver. */
+  /** The delivery status, or null if this process does not deliver. */
   readonly delivery: DeliveryStatus | null;
 }
 

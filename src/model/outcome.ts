@@ -9,9 +9,9 @@ export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'auth' | 'mai
 /** A reply of the next hop. `text` is one line of at most 1,000 characters without control characters. */
 export interface Reply {
   readonly stage: Stage;
-  /** SMTP reply code (RFC 5321 section 4.2), or null without a reply (connection lost, timeout). */
+  /** The SMTP reply code (RFC 5321 section 4.2). Null without a reply of the server (connection lost, timeout). */
   readonly code: number | null;
-  /** Enhanced status code such as `5.1.1` (RFC 3463), or null if the reply has none. */
+  /** The enhanced status code such as `5.1.1` (RFC 3463), or null if the reply contains none. */
   readonly enhanced: string | null;
   readonly text: string;
 }
@@ -36,14 +36,15 @@ export type Reason =
 
 export type Outcome =
   /**
-   * The next hop accepted responsibility. `reference` is the provider's id of the message, if provider events use it (Amazon SES).
+   * The next hop accepted responsibility for the message. `reference` is the provider's id of the message, if provider
+   * events use it (Amazon SES).
    */
   | { readonly kind: 'delivered'; readonly reply: Reply; readonly reference?: string }
   /** The message was permanently refused. `suppress` is true only if the mailbox is known not to exist. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
   /**
-   * The message was temporarily refused. Scope `transport`: the cause is the connection, the relay or the
-   * configuration, so other messages would fail too. The circuit breaker counts only failures with this scope.
+   * The message was temporarily refused. If `scope` is `transport`, the cause is the connection, the relay or the
+   * configuration, so other messages would also fail. The circuit breaker counts only failures with this scope.
    */
   | {
       readonly kind: 'deferred';
@@ -60,7 +61,7 @@ export type Outcome =
 /** The `remote` of an attempt that the mailbox simulator answered. */
 export const SIMULATOR = 'simulator';
 
-/** One finished attempt, as stored and shown. */
+/** One finished attempt, as it is stored and shown to operators. */
 export interface Attempt {
   readonly outcome: Outcome;
   /** Milliseconds since the epoch. */

@@ -1,24 +1,26 @@
 /**
  * The types of the overview for operators, which lists conditions that require attention. The time to find these
- * conditions does not depend on the amount of stored data. A change by any process also changes the position in the
- * change feed.
+ * conditions does not depend on the amount of stored data.
  */
 
 import type { Account, ApiKey } from './account.ts';
 import type { RecordCheck } from './domain.ts';
 
 /**
- * Volumes and keys that expire within this time are shown. An expired volume is shown for the same time after its
- * expiry.
+ * The overview shows volumes and keys that expire within this time. It shows an expired volume for the same time after
+ * the expiry.
  */
 export const EXPIRY_WARNING_MS = 7 * 24 * 3_600_000;
-/** A key counts as in use for this time after its last use. A report that was not understood is shown for this time. */
+/**
+ * A key counts as in use for this time after its last use. The overview shows a report that was not understood for this
+ * time.
+ */
 export const RECENT_USE_MS = 24 * 3_600_000;
 /** An account is shown if at least this fraction of its volume is used. */
 export const VOLUME_WARNING_FRACTION = 0.9;
-/** The maximum number of items of each kind. */
+/** The maximum number of listed items of each kind, such as accounts or keys. */
 export const MAX_OVERVIEW_ITEMS = 100;
-/** The maximum number of accounts that are read to find when the next message is due. */
+/** The maximum number of accounts that are read to find the time when the next message is due. */
 export const MAX_SCANNED_ACCOUNTS = 2_000;
 
 export interface QueueStatistics {
@@ -42,9 +44,9 @@ export interface DomainProblem {
 export interface OverviewData {
   /** False if no message has been accepted yet. */
   readonly everAccepted: boolean;
-  /** The time when the next queued message of an unlocked account is due; null if there is none. */
+  /** The time when the next queued message of an unlocked account is due. Null if there is no such message. */
   readonly nextDueAt: number | null;
-  /** Accounts that are locked or warned, or whose volume is nearly used, expires soon or expired recently. */
+  /** Accounts that are locked or have a warning, or whose volume is nearly used, expires soon or expired recently. */
   readonly accounts: readonly Account[];
   /**
    * Valid keys that expire soon and are in use or the last key of their account. `successor` is a newer key with the same name and a
@@ -66,14 +68,14 @@ export interface OverviewData {
  */
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
-  /** The id of the newest audit log entry; 0 for none. */
+  /** The id of the newest audit log entry, or 0 without an entry. */
   readonly newestAuditId: number;
   /** The sum of recent counts of all nodes, and the sum of those counts that can suppress addresses. */
   readonly recentCounts: number;
   readonly suppressingCounts: number;
 }
 
-/** Returns the records that an answered check found missing or wrong. `checks` contains the stored results. */
+/** Returns the records that an answered check found missing or wrong. `checks` is the JSON of the stored results. */
 export function parseFailedRecords(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
     .filter(({ found }) => found === 'missing' || found === 'wrong')

@@ -3,22 +3,22 @@
  * message is measured in running time, so neither a step of the clock nor downtime increases the age of a message
  * (docs/decisions/age.md).
  *
- * Guarantees: an age is never greater than the real time since acceptance, except for clock steps below
- * `MAX_CLOCK_DEVIATION_MS`. Time that no monotonic clock confirms does not count. Pure.
+ * Guarantees: the age of a message is never greater than the real time since its acceptance, except for clock steps
+ * below `MAX_CLOCK_DEVIATION_MS`. Time that no monotonic clock confirms does not count. Pure.
  */
 
 /**
- * Maximum difference between the advances of the clock and of the monotonic clock from one reading to the next. A
- * greater difference is a step of the clock.
+ * The maximum difference between the advance of the clock and the advance of the monotonic clock from one reading to
+ * the next. A greater difference counts as a step of the clock.
  */
 export const MAX_CLOCK_DEVIATION_MS = 5_000;
 /**
- * Maximum number of segments. If there are more, the two oldest segments are merged. A merge can reduce the age of a
- * message, but never increase it.
+ * The maximum number of segments. If this number is exceeded, the two oldest segments are merged. A merge can reduce
+ * the age of a message, but cannot increase it.
  */
 const MAX_SEGMENTS = 200;
 
-/** A part of the running time without a step of the clock. It ends where the next segment begins. */
+/** A period of the running time without a step of the clock. The period ends where the next segment begins. */
 export interface ClockSegment {
   /** The running time at the start of the segment. */
   readonly fromMs: number;
@@ -30,9 +30,9 @@ export interface ClockSegment {
 
 export interface RunningTime {
   readonly ranMs: number;
-  /** The time of the clock at `ranMs`. */
+  /** The clock time at the running time `ranMs`. */
   readonly seenAt: number;
-  /** At least one segment, in order. */
+  /** The segments in the order of time. There is at least one segment. */
   readonly segments: readonly ClockSegment[];
 }
 
@@ -42,49 +42,57 @@ export function startRunningTime(now: number): RunningTime {
 }
 
 /**
- * Returns the running time at the clock time `now`. `passedMs` is at least the monotonic time since the last reading. If `passedMs`
- * confirms the advance of the clock, the advance is added. Otherwise it is a step of the clock and is not added.
+ * Returns the running time at the clock time `now`. `passedMs` is at least the monotonic time since the last reading.
+ * If `passedMs` confirms the advance of the clock, the advance is added to the running time. Otherwise, the advance
+ * counts as a step of the clock and is not added.
  */
-export function advanceRunningTime(before: RunningTime, now: number, passedMs: number): RunningTime {
-  const clockAdvanceMs = now - before.seenAt;
+export function advanceRunningTime(previous: RunningTime, now: number, passedMs: number): RunningTime {
+  const clockAdvanceMs = now - previous.seenAt;
   if (clockAdvanceMs >= -MAX_CLOCK_DEVIATION_MS && clockAdvanceMs <= passedMs + MAX_CLOCK_DEVIATION_MS) {
-    return { ...before, ranMs: before.ranMs + clockAdvanceMs, seenAt: now };
+    return { ...previous, ranMs: previous.ranMs + clockAdvanceMs, seenAt: now };
   }
-  const { ranMs } = before;
-  // Messages accepted between the step and this reading have times after the step.
+  const { ranMs } = previous;
+  // The acceptance times of messages that were accepted between the step and this reading are clock times after the
+  // step.
   const segment = { fromMs: ranMs, aheadMs: now - ranMs, leastAt: now - Math.ceil(passedMs) - MAX_CLOCK_DEVIATION_MS };
-  return { ranMs, seenAt: now, segments: mergeOldestSegments([...before.segments, segment]) };
+  return { ranMs, seenAt: now, segments: mergeOldestSegments([...previous.segments, segment]) };
 }
 
 function mergeOldestSegments(segments: readonly ClockSegment[]): readonly ClockSegment[] {
-  const [first, second, ...others] = segments;
-  if (first === undefined || second === undefined || segments.length <= MAX_SEGMENTS) return segments;
+  const [oldestSegment, nextSegment, ...laterSegments] = segments;
+  if (oldestSegment === undefined || nextSegment === undefined || segments.length <= MAX_SEGMENTS) return segments;
   const mergedSegment = {
-    fromMs: first.fromMs,
-    aheadMs: Math.min(first.aheadMs, second.aheadMs),
-    leastAt: Math.min(first.leastAt, second.leastAt),
+    fromMs: oldestSegment.fromMs,
+    aheadMs: Math.min(oldestSegment.aheadMs, nextSegment.aheadMs),
+    leastAt: Math.min(oldestSegment.leastAt, nextSegment.leastAt),
   };
-  return [mergedSegment, ...others];
+  return [mergedSegment, ...laterSegments];
 }
 
-/** Returns the latest clock time such that every message accepted up to it has an age of at least `ageMs`. */
-export function cutoffForAge({ ranMs, segments }: RunningTime, ageMs: number): number {
-  const from = ranMs - ageMs;
+/**
+ * Returns the latest clock time for which every message accepted at this time or earlier has an age of at least
+ * `ageMs`.
+ */
+export function computeAgeCutoff({ ranMs, segments }: RunningTime, ageMs: number): number {
+  const windowStartMs = ranMs - ageMs;
   let cutoff = Number.POSITIVE_INFINITY;
   for (const [index, { fromMs, aheadMs, leastAt }] of segments.entries()) {
     const end = segments[index + 1]?.fromMs ?? Number.POSITIVE_INFINITY;
-    if (end < from) continue;
+    if (end < windowStartMs) continue;
     // The start of the window limits the segment that contains it. Later segments are entirely within the window.
-    cutoff = Math.min(cutoff, index === 0 || fromMs < from ? Math.min(from, end) + aheadMs : leastAt - 1);
+    cutoff = Math.min(
+      cutoff,
+      index === 0 || fromMs < windowStartMs ? Math.min(windowStartMs, end) + aheadMs : leastAt - 1,
+    );
   }
   return cutoff;
 }
 
 /**
  * Returns the age of a message accepted at the clock time `at`. The age is never negative. If the clock showed `at`
- * twice, the later time is used.
+ * twice because it was set back, the later occurrence is used.
  */
-export function runningAge({ ranMs, segments }: RunningTime, at: number): number {
+export function computeRunningAgeMs({ ranMs, segments }: RunningTime, at: number): number {
   for (let index = segments.length - 1; index >= 0; index -= 1) {
     const segment = segments[index];
     if (segment === undefined || (index > 0 && at < segment.leastAt)) continue;

@@ -1,7 +1,7 @@
 /**
- * Builds JSON Schemas. Its functions and types are those of TypeBox that this project uses, and the results are the
- * same. Only the types of the library are imported, because loading the library took a third of the time of a short
- * command (docs/decisions/launcher.md). Pure.
+ * Builds JSON Schemas with the functions of the library TypeBox that this project uses. The resulting schemas are the
+ * same as those of the library. Only the types of the library are imported, because loading the library took a third of
+ * the time of a short command (docs/decisions/launcher.md). Pure.
  */
 import type { Type as TypeBox } from 'typebox';
 
@@ -19,7 +19,7 @@ type UsedTypes =
   | 'Unknown'
   | 'Unsafe';
 
-/** Marks an optional member of an object. The mark is not part of the JSON. */
+/** The key of the mark on the schema of an optional member. The mark does not appear in the JSON. */
 const OPTIONAL = Symbol('optional');
 
 const builder = {
@@ -42,6 +42,7 @@ const builder = {
 };
 
 /**
- * The builder, with the types of the library. A test checks that the builder and the library produce the same schemas.
+ * The schema builder with the types of the library. A test checks that the builder and the library produce the same
+ * schemas.
  */
 export const Type = builder as unknown as Pick<typeof TypeBox, UsedTypes>;

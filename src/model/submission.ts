@@ -1,12 +1,12 @@
 /**
  * Validates the JSON body of a request, and generates the ids of messages. Pure.
  *
- * The validation reports missing fields first, then wrong types, then invalid content. It never throws, whatever the
- * JSON value.
+ * The validation reports missing fields first, then wrong types, then invalid content. It never throws for any JSON
+ * value.
  */
-import { type Address, canonicalAddress, parseAddress } from './address.ts';
+import { type Address, parseAddress, toCanonicalAddress } from './address.ts';
 
-/** A valid submission. */
+/** The fields of a valid request, and values that are derived from them. */
 interface ValidSubmission {
   readonly to: string;
   readonly from: string;
@@ -25,7 +25,7 @@ type ValidationResult =
 /** The fields, in the order in which error messages list them. */
 export const REQUEST_FIELDS = ['to', 'from', 'subject', 'message'] as const;
 
-/** Maximum length of a subject in UTF-8 bytes: the maximum length of a line (RFC 5322 section 2.1.1). */
+/** The maximum length of a subject in UTF-8 bytes, which is the maximum length of a line (RFC 5322 section 2.1.1). */
 const MAX_SUBJECT_BYTES = 998;
 
 const TAB = 0x09;
@@ -34,15 +34,15 @@ const CR = 0x0d;
 
 /** Validates a parsed body. Reads only the four fields, and only own members of the object. */
 export function validateSubmission(body: unknown): ValidationResult {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return refused({ code: 'invalid-json' });
-  const to = ownMember(body, 'to');
-  const from = ownMember(body, 'from');
-  const subject = ownMember(body, 'subject');
-  const message = ownMember(body, 'message');
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return createRefusal({ code: 'invalid-json' });
+  const to = getOwnMember(body, 'to');
+  const from = getOwnMember(body, 'from');
+  const subject = getOwnMember(body, 'subject');
+  const message = getOwnMember(body, 'message');
   if (isMissing(to) || isMissing(from) || isMissing(subject) || isMissing(message)) {
-    return refused({
+    return createRefusal({
       code: 'missing-fields',
-      fields: REQUEST_FIELDS.filter((name) => isMissing(ownMember(body, name))),
+      fields: REQUEST_FIELDS.filter((name) => isMissing(getOwnMember(body, name))),
     });
   }
   if (
@@ -51,33 +51,33 @@ export function validateSubmission(body: unknown): ValidationResult {
     typeof subject !== 'string' ||
     typeof message !== 'string'
   ) {
-    const fields = REQUEST_FIELDS.filter((name) => typeof ownMember(body, name) !== 'string');
-    return refused({ code: 'not-strings', fields });
+    const fields = REQUEST_FIELDS.filter((name) => typeof getOwnMember(body, name) !== 'string');
+    return createRefusal({ code: 'not-strings', fields });
   }
   const refusal =
     findUnpairedSurrogate('to', to) ??
     findUnpairedSurrogate('from', from) ??
     findForbiddenCharacter('subject', subject) ??
     findForbiddenCharacter('message', message);
-  if (refusal !== null) return refused(refusal);
+  if (refusal !== null) return createRefusal(refusal);
   const toAddress = parseAddress(to);
   const fromAddress = parseAddress(from);
   if (toAddress === null || fromAddress === null) {
     const fields = [...(toAddress === null ? ['to'] : []), ...(fromAddress === null ? ['from'] : [])];
-    return refused({ code: 'invalid-address', fields });
+    return createRefusal({ code: 'invalid-address', fields });
   }
   const fault = findSubjectFault(subject);
-  if (fault !== null) return refused({ code: 'invalid-field', field: 'subject', fault });
-  const recipient = canonicalAddress(toAddress);
+  if (fault !== null) return createRefusal({ code: 'invalid-field', field: 'subject', fault });
+  const recipient = toCanonicalAddress(toAddress);
   return { kind: 'valid', submission: { to, from, subject, message, toAddress, fromAddress, recipient } };
 }
 
-function refused(refusal: ValidationFault): ValidationResult {
+function createRefusal(refusal: ValidationFault): ValidationResult {
   return { kind: 'refused', refusal };
 }
 
 /** Returns an own member of the object, or undefined. Inherited members are ignored. */
-function ownMember(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
+function getOwnMember(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
   return Object.hasOwn(body, name) ? (body as Readonly<Record<string, unknown>>)[name] : undefined;
 }
 
@@ -85,15 +85,18 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/** Refuses characters that are not allowed in subject and message: NUL (RFC 5321 section 4.1.2), and unpaired surrogates, which UTF-8 cannot encode. */
+/**
+ * Returns a fault for characters that are not allowed in a subject and a message: NUL (RFC 5321 section 4.1.2), and
+ * unpaired surrogates, which UTF-8 cannot encode.
+ */
 function findForbiddenCharacter(field: string, value: string): ValidationFault | null {
   if (value.includes('\0')) return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
   return findUnpairedSurrogate(field, value);
 }
 
 /**
- * Refuses unpaired surrogates. If the field also contains a NUL, the NUL is reported instead. `parseAddress` reports a
- * NUL in an address.
+ * Returns a fault for unpaired surrogates, or null. If the field also contains a NUL, the function returns null,
+ * because a later check reports the NUL.
  */
 function findUnpairedSurrogate(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
@@ -101,18 +104,19 @@ function findUnpairedSurrogate(field: string, value: string): ValidationFault | 
 }
 
 /**
- * Returns the fault of a subject, or null. Reports line breaks first, then other control characters, then the length.
+ * Returns the fault of a subject, or null. The checks are line breaks first, then other control characters, then the
+ * length.
  */
 function findSubjectFault(subject: string): string | null {
-  let hasControl = false;
+  let hasControlCharacter = false;
   for (let i = 0; i < subject.length; i++) {
-    const c = subject.charCodeAt(i);
-    if (c < 0x20 || c === 0x7f) {
-      if (c === CR || c === LF) return 'line breaks are not allowed';
-      if (c !== TAB) hasControl = true;
+    const codeUnit = subject.charCodeAt(i);
+    if (codeUnit < 0x20 || codeUnit === 0x7f) {
+      if (codeUnit === CR || codeUnit === LF) return 'line breaks are not allowed';
+      if (codeUnit !== TAB) hasControlCharacter = true;
     }
   }
-  if (hasControl) return 'control characters other than a tab are not allowed';
+  if (hasControlCharacter) return 'control characters other than a tab are not allowed';
   // A UTF-16 unit is at most three bytes in UTF-8.
   if (subject.length * 3 > MAX_SUBJECT_BYTES && Buffer.byteLength(subject, 'utf8') > MAX_SUBJECT_BYTES) {
     return `more than ${MAX_SUBJECT_BYTES} bytes in UTF-8 are not allowed`;
@@ -120,14 +124,14 @@ function findSubjectFault(subject: string): string | null {
   return null;
 }
 
-// The reasons of a refusal: error codes with the parameters of their texts. http/errors.ts defines the status and the
-// text of each code.
+// The reasons of a refusal are error codes with the parameters of their texts. http/errors.ts defines the status and
+// the text of each code.
 
 export type ValidationFault =
   | { readonly code: 'invalid-json' }
   | { readonly code: 'missing-fields'; readonly fields: readonly string[] }
   | { readonly code: 'not-strings'; readonly fields: readonly string[] }
-  /** The field contains characters that are not allowed. `fault` names them: `line breaks are not allowed`. */
+  /** The content of the field is not allowed. `fault` names the problem, for example `line breaks are not allowed`. */
   | { readonly code: 'invalid-field'; readonly field: string; readonly fault: string }
   | { readonly code: 'invalid-address'; readonly fields: readonly string[] };
 
@@ -145,16 +149,16 @@ interface SenderRule {
 }
 
 /**
- * Returns true if the domain of the sender must be authenticated. Returns false with the setting `any`, and for
- * `capture:`, which sends no message.
+ * Returns true if the domain of the sender must be authenticated. Returns false if `POSTRIDER_SENDERS` is `any`, and
+ * for `capture:`, which sends no message.
  */
 export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }
 
-// Message ids are lower-case UUIDv7 (RFC 9562 section 5.7). They increase strictly within one process, after a restart,
-// and after the clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section 6.2
-// method 1). The last 62 bits are random, so an id cannot be guessed.
+// Message ids are lower-case UUIDv7 (RFC 9562 section 5.7). The ids of one process increase strictly, also after a
+// restart and after the clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section
+// 6.2 method 1). The last 62 bits are random, so an id cannot be guessed.
 
 const COUNTER_LIMIT = 4096;
 
@@ -167,26 +171,26 @@ export interface MessageIdGenerator {
  * Generates ids that are greater than `last` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID,
  * whose variant and random bits become the end of the id.
  */
-export function createMessageIdGenerator(last: string | null, randomUuid: () => string): MessageIdGenerator {
-  let lastMs = last === null ? 0 : timestampOfId(last);
-  let counter = last === null ? 0 : counterOfId(last) + 1;
-  let head = '';
+export function createMessageIdGenerator(lastId: string | null, randomUuid: () => string): MessageIdGenerator {
+  let lastMs = lastId === null ? 0 : getIdTimestamp(lastId);
+  let counter = lastId === null ? 0 : getIdCounter(lastId) + 1;
+  let idPrefix = '';
   return {
     next(now) {
       if (now > lastMs) {
         lastMs = now;
         counter = 0;
-        head = '';
+        idPrefix = '';
       } else if (counter >= COUNTER_LIMIT) {
         lastMs += 1;
         counter = 0;
-        head = '';
+        idPrefix = '';
       }
-      if (head === '') {
+      if (idPrefix === '') {
         const hex = lastMs.toString(16).padStart(12, '0');
-        head = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
+        idPrefix = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
       }
-      const id = head + counter.toString(16).padStart(3, '0') + randomUuid().slice(18);
+      const id = idPrefix + counter.toString(16).padStart(3, '0') + randomUuid().slice(18);
       counter += 1;
       return id;
     },
@@ -194,16 +198,16 @@ export function createMessageIdGenerator(last: string | null, randomUuid: () => 
 }
 
 /** Returns the time in a UUIDv7, in milliseconds since the epoch. */
-export function timestampOfId(id: string): number {
+export function getIdTimestamp(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
 /** Returns the counter of a UUIDv7: the 12 bits after the version. */
-export function counterOfId(id: string): number {
+export function getIdCounter(id: string): number {
   return Number.parseInt(id.slice(15, 18), 16);
 }
 
-/** Returns true for a lower-case UUIDv7. Texts of any other length are refused before the pattern is applied. */
+/** Returns true for a lower-case UUIDv7. The length is checked before the pattern, because the text may be long. */
 export function isMessageId(text: string): boolean {
   return text.length === 36 && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text);
 }

@@ -6,7 +6,7 @@
 export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
 
 export interface Suppression {
-  /** The canonical address. */
+  /** The canonical address of the recipient. */
   readonly address: string;
   readonly reason: SuppressionReason;
   /** The id of the message that caused the suppression, or null. */
@@ -24,7 +24,7 @@ export interface SuppressionSearch {
   readonly prefix: string;
 }
 
-/** A suppression and its list. */
+/** A suppression and the suppression list that contains it. */
 export interface ListedSuppression extends Suppression {
   readonly list: ListName;
 }

@@ -1,3 +1,3 @@
-/** The topics of live updates. They are also the names of the dashboard's queries. */
+/** The topics of live updates. The queries of the dashboard have the same names. */
 export const TOPICS = ['messages', 'overview', 'inbox', 'accounts', 'domains', 'suppressions', 'audit'] as const;
 export type Topic = (typeof TOPICS)[number];

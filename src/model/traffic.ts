@@ -4,7 +4,7 @@
  * write does not change the counts.
  */
 
-/** The counts, in the order of the columns. */
+/** The names of the counts, in the order of the columns. */
 export const TRAFFIC_COUNTS = [
   'accepted',
   'delivered',
@@ -33,21 +33,21 @@ export interface Traffic extends TrafficCounts {
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 
-/** The counts of one node in one minute or hour. */
+/** The counts of one node in one minute or one hour. */
 export interface TrafficRow extends Traffic {
   readonly spanMs: typeof MINUTE_MS | typeof HOUR_MS;
   /** The start of the span, a multiple of `spanMs`. */
   readonly at: number;
 }
 
-/** The counts of one step of a series. */
+/** The counts of one step of a time series. */
 export interface TrafficStep extends Traffic {
   readonly at: number;
 }
 
 /**
- * Formats latencies for a column as `bucket:count` pairs separated by spaces. Several texts joined with spaces contain
- * the sums of their counts.
+ * Formats latencies for a column as `bucket:count` pairs separated by spaces. Texts joined with spaces represent the
+ * sum of their counts.
  */
 export function formatLatencies(latencies: Latencies): string {
   return [...latencies].map(([bucket, count]) => `${bucket}:${count}`).join(' ');
@@ -65,8 +65,8 @@ export function parseLatencies(text: string): Latencies {
   return sums;
 }
 
-/** Returns the span of the rows that contain the counts of a step. */
-export function rowSpanForStep(stepMs: number): TrafficRow['spanMs'] {
+/** Returns the span of the rows from which a step of `stepMs` is computed. */
+export function getRowSpanMs(stepMs: number): TrafficRow['spanMs'] {
   return stepMs % HOUR_MS === 0 ? HOUR_MS : MINUTE_MS;
 }
 
@@ -79,44 +79,47 @@ export function readTrafficCounts(readColumn: (column: string) => number): Traff
 // error of a percentile is at most 10 % (2^(1/8) is 1.09) and half a millisecond of rounding. Times between 10 ms and 10 s need 80
 // buckets, about half a kilobyte of a row.
 
-/** The counts by bucket. Buckets without messages are absent. */
+/** The number of messages by bucket. Buckets without messages are absent. */
 export type Latencies = ReadonlyMap<number, number>;
 
 const BUCKETS_PER_DOUBLING = 8;
 /** The last bucket, which contains all times longer than about 50 days. */
 export const MAX_LATENCY_BUCKET = 256;
 
-/** Returns the bucket of a time in ms. The first bucket also contains negative times, which occur after the clock was set back. */
-export function latencyBucket(ms: number): number {
+/**
+ * Returns the bucket of a time in ms. The first bucket also contains negative times, which occur if the clock was set
+ * back.
+ */
+export function getLatencyBucket(ms: number): number {
   return ms <= 1 ? 0 : Math.min(MAX_LATENCY_BUCKET, Math.ceil(Math.log2(ms) * BUCKETS_PER_DOUBLING));
 }
 
 /** Returns the longest time of a bucket, in ms. */
-function maxBucketMs(bucket: number): number {
+function getMaxBucketMs(bucket: number): number {
   return 2 ** (bucket / BUCKETS_PER_DOUBLING);
 }
 
-/** Adds the counts of `more` to `sums`. */
+/** Adds the counts of `added` to `sums`. */
 export function addLatencies(sums: Map<number, number>, added: Latencies): void {
   for (const [bucket, count] of added) sums.set(bucket, (sums.get(bucket) ?? 0) + count);
 }
 
 /**
- * Returns the percentile `share` (0 to 1) of the delivery times, interpolated, in whole ms. Returns null if there are
- * no deliveries.
+ * Returns a percentile of the delivery times in whole ms, interpolated within a bucket. `fraction` is from 0 to 1.
+ * Returns null without deliveries.
  */
-export function percentile(latencies: Latencies, fraction: number): number | null {
+export function computePercentile(latencies: Latencies, fraction: number): number | null {
   const buckets = [...latencies].filter(([, count]) => count > 0).sort(([a], [b]) => a - b);
   const total = buckets.reduce((sum, [, count]) => sum + count, 0);
   if (total === 0) return null;
   const targetCount = fraction * total;
-  let before = 0;
+  let countBefore = 0;
   for (const [bucket, count] of buckets) {
-    if (before + count >= targetCount) {
-      const lower = bucket === 0 ? 0 : maxBucketMs(bucket - 1);
-      return Math.round(lower + ((maxBucketMs(bucket) - lower) * (targetCount - before)) / count);
+    if (countBefore + count >= targetCount) {
+      const lowerBoundMs = bucket === 0 ? 0 : getMaxBucketMs(bucket - 1);
+      return Math.round(lowerBoundMs + ((getMaxBucketMs(bucket) - lowerBoundMs) * (targetCount - countBefore)) / count);
     }
-    before += count;
+    countBefore += count;
   }
-  return Math.round(maxBucketMs(buckets.at(-1)?.[0] ?? 0));
+  return Math.round(getMaxBucketMs(buckets.at(-1)?.[0] ?? 0));
 }

@@ -9,7 +9,7 @@
 
 import type { Clock } from '../clock.ts';
 import type { State } from '../model/message.ts';
-import { HOUR_MS, latencyBucket, MINUTE_MS, type TrafficCount, type TrafficRow } from '../model/traffic.ts';
+import { getLatencyBucket, HOUR_MS, MINUTE_MS, type TrafficCount, type TrafficRow } from '../model/traffic.ts';
 import type { TrafficStore } from '../store/contract.ts';
 import type { Handlers } from './events.ts';
 
@@ -116,7 +116,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
     entered(state, tookMs) {
       const name = COUNT_BY_END_STATE[state];
       if (name === undefined) return;
-      const bucket = state === 'delivered' && tookMs !== undefined ? latencyBucket(tookMs) : null;
+      const bucket = state === 'delivered' && tookMs !== undefined ? getLatencyBucket(tookMs) : null;
       count((sums) => {
         if (name !== null) sums[name] += 1;
         sums.ended += 1;

@@ -19,13 +19,13 @@ import {
   type Account,
   type AccountChange,
   type AccountLimits,
+  computeThresholdUsages,
+  determineReputationStatus,
   formatPercent,
   type GuardedChangeResult,
-  reputationStatus,
-  thresholdUsage,
   type WindowCounts,
 } from '../model/account.ts';
-import { accountVersion } from '../model/account-version.ts';
+import { computeAccountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
@@ -277,7 +277,7 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
     warning: account.warning,
     maxBounces: account.thresholds.bounceRate,
     maxComplaints: account.thresholds.complaintRate,
-    version: accountVersion(account),
+    version: computeAccountVersion(account),
   };
 }
 
@@ -293,8 +293,8 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
       emails,
       bounces,
       complaints,
-      status: reputationStatus(counts, thresholds).kind,
-      thresholds: [...thresholdUsage(counts, thresholds)],
+      status: determineReputationStatus(counts, thresholds).kind,
+      thresholds: [...computeThresholdUsages(counts, thresholds)],
     },
   };
 }
@@ -302,7 +302,7 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
 /** Returns the warning for the current counts. The stored warning has the counts of the last bounce or complaint. */
 function currentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
-  const status = reputationStatus(counts, thresholds);
+  const status = determineReputationStatus(counts, thresholds);
   return status.kind === 'good' ? null : status.reason;
 }
 

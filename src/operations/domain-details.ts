@@ -4,8 +4,8 @@ import { isoTime } from '../config/units.ts';
 import { NEUTRAL_SPF } from '../domains/relays.ts';
 import {
   type DnsRecord,
-  dkimRecordName,
   GRACE_PERIOD_MS,
+  getDkimRecordName,
   maySend,
   type RecordCheck,
   type SendingDomain,
@@ -47,7 +47,7 @@ export function toDomainDetails(
       const check = checks.find(
         (candidate) => candidate.name === name && candidate.type === type && candidate.value === value,
       );
-      const key = keys.find(({ selector }) => dkimRecordName(domain.name, selector) === name);
+      const key = keys.find(({ selector }) => getDkimRecordName(domain.name, selector) === name);
       return {
         purpose,
         type,
@@ -77,7 +77,7 @@ export function toRemovedDomain(
     domain: name,
     status: 'removed',
     records: records.map(({ purpose, type, name, value }) => ({ purpose, type, name, value, found: 'unknown' })),
-    removedRecords: keys.map(({ selector }) => dkimRecordName(name, selector)),
+    removedRecords: keys.map(({ selector }) => getDkimRecordName(name, selector)),
     keepRecordsUntil: lastRetireAt === 0 ? null : isoTime(lastRetireAt),
     remainingIdentity: hasProviderIdentity ? name : null,
   };
@@ -122,7 +122,7 @@ function providerText(domain: SendingDomain, type: DnsRecord['type'], value: str
 }
 
 function dkimText(domain: SendingDomain, name: string): string {
-  const key = domain.keys.find(({ selector }) => dkimRecordName(domain.name, selector) === name);
+  const key = domain.keys.find(({ selector }) => getDkimRecordName(domain.name, selector) === name);
   const keyText = `DKIM ${key?.algorithm === 'ed25519' ? 'Ed25519' : 'RSA'} key`;
   switch (key?.state) {
     case undefined:

@@ -24,7 +24,7 @@ import {
   beginRotation,
   cancelRotation,
   type DnsRecord,
-  dkimRecordName,
+  getDkimRecordName,
   type RecordCheck,
   type SendingDomain,
 } from '../model/domain.ts';
@@ -231,7 +231,7 @@ export const rotateDomain = operation({
     const removedKeys = found.value.keys.filter(({ selector }) => cancel && !remainingSelectors.includes(selector));
     return ok({
       ...(await readDomainDetails(store, domain, records, checks)),
-      removedRecords: removedKeys.map(({ selector }) => dkimRecordName(domain.name, selector)),
+      removedRecords: removedKeys.map(({ selector }) => getDkimRecordName(domain.name, selector)),
     });
   },
 });

@@ -55,7 +55,7 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
   errors: ['not-found'],
   async run({ id }, { inbox, readEntity }) {
     if (inbox === null) return inboxNotFound();
-    const [entry, source] = await Promise.all([inbox.entry(id), inbox.source(id)]);
+    const [entry, source] = await Promise.all([inbox.findEntry(id), inbox.findSource(id)]);
     if (entry === null || source === null) return capturedMessageNotFound(id);
     const { headers, text, html } = parseCapturedMessage(source, readEntity);
     return ok({ ...toCapturedEntry(entry), headers: [...headers], text, html: html !== null, bytes: source.length });
@@ -65,7 +65,7 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
 /** Reads the source of a captured message. Fails like `showInbox`. */
 export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {
   if (inbox === null) return inboxNotFound();
-  const source = await inbox.source(id);
+  const source = await inbox.findSource(id);
   return source === null ? capturedMessageNotFound(id) : ok(source);
 }
 

@@ -2,7 +2,7 @@
 
 import { isoTime, isoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
-import { newApiKey, parseApiKey } from '../model/credentials.ts';
+import { generateApiKey, parseApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import {
   accountNotFound,
@@ -43,7 +43,7 @@ export const createKey = operation({
     const now = clock.now();
     const expiresAt = parseKeyExpiry(expires, now);
     if (!expiresAt.ok) return expiresAt;
-    const { key, prefix, hash } = newApiKey(random);
+    const { key, prefix, hash } = generateApiKey(random);
     const created = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
     switch (created.kind) {
       case 'done':
@@ -153,7 +153,7 @@ export const rotateKey = operation({
     if (!graceMs.ok) return graceMs;
     const now = clock.now();
     const until = now + graceMs.value;
-    const { key, prefix, hash } = newApiKey(random);
+    const { key, prefix, hash } = generateApiKey(random);
     const created = await store.rotateKey(id.value, { prefix, hash }, until, now);
     switch (created.kind) {
       case 'done':

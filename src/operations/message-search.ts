@@ -5,7 +5,7 @@ import type { Account } from '../model/account.ts';
 import { STATES, type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
-import { timestampOfId } from '../model/submission.ts';
+import { getIdTimestamp } from '../model/submission.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import {
   ALL_FIELDS,
@@ -92,7 +92,11 @@ export const searchMessages = operation({
     }));
     const { searchedTo } = result;
     if (searchedTo === null) return ok({ messages, next: null, searchedSince: null });
-    return ok({ messages, next: encodeCursor(filters, searchedTo), searchedSince: isoTime(timestampOfId(searchedTo)) });
+    return ok({
+      messages,
+      next: encodeCursor(filters, searchedTo),
+      searchedSince: isoTime(getIdTimestamp(searchedTo)),
+    });
   },
 });
 

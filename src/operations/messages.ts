@@ -2,7 +2,7 @@
 
 import { parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
-import { canonicalAddress, parseAddress } from '../model/address.ts';
+import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import { type OperatorChangeResult, STATES, type StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
@@ -153,7 +153,7 @@ async function findMessageContext(store: OperatorStore, idText: string): Promise
   if (message === null) return messageNotFound(id.value);
   const accounts = await store.listAccounts();
   const address = parseAddress(message.to);
-  const lists = address === null ? [] : await store.findSuppression(canonicalAddress(address));
+  const lists = address === null ? [] : await store.findSuppression(toCanonicalAddress(address));
   return ok({ message, account: accounts.find(({ id: accountId }) => accountId === message.accountId) ?? null, lists });
 }
 

@@ -1,7 +1,7 @@
 /** Suppression lists: the suppressed addresses of each account, and of the whole service (`*`). */
 
 import { isoTime, quote } from '../config/units.ts';
-import { canonicalAddress, parseAddress, parseHost } from '../model/address.ts';
+import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
 import { Type } from '../model/schema.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
 import { accountNotFound, invalid, notFound, ok, type Result } from './errors.ts';
@@ -122,7 +122,7 @@ export function parseCanonicalAddress(addressText: string): Result<string> {
   const address = parseAddress(addressText);
   if (address === null)
     return invalid('address', `${quote(addressText)} is not an email address such as ada@example.com`);
-  return ok(canonicalAddress(address));
+  return ok(toCanonicalAddress(address));
 }
 
 /** Reads a search: `@exam` is a prefix of a domain, any other text a prefix of an address. Null for all entries. */
@@ -136,7 +136,7 @@ function parseSearch(text: string): Result<SuppressionSearch | null> {
     return ok({ of: 'domain', prefix: parseHost(trimmed, 1) ?? trimmed.slice(1).toLowerCase() });
   }
   const address = parseAddress(trimmed);
-  const prefix = address === null ? trimmed.normalize('NFC').toLowerCase() : canonicalAddress(address);
+  const prefix = address === null ? trimmed.normalize('NFC').toLowerCase() : toCanonicalAddress(address);
   return ok({ of: 'address', prefix });
 }
 
@@ -146,7 +146,7 @@ function parseCursor(text: string | undefined, search: SuppressionSearch | null)
   const address = parseAddress(text);
   const isValid =
     address !== null &&
-    canonicalAddress(address) === text &&
+    toCanonicalAddress(address) === text &&
     (search === null || (search.of === 'address' ? text : address.domain).startsWith(search.prefix));
   return isValid
     ? ok(text)

@@ -2,7 +2,7 @@
 import type { Static } from 'typebox';
 import { isoTime, isoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
-import { isReadOnlyToken, newToken } from '../model/credentials.ts';
+import { generateToken, isReadOnlyToken } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { conflict, memberResult, notFound, ok } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
@@ -48,7 +48,7 @@ export const createToken = operation({
     const now = clock.now();
     const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
-    const { token, prefix, hash } = newToken(random, readOnly);
+    const { token, prefix, hash } = generateToken(random, readOnly);
     const created = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
     if (created.kind !== 'done') {
       const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;

@@ -7,7 +7,7 @@
  * password but never refuse it. Wrong tokens are counted separately. Memory usage is limited.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { peerNetworkOf } from '../model/address.ts';
+import { toPeerNetwork } from '../model/address.ts';
 
 /** `delayMs` is the delay of the response, which limits guesses from many addresses. It is 0 for a request without a password. */
 export type AccessDecision =
@@ -89,12 +89,12 @@ class FailureCounts {
 
   /** Returns the time for which a peer is refused, in milliseconds; 0 if it is not refused. */
   waitMs(address: string, now: number): number {
-    const window = this.#currentWindow(peerNetworkOf(address), now);
+    const window = this.#currentWindow(toPeerNetwork(address), now);
     return window !== undefined && window.count >= MAX_FAILURES ? window.since + WINDOW_MS - now : 0;
   }
 
   add(address: string, now: number): void {
-    const peer = peerNetworkOf(address);
+    const peer = toPeerNetwork(address);
     const window = this.#currentWindow(peer, now);
     if (window === undefined) this.#startWindow(peer, now);
     else window.count += 1;

@@ -10,7 +10,7 @@
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
 import { clientAddressOf, createTrustedProxies } from '../http/trusted-proxies.ts';
-import { formatListen, isUnixSocket, listenAddressOf } from '../model/listen-address.ts';
+import { formatListen, isUnixSocket, toListenAddress } from '../model/listen-address.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
 import { API_PATH, addApi } from './api.ts';
@@ -60,7 +60,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
       const sessions = api === null ? null : createSessions(api.key, settings.operatorPassword === null);
       const newApp = createApp(options, sessions);
       await newApp.ready();
-      const address = listenAddressOf(await bind(newApp.server, operatorListen, SETTING), 'http');
+      const address = toListenAddress(await bind(newApp.server, operatorListen, SETTING), 'http');
       app = newApp;
       const link = sessions?.linkToken ?? null;
       return { ...address, signInUrl: link === null ? null : `${address.url}/sign-in?link=${link}` };

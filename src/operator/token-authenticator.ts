@@ -10,7 +10,7 @@
 import type { Clock } from '../clock.ts';
 import { BatchedLookups } from '../http/keys.ts';
 import type { OperatorToken } from '../model/account.ts';
-import { peerNetworkOf } from '../model/address.ts';
+import { toPeerNetwork } from '../model/address.ts';
 import { hashToken, isReadOnlyToken } from '../model/credentials.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
@@ -59,7 +59,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   ): Promise<AuthenticatedToken | Refusal> {
     const now = clock.now();
     const hash = hashToken(text);
-    const lookup = validTokens.has(hash) ? store.findTokens([hash]) : lookups.find(hash, peerNetworkOf(address));
+    const lookup = validTokens.has(hash) ? store.findTokens([hash]) : lookups.find(hash, toPeerNetwork(address));
     if (lookup === null) return TOO_MANY_TOKENS;
     let token: OperatorToken | null;
     try {

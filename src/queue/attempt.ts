@@ -7,7 +7,7 @@
  * before the transport sends the end of the message.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
-import { canonicalAddress, parseAddress } from '../model/address.ts';
+import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
 import type { DeliveryPolicy, LeasedMessage, LeaseRef, SettleResult, StateChange } from '../model/message.ts';
 import type { Attempt, Outcome } from '../model/outcome.ts';
@@ -290,7 +290,7 @@ export function createSuppressionCheck(
  */
 function suppressionKey({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
-  return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
+  return `${accountId} ${address === null ? to : toCanonicalAddress(address)}`;
 }
 
 // The circuit breaker of the next hop. It has three states: closed, open and half-open.

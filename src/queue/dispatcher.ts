@@ -15,14 +15,14 @@ import { raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
 import {
   type AcceptResult,
+  createExpiryBeforeAttempt,
+  createLocalComplaint,
   decideAttemptChange,
-  expiredBeforeAttempt,
   IDEMPOTENCY_KEY_TTL_MS,
   isPastMaxAge,
   type Lease,
   type LeasedMessage,
   type LeaseRef,
-  localComplaint,
   type NewMessage,
   type RecordedChange,
   type Settlement,
@@ -273,7 +273,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   async function attemptOnce(message: LeasedMessage): Promise<NextStep> {
     const now = clock.now();
     if (isPastMaxAge(ages.toCurrentClock(message.acceptedAt), policy, now)) {
-      return { kind: 'settle', end: { changes: [expiredBeforeAttempt(node, now)], refundAttempt: true } };
+      return { kind: 'settle', end: { changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true } };
     }
     if (message.lease.until - now < MIN_LEASE_LEFT_MS || parts.mustNotAttempt(message)) return { kind: 'release' };
     const result = await attempts.run(message);
@@ -297,7 +297,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     publishAttemptEnd(message, attempt, now);
     const localAnswer = transport.localAnswer?.(message.to) ?? null;
     const complains = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
-    const followingChanges = complains ? [localComplaint(now, localAnswer.by, localAnswer.detail)] : [];
+    const followingChanges = complains ? [createLocalComplaint(now, localAnswer.by, localAnswer.detail)] : [];
     return {
       changes: [change, ...followingChanges],
       refundAttempt: false,

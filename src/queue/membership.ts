@@ -9,7 +9,7 @@
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { NodeIdentity } from '../model/node.ts';
-import { advanceRunningTime, cutoffForAge, type RunningTime, runningAge } from '../model/running-time.ts';
+import { advanceRunningTime, computeAgeCutoff, computeRunningAgeMs, type RunningTime } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
 export const HEARTBEAT_MS = 3_000;
@@ -167,8 +167,8 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
   scheduleNext();
   return {
     ages: {
-      cutoffFor: (ageMs) => cutoffForAge(current(), ageMs),
-      toCurrentClock: (at) => clock.now() - runningAge(current(), at),
+      cutoffFor: (ageMs) => computeAgeCutoff(current(), ageMs),
+      toCurrentClock: (at) => clock.now() - computeRunningAgeMs(current(), at),
       isClockStable() {
         const { ranMs, segments: stretches } = current();
         return stretches.length === 1 || ranMs - (stretches.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;

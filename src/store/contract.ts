@@ -245,7 +245,7 @@ export interface AccountStore {
   createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
   /**
    * Changes the account in one transaction. A new volume or rate limit restarts its count at zero. New thresholds
-   * replace the defaults. If `expected` is given and the account's `accountVersion` differs, nothing changes. The same
+   * replace the defaults. If `expected` is given and the account's version (`computeAccountVersion`) differs, nothing changes. The same
    * applies to `expected` in the other methods.
    */
   setAccount(

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
-import { timestampOfId } from '../../src/model/submission.ts';
+import { getIdTimestamp } from '../../src/model/submission.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { minIdAt } from '../../src/store/rules/messages.ts';
 import {
@@ -242,8 +242,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
           .filter(({ message }) => matches(criteriaList, message))
           .filter(({ message }) => accountId === null || message.accountId === accountId)
           .filter((one) => state === null || one.state === state)
-          .filter(({ message }) => times.since === null || timestampOfId(message.id) >= times.since)
-          .filter(({ message }) => times.until === null || timestampOfId(message.id) < times.until)
+          .filter(({ message }) => times.since === null || getIdTimestamp(message.id) >= times.since)
+          .filter(({ message }) => times.until === null || getIdTimestamp(message.id) < times.until)
           .map(({ message }) => message.id)
           .sort()
           .reverse();
@@ -284,7 +284,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         now: START + page * MINUTE,
       });
     }
-    expect(found.filter((id) => timestampOfId(id) < START + 1_000)).toEqual(expected);
+    expect(found.filter((id) => getIdTimestamp(id) < START + 1_000)).toEqual(expected);
   });
 
   test('a message whose commit was delayed is in the index after some minutes', async () => {

@@ -1,7 +1,7 @@
 /** Tests suppression lists, sending domains and reputation on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DirectoryChanges } from '../../src/model/account.ts';
-import { accountVersion } from '../../src/model/account-version.ts';
+import { computeAccountVersion } from '../../src/model/account-version.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
@@ -156,7 +156,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const version = async () => {
       const found = await account(store, 'default');
-      return found === undefined ? '' : accountVersion(found);
+      return found === undefined ? '' : computeAccountVersion(found);
     };
     const seen = await version();
     expect((await store.setAccount('default', { volume: 5 }, 1, seen)).kind).toBe('done');

@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { complainantOf } from '../../src/model/account.ts';
-import { canonicalAddress, parseAddress } from '../../src/model/address.ts';
+import { toComplainant } from '../../src/model/account.ts';
+import { parseAddress, toCanonicalAddress } from '../../src/model/address.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
@@ -119,9 +119,9 @@ for (const { name } of STORES) {
   test(`${name}: the migration canonicalizes complainants as the code does, for every address`, async () => {
     const texts = fc.sample(addressText, { numRuns: 1_000, seed: 12 });
     const recipients = new Set(
-      texts.map(parseAddress).flatMap((address) => (address === null ? [] : [canonicalAddress(address)])),
+      texts.map(parseAddress).flatMap((address) => (address === null ? [] : [toCanonicalAddress(address)])),
     );
     const found = await UPGRADES[name]([...recipients].map((recipient) => complaint(recipient, 1)));
-    expect(new Set(found.map(({ recipient }) => recipient))).toEqual(new Set([...recipients].map(complainantOf)));
+    expect(new Set(found.map(({ recipient }) => recipient))).toEqual(new Set([...recipients].map(toComplainant)));
   });
 }

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { newApiKey } from '../../src/model/credentials.ts';
+import { generateApiKey } from '../../src/model/credentials.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { type Answer, countValues, type RunningService, scenario } from './running-service.ts';
 
@@ -123,7 +123,7 @@ test('a throttle accepts its burst, then as many requests as tokens are added, a
 
 test('a key that automation brings on standard input is valid as soon as the command has returned', async () => {
   await createAccount('brought');
-  const { key } = newApiKey(randomBytes);
+  const { key } = generateApiKey(randomBytes);
   const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
   expect(await importKey(key)).toMatchObject({ code: 0, stderr: '' });
   expect((await post(key)).status).toBe(201);
@@ -147,13 +147,13 @@ test('a new key of a new account is valid as soon as the command has returned, i
   const store = await rig.openStore(folder);
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) {
-    const { key, prefix, hash } = newApiKey(randomBytes);
+    const { key, prefix, hash } = generateApiKey(randomBytes);
     const name = `new-${n}`;
     const now = Date.now();
     const unlimited = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
     await store.createAccount(name, unlimited, now);
     // Concurrent requests with unknown keys do not delay a valid key.
-    const unknownKeyRequests = Array.from({ length: 20 }, () => post(newApiKey(randomBytes).key));
+    const unknownKeyRequests = Array.from({ length: 20 }, () => post(generateApiKey(randomBytes).key));
     await store.createKey(name, { name, prefix, hash, expiresAt: null }, now);
     statuses.push((await post(key)).status);
     expect((await Promise.all(unknownKeyRequests)).map(({ status }) => status)).toEqual(
@@ -167,8 +167,8 @@ test('a key that is created after its account was unlocked is valid at once', as
   await createAccount('unlocked');
   const store = await rig.openStore(folder);
   for (let n = 0; n < 10; n += 1) {
-    const locked = newApiKey(randomBytes);
-    const unlocked = newApiKey(randomBytes);
+    const locked = generateApiKey(randomBytes);
+    const unlocked = generateApiKey(randomBytes);
     const now = Date.now();
     await store.lockAccount('unlocked', 'test', now);
     await store.createKey('unlocked', { name: 'l', ...locked, expiresAt: null }, now);

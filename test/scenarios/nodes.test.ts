@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
-import { newApiKey } from '../../src/model/credentials.ts';
+import { generateApiKey } from '../../src/model/credentials.ts';
 import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { temporaryFolder } from '../rig/folder.ts';
@@ -82,7 +82,7 @@ test('a new key is valid on every node as soon as it is created, in fifty of fif
   onTestFinished(() => store.close());
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) {
-    const { key, prefix, hash } = newApiKey(randomBytes);
+    const { key, prefix, hash } = generateApiKey(randomBytes);
     await store.createKey('default', { name: `new-${n}`, prefix, hash, expiresAt: null }, Date.now());
     for (const { status } of await Promise.all(nodes.map(({ publicUrl }) => submit(publicUrl, key)))) {
       statuses.push(status);
@@ -94,7 +94,7 @@ test('a new key is valid on every node as soon as it is created, in fifty of fif
 
 test('an imported key is valid on every node as soon as the command has returned', async () => {
   const { nodes, shared } = await startNodes(2);
-  const { key } = newApiKey(randomBytes);
+  const { key } = generateApiKey(randomBytes);
   const imported = await runCommand(temporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
   expect(imported).toMatchObject({ code: 0, stderr: '' });
   expect(imported.stdout).not.toContain(key);

@@ -13,7 +13,7 @@ import type { Bind } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
-import { type HttpListen, type ListenAddress, listenAddressOf } from '../../model/listen-address.ts';
+import { type HttpListen, type ListenAddress, toListenAddress } from '../../model/listen-address.ts';
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
@@ -203,7 +203,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   return {
     start: async () => {
       const bound = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
-      return listenAddressOf(bound, certificate === null ? 'http' : 'https');
+      return toListenAddress(bound, certificate === null ? 'http' : 'https');
     },
     renewCertificate,
     async close() {

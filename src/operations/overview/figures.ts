@@ -2,8 +2,8 @@
 import { isoTime } from '../../config/units.ts';
 import {
   addLatencies,
+  computePercentile,
   type Latencies,
-  percentile,
   TRAFFIC_COUNTS,
   type Traffic,
   type TrafficStep,
@@ -55,6 +55,6 @@ function toFigures({
 }
 
 function toLatency(latencies: Latencies): Figures['latencyMs'] {
-  const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
+  const [p50, p99] = [computePercentile(latencies, 0.5), computePercentile(latencies, 0.99)];
   return p50 === null || p99 === null ? null : { p50, p99 };
 }

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
 import { parseTimestamp, quote } from '../../config/units.ts';
-import { canonicalAddress, parseAddress } from '../../model/address.ts';
+import { parseAddress, toCanonicalAddress } from '../../model/address.ts';
 import { isMessageId } from '../../model/submission.ts';
 import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
 import { ContentError } from './rereadable-content.ts';
@@ -367,7 +367,7 @@ function parseEntry(cells: readonly string[], columns: Columns, options: CsvOpti
   if (at === null) return `${quote(time)} is not a time such as 2030-12-31T18:00:00Z`;
   if (at > options.now + MAX_CLOCK_DIFFERENCE_MS) return `the time ${quote(time)} is in the future`;
   const source = cell(columns.source).toLowerCase();
-  return { address: canonicalAddress(address), reason, source: isMessageId(source) ? source : null, at };
+  return { address: toCanonicalAddress(address), reason, source: isMessageId(source) ? source : null, at };
 }
 
 /**

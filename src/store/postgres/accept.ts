@@ -8,12 +8,12 @@
  * processes a whole batch. Its array parameters are the columns and have equal length.
  */
 
-import { type Account, type LimitUsage, limitUsageOf, remainingLimits } from '../../model/account.ts';
+import { type Account, getRemainingLimits, type LimitUsage, toLimitUsage } from '../../model/account.ts';
 import {
   type AcceptResult,
-  idempotencyKeysExpiredBefore,
+  createSuppressedEntry,
+  getIdempotencyExpiryCutoff,
   type NewMessage,
-  suppressedEntry,
 } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
@@ -175,7 +175,7 @@ async function acceptIn(
   const lookups: AcceptanceLookups = {
     findByIdempotencyKey(message) {
       const earlier = context.idempotencyKeys.get(`${message.accountId} ${message.idempotency?.key}`);
-      return earlier === undefined || earlier.at <= idempotencyKeysExpiredBefore(message) ? null : earlier;
+      return earlier === undefined || earlier.at <= getIdempotencyExpiryCutoff(message) ? null : earlier;
     },
     isSuppressed: ({ accountId, recipient }) =>
       context.suppressed.has(`${accountId} ${recipient}`) || context.suppressed.has(`0 ${recipient}`),
@@ -184,7 +184,7 @@ async function acceptIn(
     const counts = context.accounts.get(message.accountId) ?? null;
     const storedRow = context.storedRows.get(message.id);
     if (storedRow !== undefined && counts !== null && counts.account.locked === null)
-      return storedAnswer(storedRow, remainingLimits(counts, message.acceptedAt));
+      return storedAnswer(storedRow, getRemainingLimits(counts, message.acceptedAt));
     const answer = decideAcceptance(message, counts, lookups);
     if (answer.kind !== 'accepted') return answer;
     accepted.push({ ...message, state: answer.state });
@@ -222,7 +222,7 @@ async function readContext(
     transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
     checkStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : none,
   ]);
-  const counts = accounts.map((row) => limitUsageOf(rows.account(row)));
+  const counts = accounts.map((row) => toLimitUsage(rows.account(row)));
   // The limit was set between the two statements. Other transactions already count under the limit, but this
   // transaction has not locked the account.
   const lockedIds = new Set(lockedRows.map((row) => rows.int(row, 'id')));
@@ -257,7 +257,7 @@ async function allStored(
  * Returns the result of a message that an earlier transaction has stored, although the response to that transaction was
  * lost.
  */
-function storedAnswer(row: Row, limits: ReturnType<typeof remainingLimits>): AcceptResult {
+function storedAnswer(row: Row, limits: ReturnType<typeof getRemainingLimits>): AcceptResult {
   const state = rows.state(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
 }
@@ -290,7 +290,7 @@ async function writeAccepted(
           keys.map(({ fingerprint }) => fingerprint),
           keys.map(({ id }) => id),
           keys.map(({ acceptedAt }) => acceptedAt),
-          keys.map(idempotencyKeysExpiredBefore),
+          keys.map(getIdempotencyExpiryCutoff),
         ])
         .then((writtenKeys) => {
           if (writtenKeys.length !== keys.length)
@@ -336,7 +336,7 @@ async function writeAccepted(
     appendEvents(
       transaction,
       suppressed.map((message) => ({
-        ...suppressedEntry(message.acceptedAt, message.suppressedBy ?? 'store'),
+        ...createSuppressedEntry(message.acceptedAt, message.suppressedBy ?? 'store'),
         id: message.id,
         accountId: message.accountId,
       })),

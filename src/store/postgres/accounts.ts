@@ -4,7 +4,7 @@
  */
 
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
-import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
+import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
 import { decideRotatedExpiry, findChangeConflict, limitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
@@ -100,7 +100,7 @@ export function prepareAccounts(database: Database): Operations {
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
       await write(transaction, account, revision);
       const changed = (await findAccount(transaction, name)) ?? account;
-      await writeChange(transaction, actor, action, name, auditedAccount(account), auditedAccount(changed));
+      await writeChange(transaction, actor, action, name, toAuditedAccount(account), toAuditedAccount(changed));
       return done(changed);
     });
   }
@@ -160,7 +160,7 @@ export function prepareAccounts(database: Database): Operations {
         const inserted = await transaction.query(INSERT_ACCOUNT, [name, now, ...limitColumns(limits), revision]);
         const account = await findAccount(transaction, name);
         if (inserted.length === 0 || account === null) return { kind: 'exists' };
-        await writeChange(transaction, actor, 'account.create', name, null, auditedAccount(account));
+        await writeChange(transaction, actor, 'account.create', name, null, toAuditedAccount(account));
         return done(account);
       });
     },
@@ -235,7 +235,7 @@ async function withAudit(
   target: string,
   key: ApiKey,
 ): Promise<ChangeResult<ApiKey>> {
-  await writeChange(transaction, actor, action, target, null, auditedKey(key));
+  await writeChange(transaction, actor, action, target, null, toAuditedKey(key));
   return done(key);
 }
 

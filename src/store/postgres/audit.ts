@@ -2,7 +2,13 @@
  * Writes audit log entries in the transaction of the change, so that the entry and the change are stored together or
  * not at all.
  */
-import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
+import {
+  type Actor,
+  createAuditEntry,
+  type ImportStep,
+  type NewAuditEntry,
+  toAuditedImport,
+} from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
@@ -33,7 +39,7 @@ export async function writeChange(
   before: unknown,
   after: unknown,
 ): Promise<void> {
-  if (actor !== undefined) await writeAuditEntry(transaction, auditEntry(actor, action, target, before, after));
+  if (actor !== undefined) await writeAuditEntry(transaction, createAuditEntry(actor, action, target, before, after));
 }
 
 /**
@@ -52,11 +58,11 @@ export async function writeImport(
   if (step.entry === null || row === undefined) {
     return writeAuditEntry(
       transaction,
-      auditEntry(actor, 'suppression.import', list, null, auditedImport(null, step, added)),
+      createAuditEntry(actor, 'suppression.import', list, null, toAuditedImport(null, step, added)),
     );
   }
   await transaction.query(UPDATE_AFTER, [
-    JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)),
+    JSON.stringify(toAuditedImport(rows.text(row, 'after'), step, added)),
     step.entry,
   ]);
   return step.entry;

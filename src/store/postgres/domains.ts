@@ -3,7 +3,7 @@
  * that every node reads the removal.
  */
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
-import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
+import { type Actor, hasAuditedDomainChanged, toAuditedDomain } from '../../model/audit.ts';
 import type { DkimKey, SendingDomain } from '../../model/domain.ts';
 import type { DomainStore } from '../contract.ts';
 import { decideDomainUpdate } from '../rules/directory.ts';
@@ -109,7 +109,7 @@ export function prepareDomains(database: Database): DomainOperations {
         if (needsNewRevision) await writeKeys(transaction, id, keys);
         const after = await readDomain(transaction, before.name);
         // A check without a new result is not a change.
-        if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
+        if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
         return withAudit(transaction, actor, 'domain.update', before, after);
       });
     },
@@ -131,7 +131,7 @@ export function prepareDomains(database: Database): DomainOperations {
         const removedDomain = toDomain(row);
         await transaction.query(DELETE_KEYS, [removedDomain.id]);
         await transaction.query(MARK_REMOVED, [revision, removedDomain.id]);
-        await writeChange(transaction, actor, 'domain.remove', name, auditedDomain(removedDomain), null);
+        await writeChange(transaction, actor, 'domain.remove', name, toAuditedDomain(removedDomain), null);
         return { kind: 'done', value: removedDomain };
       });
     },
@@ -163,8 +163,8 @@ async function withAudit(
   changed: ChangeResult<SendingDomain>,
 ): Promise<ChangeResult<SendingDomain>> {
   if (changed.kind !== 'done') return changed;
-  const auditedBefore = before === null ? null : auditedDomain(before);
-  await writeChange(transaction, actor, action, changed.value.name, auditedBefore, auditedDomain(changed.value));
+  const auditedBefore = before === null ? null : toAuditedDomain(before);
+  await writeChange(transaction, actor, action, changed.value.name, auditedBefore, toAuditedDomain(changed.value));
   return changed;
 }
 

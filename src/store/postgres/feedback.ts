@@ -1,6 +1,6 @@
 /** Applies each feedback report once to its message, or stores the report for the operator. */
 
-import { complainantOf } from '../../model/account.ts';
+import { toComplainant } from '../../model/account.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import {
@@ -227,7 +227,7 @@ async function countReputation(
 ): Promise<void> {
   const counted = effects
     .filter((effect) => countsTowardReputation(effect.decision, suppressed.has(effect)))
-    .map((effect) => ({ effect, key: `${effect.decision.accountId} ${complainantOf(effect.recipient)}` }));
+    .map((effect) => ({ effect, key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}` }));
   counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { effect } of counted) {
     const { accountId, from, countedAs } = effect.decision;

@@ -11,7 +11,13 @@
  * due messages, each account receives an equal share.
  */
 
-import { type Lease, resolveLostLease, type SettleResult, type State, suppressedEntry } from '../../model/message.ts';
+import {
+  createSuppressedEntry,
+  type Lease,
+  resolveLostLease,
+  type SettleResult,
+  type State,
+} from '../../model/message.ts';
 import type { ClaimedMessages, Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import {
@@ -341,7 +347,7 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
     appendEvents(
       transaction,
       suppressed.map((row) => ({
-        ...suppressedEntry(now, 'store'),
+        ...createSuppressedEntry(now, 'store'),
         id: rows.text(row, 'id'),
         accountId: rows.int(row, 'account_id'),
       })),

@@ -4,7 +4,7 @@
  * nodes do not wait for each other. A batch that may change the status of an account locks the row of the account, so
  * that the evaluated sum is exact.
  */
-import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
+import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
 import {
   complaintWindowStart,
   evaluateReputation,
@@ -117,7 +117,7 @@ export async function recordComplaint(
   at: number,
 ): Promise<boolean> {
   const windowStart = complaintWindowStart(at);
-  return (await transaction.query(RECORD_COMPLAINT, [accountId, complainantOf(recipient), at, windowStart])).length > 0;
+  return (await transaction.query(RECORD_COMPLAINT, [accountId, toComplainant(recipient), at, windowStart])).length > 0;
 }
 
 /** Restarts the window of an account. A recipient who has complained within the window is still counted only once. */

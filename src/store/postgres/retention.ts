@@ -2,7 +2,7 @@
  * Expires queued messages, purges bodies and idempotency keys after their retention, and resets due times after the
  * clock was set back.
  */
-import { expiredEntry } from '../../model/message.ts';
+import { createExpiredEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import { checkedTransition, maxIdAt, minIdAt } from '../rules/messages.ts';
@@ -81,7 +81,7 @@ export function prepareRetention(
       return database.transaction(async (transaction) => {
         const found = await transaction.query(SELECT_EXPIRED, [maxIdAt(acceptedBefore), limit]);
         const ids = found.map((row) => rows.text(row, 'id'));
-        const entry = expiredEntry(now, node);
+        const entry = createExpiredEntry(now, node);
         await Promise.all([
           endMessages(
             transaction,

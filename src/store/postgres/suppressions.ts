@@ -1,7 +1,7 @@
 /** Stores the suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
 
 import type { ChangeResult } from '../../model/account.ts';
-import { auditedSuppressions } from '../../model/audit.ts';
+import { toAuditedSuppressions } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -104,7 +104,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
         const total = await addEntries(transaction, list, entries);
         // If all addresses were already on the list, the transaction writes no row.
         if (total === 0) await forceDurableCommit(transaction);
-        await writeChange(transaction, actor, 'suppression.add', name, null, auditedSuppressions(total, entries));
+        await writeChange(transaction, actor, 'suppression.add', name, null, toAuditedSuppressions(total, entries));
         return total;
       });
       return { kind: 'done', value: added };

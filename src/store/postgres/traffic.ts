@@ -3,11 +3,11 @@
  */
 import {
   formatLatencies,
+  getRowSpanMs,
   HOUR_MS,
   MINUTE_MS,
   parseLatencies,
   readTrafficCounts,
-  rowSpanForStep,
   TRAFFIC_COUNTS,
 } from '../../model/traffic.ts';
 import type { RetentionStore, TrafficStore } from '../contract.ts';
@@ -56,7 +56,7 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
       });
     },
     async readTraffic(since, until, stepMs) {
-      return (await database.query(SUM_BY_STEP, [stepMs, rowSpanForStep(stepMs), since, until])).map((row) => ({
+      return (await database.query(SUM_BY_STEP, [stepMs, getRowSpanMs(stepMs), since, until])).map((row) => ({
         at: rows.int(row, 'step'),
         ...readTrafficCounts((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),

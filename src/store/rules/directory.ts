@@ -4,11 +4,11 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Account, AccountLimits, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
-import { accountVersion } from '../../model/account-version.ts';
+import { computeAccountVersion } from '../../model/account-version.ts';
 import {
   type DomainUpdate,
-  lastAnsweredChecks,
-  publishedSelectors,
+  findPublishedSelectors,
+  keepLastAnsweredChecks,
   type RecordCheck,
   type SendingDomain,
 } from '../../model/domain.ts';
@@ -39,7 +39,9 @@ export function findChangeConflict(
   expected: string | undefined,
 ): Exclude<GuardedChangeResult<Account>, { kind: 'done' }> | null {
   if (account === null) return { kind: 'missing' };
-  return expected === undefined || expected === accountVersion(account) ? null : { kind: 'stale', value: account };
+  return expected === undefined || expected === computeAccountVersion(account)
+    ? null
+    : { kind: 'stale', value: account };
 }
 
 /**
@@ -63,8 +65,8 @@ export function decideDomainUpdate(
   previousChecks: readonly RecordCheck[],
   { status, authenticatedAt, failingSince, checks, keys }: DomainUpdate,
 ): { readonly answeredChecks: readonly RecordCheck[]; readonly needsNewRevision: boolean } {
-  const answeredChecks = lastAnsweredChecks(previousChecks, checks);
-  const published = publishedSelectors(before.name, keys, answeredChecks);
+  const answeredChecks = keepLastAnsweredChecks(previousChecks, checks);
+  const published = findPublishedSelectors(before.name, keys, answeredChecks);
   const isUnchanged = isDeepStrictEqual(
     [status, authenticatedAt, failingSince, published, keys],
     [before.status, before.authenticatedAt, before.failingSince, before.published, before.keys],

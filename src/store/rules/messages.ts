@@ -7,22 +7,22 @@
  * not contain throws a StoreError, and nothing is written.
  */
 
-import { countMessage, findExceededLimit, type LimitUsage, remainingLimits } from '../../model/account.ts';
-import { type Actor, auditEntry, auditedMessage, type NewAuditEntry } from '../../model/audit.ts';
+import { countMessage, findExceededLimit, getRemainingLimits, type LimitUsage } from '../../model/account.ts';
+import { type Actor, createAuditEntry, type NewAuditEntry, toAuditedMessage } from '../../model/audit.ts';
 import {
   type AcceptResult,
   type Cause,
+  createOperatorEntry,
   type EntryWithoutAttempt,
   isAllowedTransition,
   type NewMessage,
-  operatorEntry,
   RECORDED_EVENTS,
   type Settlement,
   type State,
   TERMINAL_STATES,
 } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
-import { counterOfId, timestampOfId } from '../../model/submission.ts';
+import { getIdCounter, getIdTimestamp } from '../../model/submission.ts';
 import { StoreError } from '../error.ts';
 
 /** Lookups in the tables of the store and in the earlier messages of the same batch. */
@@ -58,11 +58,11 @@ export function decideAcceptance(
       : { kind: 'idempotency-conflict' };
   }
   const reason = findExceededLimit(counts, acceptedAt);
-  if (reason !== null) return { kind: 'refused', reason, limits: remainingLimits(counts, acceptedAt) };
+  if (reason !== null) return { kind: 'refused', reason, limits: getRemainingLimits(counts, acceptedAt) };
   countMessage(counts);
   const suppressed = message.suppressedBy !== null || lookups.isSuppressed(message);
   const state = suppressed ? SUPPRESSED : message.lease === null ? QUEUED : SENDING;
-  return { kind: 'accepted', state, limits: remainingLimits(counts, acceptedAt) };
+  return { kind: 'accepted', state, limits: getRemainingLimits(counts, acceptedAt) };
 }
 
 /** Returns `to` if the table of transitions contains the transition. Otherwise throws a StoreError. */
@@ -172,11 +172,11 @@ export function decideOperatorChange(
     to === 'queued'
       ? (['message.retried', 'message.retry'] as const)
       : (['message.cancelled', 'message.cancel'] as const);
-  const after = auditedMessage(to, to === 'queued' ? now : null);
+  const after = toAuditedMessage(to, to === 'queued' ? now : null);
   return {
     kind: 'change',
-    entry: operatorEntry(event, now),
-    audit: by === undefined ? null : auditEntry(by, action, id, auditedMessage(from, dueAt), after),
+    entry: createOperatorEntry(event, now),
+    audit: by === undefined ? null : createAuditEntry(by, action, id, toAuditedMessage(from, dueAt), after),
   };
 }
 
@@ -185,7 +185,7 @@ const COUNTERS_PER_MS = 4096;
 
 /** Returns the sequence number of an id: its time and counter, without the random part. */
 export function seqOf(id: string): number {
-  return (timestampOfId(id) - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + counterOfId(id);
+  return (getIdTimestamp(id) - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + getIdCounter(id);
 }
 
 /** Returns the greatest sequence number of an id created at `ms`. */

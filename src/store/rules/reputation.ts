@@ -3,11 +3,11 @@
  * (`ReputationDeltas`), the hourly buckets, and the decision to warn or lock an account.
  */
 import {
+  determineReputationStatus,
+  getReputationDelta,
   REPUTATION_BUCKET_MS,
   REPUTATION_WINDOW_HOURS,
   type ReputationDelta,
-  reputationDelta,
-  reputationStatus,
   type Thresholds,
   type WindowCounts,
 } from '../../model/account.ts';
@@ -59,7 +59,7 @@ export function evaluateReputation(
   thresholds: Thresholds,
   isWarned: boolean,
 ): ReputationDecision {
-  const status = reputationStatus(window, thresholds);
+  const status = determineReputationStatus(window, thresholds);
   switch (status.kind) {
     case 'lock':
       return status;
@@ -74,11 +74,11 @@ export class ReputationDeltas {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
   /**
-   * Adds a change of a message's state at `at`, or a late report about the message. `reputationDelta`
+   * Adds a change of a message's state at `at`, or a late report about the message. `getReputationDelta`
    * (model/account.ts) determines the counts.
    */
   add(accountId: number, from: State, to: State, isNewEvidence: boolean, at: number): void {
-    const added = reputationDelta(from, to, isNewEvidence);
+    const added = getReputationDelta(from, to, isNewEvidence);
     if (added === null) return;
     const delta = this.#byAccount.get(accountId);
     if (delta === undefined) {

@@ -13,7 +13,7 @@ import {
   type WindowCounts,
 } from '../../model/account.ts';
 import type { AuditEntry } from '../../model/audit.ts';
-import { type DkimKey, publishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
+import { type DkimKey, findPublishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
 import type { FeedbackSource, UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
@@ -270,7 +270,7 @@ export function domain(row: Row, keyRows: readonly Row[]): SendingDomain {
     ...domainStatus(row),
     createdAt: int(row, 'created_at'),
     authenticatedAt: intOrNull(row, 'authenticated_at'),
-    published: publishedSelectors(name, keys, domainChecks(row)),
+    published: findPublishedSelectors(name, keys, domainChecks(row)),
     keys,
   };
 }

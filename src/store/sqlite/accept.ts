@@ -5,12 +5,12 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { type LimitUsage, limitUsageOf } from '../../model/account.ts';
+import { type LimitUsage, toLimitUsage } from '../../model/account.ts';
 import {
   type AcceptResult,
-  idempotencyKeysExpiredBefore,
+  createSuppressedEntry,
+  getIdempotencyExpiryCutoff,
   type NewMessage,
-  suppressedEntry,
 } from '../../model/message.ts';
 import { type AcceptanceLookups, type AcceptedState, decideAcceptance, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -42,18 +42,14 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
     if (cached !== undefined) return cached;
     const row = readAccount.get(id);
     if (row === undefined) return null;
-    const usage = limitUsageOf(rows.account(row));
+    const usage = toLimitUsage(rows.account(row));
     usageByAccount.set(id, usage);
     return usage;
   }
 
   const lookups: AcceptanceLookups = {
     findByIdempotencyKey(message) {
-      const row = readKey.get(
-        message.accountId,
-        message.idempotency?.key ?? null,
-        idempotencyKeysExpiredBefore(message),
-      );
+      const row = readKey.get(message.accountId, message.idempotency?.key ?? null, getIdempotencyExpiryCutoff(message));
       return row === undefined ? null : { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint') };
     },
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
@@ -84,7 +80,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
       message.subject,
     );
     insertBody.run(seq, message.message);
-    if (suppressed) append(seq, suppressedEntry(at, message.suppressedBy ?? 'store'));
+    if (suppressed) append(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'));
     if (message.idempotency !== null)
       insertKey.run(message.accountId, message.idempotency.key, message.idempotency.fingerprint, message.id, at);
   }

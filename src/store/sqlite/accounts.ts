@@ -1,7 +1,7 @@
 /** Stores accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult, WindowCounts } from '../../model/account.ts';
-import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
+import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
 import { decideRotatedExpiry, findChangeConflict, limitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
@@ -77,13 +77,13 @@ export function prepareAccounts(
     result: ChangeResult<Account>,
   ): ChangeResult<Account> {
     if (result.kind !== 'done') return result;
-    const auditedBefore = before === null ? null : auditedAccount(before);
-    audit.writeChange(by, action, result.value.name, auditedBefore, auditedAccount(result.value));
+    const auditedBefore = before === null ? null : toAuditedAccount(before);
+    audit.writeChange(by, action, result.value.name, auditedBefore, toAuditedAccount(result.value));
     return result;
   }
 
   function withKeyAudit(by: Actor | undefined, action: string, target: string, value: ApiKey): ChangeResult<ApiKey> {
-    audit.writeChange(by, action, target, null, auditedKey(value));
+    audit.writeChange(by, action, target, null, toAuditedKey(value));
     return { kind: 'done', value };
   }
 

@@ -3,7 +3,13 @@
  * either both stored or both rolled back.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
+import {
+  type Actor,
+  createAuditEntry,
+  type ImportStep,
+  type NewAuditEntry,
+  toAuditedImport,
+} from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
 
 export type Audit = ReturnType<typeof prepareAudit>;
@@ -20,7 +26,7 @@ export function prepareAudit(database: DatabaseSync) {
     write,
     /** Writes the entry of a change. Writes nothing if no operator made the change. */
     writeChange(by: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
-      if (by !== undefined) write(auditEntry(by, action, target, before, after));
+      if (by !== undefined) write(createAuditEntry(by, action, target, before, after));
     },
     /**
      * Writes the entry of an import, or updates its counts. Returns the id of the entry, or null if no operator started
@@ -30,9 +36,9 @@ export function prepareAudit(database: DatabaseSync) {
       if (by === undefined) return null;
       const row = step.entry === null ? undefined : selectAfter.get(step.entry);
       if (step.entry === null || row === undefined) {
-        return write(auditEntry(by, 'suppression.import', list, null, auditedImport(null, step, added)));
+        return write(createAuditEntry(by, 'suppression.import', list, null, toAuditedImport(null, step, added)));
       }
-      updateAfter.run(JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)), step.entry);
+      updateAfter.run(JSON.stringify(toAuditedImport(rows.text(row, 'after'), step, added)), step.entry);
       return step.entry;
     },
   };

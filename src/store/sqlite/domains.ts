@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
-import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
+import { type Actor, hasAuditedDomainChanged, toAuditedDomain } from '../../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
 import { decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
@@ -57,8 +57,8 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     changed: ChangeResult<SendingDomain>,
   ): ChangeResult<SendingDomain> {
     if (changed.kind !== 'done') return changed;
-    const shown = before === null ? null : auditedDomain(before);
-    audit.writeChange(by, action, changed.value.name, shown, auditedDomain(changed.value));
+    const shown = before === null ? null : toAuditedDomain(before);
+    audit.writeChange(by, action, changed.value.name, shown, toAuditedDomain(changed.value));
     return changed;
   }
 
@@ -113,7 +113,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (needsNewRevision) writeKeys(id, keys);
       const after = readChanged(before.name);
       // A check whose result is unchanged writes no audit entry.
-      if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
+      if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
       return withAudit(by, 'domain.update', before, after);
     },
     setSubdomains(name: string, subdomains: boolean, by?: Actor): ChangeResult<SendingDomain> {
@@ -129,7 +129,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const removedDomain = domain(row);
       deleteKeys.run(removedDomain.id);
       markRemoved.run(nextRevision(), removedDomain.id);
-      audit.writeChange(by, 'domain.remove', name, auditedDomain(removedDomain), null);
+      audit.writeChange(by, 'domain.remove', name, toAuditedDomain(removedDomain), null);
       return { kind: 'done', value: removedDomain };
     },
     /** Returns the domains that changed after `revision` and the names of removed domains. */

@@ -12,13 +12,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';
 import {
+  createSuppressedEntry,
   type HistoryEntry,
   type Lease,
   type LeasedMessage,
   resolveLostLease,
   type SettleResult,
   type State,
-  suppressedEntry,
 } from '../../model/message.ts';
 import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
 import {
@@ -76,7 +76,7 @@ export function prepareClaim(
     const accountId = rows.int(row, 'account_id');
     if (isSuppressed.get(rows.textOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
-      append(seq, suppressedEntry(now, 'store'));
+      append(seq, createSuppressedEntry(now, 'store'));
       claimed.suppressed.push({ id, accountId, to });
       return;
     }

@@ -3,7 +3,7 @@
  * message also counts it, and locks the account if it reaches a threshold.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
+import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
 import {
   complaintWindowStart,
   evaluateReputation,
@@ -81,7 +81,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
    */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {
     const before = complaintWindowStart(at);
-    return insertComplainant.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
+    return insertComplainant.run({ account: accountId, recipient: toComplainant(recipient), at, before }).changes > 0;
   }
 
   /**

@@ -4,7 +4,7 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { expiredEntry } from '../../model/message.ts';
+import { createExpiredEntry } from '../../model/message.ts';
 import { checkedTransition, maxSeqAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
@@ -58,7 +58,7 @@ export function prepareRetention(database: DatabaseSync) {
       return selectOverAge.all(maxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.int(row, 'seq');
         end.run(now, seq);
-        append(seq, expiredEntry(now, by));
+        append(seq, createExpiredEntry(now, by));
         return rows.text(row, 'id');
       });
     },

@@ -1,7 +1,7 @@
 /** Stores the suppression lists: one for each account, and one for the whole service (`*`), whose account id is 0. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult } from '../../model/account.ts';
-import { type Actor, auditedSuppressions, type ImportStep } from '../../model/audit.ts';
+import { type Actor, type ImportStep, toAuditedSuppressions } from '../../model/audit.ts';
 import type { ListedSuppression, Suppression, SuppressionSearch } from '../../model/suppression.ts';
 import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -84,7 +84,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const added = add(id, entries);
-      audit.writeChange(by, 'suppression.add', name, null, auditedSuppressions(added, entries));
+      audit.writeChange(by, 'suppression.add', name, null, toAuditedSuppressions(added, entries));
       return { kind: 'done', value: added };
     },
     importSuppressions(

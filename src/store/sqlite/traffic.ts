@@ -4,11 +4,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import {
   formatLatencies,
+  getRowSpanMs,
   HOUR_MS,
   MINUTE_MS,
   parseLatencies,
   readTrafficCounts,
-  rowSpanForStep,
   TRAFFIC_COUNTS,
   type TrafficRow,
   type TrafficStep,
@@ -37,7 +37,7 @@ export function prepareTraffic(database: DatabaseSync) {
       }
     },
     readTraffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
-      sums.all({ step: stepMs, span: rowSpanForStep(stepMs), since, until }).map((row) => ({
+      sums.all({ step: stepMs, span: getRowSpanMs(stepMs), since, until }).map((row) => ({
         at: rows.int(row, 'step'),
         ...readTrafficCounts((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),

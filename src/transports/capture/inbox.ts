@@ -49,11 +49,11 @@ export function createCaptureInbox(directory: string): Inbox {
       return entries;
     },
 
-    entry(id: string): Promise<InboxEntry | null> {
+    findEntry(id: string): Promise<InboxEntry | null> {
       return isMessageId(id) ? nullIfMissing(readEntry(id, pathOf(id))) : Promise.resolve(null);
     },
 
-    source(id: string): Promise<Buffer | null> {
+    findSource(id: string): Promise<Buffer | null> {
       return isMessageId(id) ? nullIfMissing(readFile(pathOf(id))) : Promise.resolve(null);
     },
   };

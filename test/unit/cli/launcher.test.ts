@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { newApiKey } from '../../../src/model/credentials.ts';
+import { generateApiKey } from '../../../src/model/credentials.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
@@ -20,7 +20,7 @@ it('the launcher uses no syntax that an old Node cannot parse', () => {
 });
 
 it('an API key has 256 random bits, a prefix and a SHA-256', () => {
-  const { key, prefix, hash } = newApiKey((bytes) => Buffer.alloc(bytes, 0xff));
+  const { key, prefix, hash } = generateApiKey((bytes) => Buffer.alloc(bytes, 0xff));
   expect(key).toBe(`pr_${'_'.repeat(42)}8`);
   expect(prefix).toBe('pr________');
   expect(hash).toMatch(/^[0-9a-f]{64}$/);

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { organisationalDomain, parseDomainName } from '../../../src/domains/name.ts';
-import { dkimRecordName } from '../../../src/model/domain.ts';
+import { getDkimRecordName } from '../../../src/model/domain.ts';
 
 describe('a domain name', () => {
   it.each([
@@ -59,7 +59,7 @@ describe('a domain name', () => {
 
   it('of the maximum length has DKIM record names of at most 253 characters', () => {
     const name = `${'a.'.repeat(110)}aa.com`;
-    expect(dkimRecordName(name, 'pr20261121k7xma')).toHaveLength(253);
+    expect(getDkimRecordName(name, 'pr20261121k7xma')).toHaveLength(253);
     expect(parseDomainName(name)).toMatchObject({ ok: true, name });
     expect(parseDomainName(`a${name}`).ok).toBe(false);
   });

@@ -1,6 +1,6 @@
 /** Creates sending domains and checks of their records for tests. */
 import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
-import { dkimRecordName } from '../../../src/model/domain.ts';
+import { getDkimRecordName } from '../../../src/model/domain.ts';
 
 export function dkimKey(changes: Partial<DkimKey> = {}): DkimKey {
   return {
@@ -36,7 +36,7 @@ export function sendingDomain(changes: Partial<SendingDomain> = {}): SendingDoma
 
 /** Returns the check of the record of one key. */
 export function dkimCheck(domain: SendingDomain, selector: string, found: RecordCheck['found']): RecordCheck {
-  const name = dkimRecordName(domain.name, selector);
+  const name = getDkimRecordName(domain.name, selector);
   return { purpose: 'dkim', type: 'TXT', name, value: 'v=DKIM1; p=MIIB', found, seen: [], detail: `is ${found}` };
 }
 

@@ -4,7 +4,7 @@ import { createKeyPair, createKeys, unsealKey } from '../../../src/domains/keys.
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';
-import { type DkimKey, dkimRecordName, GRACE_PERIOD_MS, type SendingDomain } from '../../../src/model/domain.ts';
+import { type DkimKey, GRACE_PERIOD_MS, getDkimRecordName, type SendingDomain } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verify } from '../message/dkim-verifier.ts';
 import { sendingDomain } from './sending-domain.ts';
@@ -195,7 +195,7 @@ const createdKeys = await createKeys({
 });
 const keys: readonly SigningKey[] = createdKeys.map((key) => ({ ...key, domain: 'example.org' }));
 const txt = Object.fromEntries(
-  createdKeys.map((key) => [dkimRecordName('example.org', key.selector), dkimRecordValue(key)]),
+  createdKeys.map((key) => [getDkimRecordName('example.org', key.selector), dkimRecordValue(key)]),
 );
 
 /** Creates a signer that records each unsealed key. */

@@ -6,7 +6,7 @@ import {
   PEER_ROLE_MESSAGE_RATE,
   TOTAL_ROLE_MESSAGE_RATE,
 } from '../../../src/feedback/smtp-limits.ts';
-import { peerNetworkOf } from '../../../src/model/address.ts';
+import { toPeerNetwork } from '../../../src/model/address.ts';
 
 test('an address may send a burst and then a rate per second, independently of other addresses', () => {
   const limits = createPeerLimits();
@@ -44,7 +44,7 @@ test.each([
   ['2001:db8::1', '2001:db8:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
 ])('%s is the peer %s', (address, peer) => {
-  expect(peerNetworkOf(address)).toBe(peer);
+  expect(toPeerNetwork(address)).toBe(peer);
 });
 
 test('an IPv6 /64 network has the limits of one address', () => {

@@ -1,9 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { complainantOf, DEFAULT_THRESHOLDS, reputationStatus, thresholdUsage } from '../../../src/model/account.ts';
+import {
+  computeThresholdUsages,
+  DEFAULT_THRESHOLDS,
+  determineReputationStatus,
+  toComplainant,
+} from '../../../src/model/account.ts';
 
 const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
-  reputationStatus({ emails, bounces, complaints }, thresholds).kind;
+  determineReputationStatus({ emails, bounces, complaints }, thresholds).kind;
 
 test('from 100 messages, a hard bounce rate of 10 % locks the account and half of that rate warns', () => {
   expect(kind(100, 4, 0)).toBe('good');
@@ -38,7 +43,7 @@ test.each([
   ['"a+b c"@example.com', '"a+b c"@example.com'],
   ['rita@xn--bcher-kva.example', 'rita@xn--bcher-kva.example'],
 ])('a complaint of %s is counted for %s', (recipient, complainant) => {
-  expect(complainantOf(recipient)).toBe(complainant);
+  expect(toComplainant(recipient)).toBe(complainant);
 });
 
 test('below 100 messages, absolute limits apply instead of rates', () => {
@@ -50,7 +55,7 @@ test('below 100 messages, absolute limits apply instead of rates', () => {
 });
 
 test('the reason contains the figure, the limit and the window', () => {
-  const status = reputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
+  const status = determineReputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(status).toEqual({
     kind: 'lock',
     reason: '30 hard bounces of 200 messages in 7 days (15 %; the limit is 10 %)',
@@ -75,13 +80,19 @@ test('more bounces or complaints never improve the status, and a lock requires a
 });
 
 test('usage refers to the rate, to the count below 100 messages, and is 0 without a limit', () => {
-  const [bounces, complaints] = thresholdUsage({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  const [bounces, complaints] = computeThresholdUsages({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(bounces).toEqual({ metric: 'bounces', count: 5, limitType: 'rate', limit: 0.1, usage: 0.25 });
   expect(complaints).toEqual({ metric: 'complaints', count: 0, limitType: 'rate', limit: 0.0015, usage: 0 });
-  const [few] = thresholdUsage({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  const [few] = computeThresholdUsages({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(few).toEqual({ metric: 'bounces', count: 5, limitType: 'count', limit: 10, usage: 0.5 });
-  const [never] = thresholdUsage({ emails: 200, bounces: 200, complaints: 0 }, { bounceRate: 1, complaintRate: 1 });
+  const [never] = computeThresholdUsages(
+    { emails: 200, bounces: 200, complaints: 0 },
+    { bounceRate: 1, complaintRate: 1 },
+  );
   expect(never).toEqual({ metric: 'bounces', count: 200, limitType: 'rate', limit: null, usage: 0 });
-  const [none] = thresholdUsage({ emails: 200, bounces: 1, complaints: 0 }, { bounceRate: 0, complaintRate: 1 });
+  const [none] = computeThresholdUsages(
+    { emails: 200, bounces: 1, complaints: 0 },
+    { bounceRate: 0, complaintRate: 1 },
+  );
   expect(none.usage).toBe(1);
 });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import PostalMime, { addressParser } from 'postal-mime';
 import { describe, expect, it } from 'vitest';
 import { compose } from '../../../src/message/compose.ts';
-import { canonicalAddress, formatAddrSpec, parseAddress } from '../../../src/model/address.ts';
+import { formatAddrSpec, parseAddress, toCanonicalAddress } from '../../../src/model/address.ts';
 import { addressText } from './address-texts.ts';
 
 interface Case {
@@ -18,7 +18,7 @@ const cases = JSON.parse(readFileSync(file, 'utf8')) as readonly Case[];
 
 function canonicalize(text: string): string | null {
   const address = parseAddress(text);
-  return address === null ? null : canonicalAddress(address);
+  return address === null ? null : toCanonicalAddress(address);
 }
 
 describe('addresses', () => {
@@ -85,7 +85,7 @@ describe('addresses', () => {
       fc.property(addressText, (text) => {
         const address = parseAddress(text);
         if (address === null) throw new Error(`refused ${JSON.stringify(text)}`);
-        const key = canonicalAddress(address);
+        const key = toCanonicalAddress(address);
         expect(canonicalize(key)).toBe(key);
         expect(canonicalize(formatAddrSpec(address))).toBe(key);
         const at = text.lastIndexOf('@');

@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { newApiKey } from '../../../src/model/credentials.ts';
+import { generateApiKey } from '../../../src/model/credentials.ts';
 
 test('a key is pr_ and 43 base64url characters that encode exactly 256 bits of the random source', () => {
   const secretBytes = randomBytes(32);
   const requestedBytes: number[] = [];
-  const { key } = newApiKey((bytes) => {
+  const { key } = generateApiKey((bytes) => {
     requestedBytes.push(bytes);
     return secretBytes;
   });
@@ -15,14 +15,14 @@ test('a key is pr_ and 43 base64url characters that encode exactly 256 bits of t
 });
 
 test('the stored hash is the SHA-256 of the key, and the stored prefix has ten characters', () => {
-  const { key, prefix, hash } = newApiKey(randomBytes);
+  const { key, prefix, hash } = generateApiKey(randomBytes);
   expect(hash).toBe(createHash('sha256').update(key).digest('hex'));
   expect(key.startsWith(prefix)).toBe(true);
   expect(prefix).toHaveLength(10);
 });
 
 test('each key and each hash is unique', () => {
-  const keys = Array.from({ length: 100 }, () => newApiKey(randomBytes));
+  const keys = Array.from({ length: 100 }, () => generateApiKey(randomBytes));
   expect(new Set(keys.map(({ key }) => key)).size).toBe(100);
   expect(new Set(keys.map(({ hash }) => hash)).size).toBe(100);
 });

@@ -5,11 +5,11 @@ import {
   beginRotation,
   cancelRotation,
   evaluateChecks,
+  getSigningKeys,
   maySend,
   type RecordCheck,
   removeRetiredKeys,
   type SendingDomain,
-  signingKeys,
 } from '../../../src/model/domain.ts';
 import { dkimCheck, dkimChecks, dkimKey, sendingDomain } from '../domains/sending-domain.ts';
 
@@ -157,7 +157,7 @@ describe('a rotation', () => {
   const selectors = (keys: SendingDomain['keys']) => keys.map((key) => `${key.selector} ${key.state}`);
 
   it('uses the old keys until the record of the new key is found', () => {
-    expect(signingKeys(rotating)).toEqual(signingKeys(authenticated));
+    expect(getSigningKeys(rotating)).toEqual(getSigningKeys(authenticated));
     const checks = rotating.keys.map(({ selector }) =>
       dkimCheck(rotating, selector, selector.startsWith('new') ? 'missing' : 'found'),
     );
@@ -177,12 +177,12 @@ describe('a rotation', () => {
     ]);
     expect(one[0]?.retireAt).toBe(6000 + 3 * DAY);
     expect(one[2]?.activatedAt).toBe(6000);
-    expect(signingKeys({ keys: one, published: ['pr20261121aaaae'] }).map((key) => key.selector)).toEqual([
+    expect(getSigningKeys({ keys: one, published: ['pr20261121aaaae'] }).map((key) => key.selector)).toEqual([
       'newa',
       'pr20261121aaaae',
     ]);
     const both = advanceRotation({ ...rotating, keys: one }, [dkimCheck(rotating, 'newe', 'found')], 7000, DAY);
-    expect(signingKeys({ keys: both, published: ['newe'] }).map((key) => key.selector)).toEqual(['newa', 'newe']);
+    expect(getSigningKeys({ keys: both, published: ['newe'] }).map((key) => key.selector)).toEqual(['newa', 'newe']);
     expect(removeRetiredKeys(both, 6000 + 3 * DAY - 1)).toBe(both);
     expect(selectors(removeRetiredKeys(both, 6000 + 3 * DAY))).toEqual([
       'pr20261121aaaae retiring',
@@ -217,7 +217,7 @@ describe('signing keys', () => {
       dkimKey({ selector: 'a' }),
       dkimKey({ selector: 'old', state: 'retiring' }),
     ];
-    expect(signingKeys({ keys, published: ['e'] }).map((key) => key.selector)).toEqual(['a', 'e']);
-    expect(signingKeys({ keys, published: ['a'] }).map((key) => key.selector)).toEqual(['a']);
+    expect(getSigningKeys({ keys, published: ['e'] }).map((key) => key.selector)).toEqual(['a', 'e']);
+    expect(getSigningKeys({ keys, published: ['a'] }).map((key) => key.selector)).toEqual(['a']);
   });
 });

@@ -1,10 +1,10 @@
 /** Tests of the event definitions: recorded changes follow them, and they agree with the table of states. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type ReputationDelta, reputationDelta } from '../../../src/model/account.ts';
+import { getReputationDelta, type ReputationDelta } from '../../../src/model/account.ts';
 import {
+  createRecordedChange,
   RECORDED_EVENTS,
-  recordedChange,
   type SettledEventType,
   STATES,
   TRANSITIONS,
@@ -24,7 +24,7 @@ test('a recorded change has the verb and the state of its event', () => {
   ];
   for (const type of types) {
     const { verb, state } = RECORDED_EVENTS[type];
-    expect(recordedChange(type, entry)).toMatchObject({ type, to: state, event: { ...entry, verb } });
+    expect(createRecordedChange(type, entry)).toMatchObject({ type, to: state, event: { ...entry, verb } });
   }
 });
 
@@ -52,10 +52,10 @@ test('no store defines a history verb', () => {
 });
 
 test('a message is counted once as a message of the reputation, and each bounce or complaint once', () => {
-  const sumDeltas = (...steps: Parameters<typeof reputationDelta>[]): ReputationDelta => {
+  const sumDeltas = (...steps: Parameters<typeof getReputationDelta>[]): ReputationDelta => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {
-      const { emails, bounces, complaints } = reputationDelta(...step) ?? { emails: 0, bounces: 0, complaints: 0 };
+      const { emails, bounces, complaints } = getReputationDelta(...step) ?? { emails: 0, bounces: 0, complaints: 0 };
       total.emails += emails;
       total.bounces += bounces;
       total.complaints += complaints;

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  computeRetryDelayMs,
+  createExpiryBeforeAttempt,
+  createLocalComplaint,
   decideAttemptChange,
-  expiredBeforeAttempt,
   isAllowedTransition,
-  localComplaint,
-  retryDelayMs,
 } from '../../../src/model/message.ts';
 import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
 import { newAttempt } from '../../rig/messages.ts';
@@ -102,8 +102,8 @@ test('only a permanent outcome leads to a permanent state: after an unknown outc
 });
 
 test('changes without an attempt are allowed transitions', () => {
-  expect(isAllowedTransition('sending', expiredBeforeAttempt('n', 1).to, 'queue')).toBe(true);
-  expect(isAllowedTransition('delivered', localComplaint(1, 'simulator', 'complaint').to, 'feedback')).toBe(true);
+  expect(isAllowedTransition('sending', createExpiryBeforeAttempt('n', 1).to, 'queue')).toBe(true);
+  expect(isAllowedTransition('delivered', createLocalComplaint(1, 'simulator', 'complaint').to, 'feedback')).toBe(true);
 });
 
 describe('the retry schedule', () => {
@@ -117,13 +117,13 @@ describe('the retry schedule', () => {
     [7, 120],
     [100, 120],
   ])('after attempt %i, is about %i minutes', (attempts, minutes) => {
-    expect(retryDelayMs(attempts, 0.5)).toBe(minutes * MINUTE);
-    expect(retryDelayMs(attempts, 0)).toBe(minutes * MINUTE * 0.85);
-    expect(retryDelayMs(attempts, 0.999999)).toBeLessThan(minutes * MINUTE * 1.15 + 1);
+    expect(computeRetryDelayMs(attempts, 0.5)).toBe(minutes * MINUTE);
+    expect(computeRetryDelayMs(attempts, 0)).toBe(minutes * MINUTE * 0.85);
+    expect(computeRetryDelayMs(attempts, 0.999999)).toBeLessThan(minutes * MINUTE * 1.15 + 1);
   });
 
   test('spreads the retries of messages that were deferred at the same time', () => {
-    const delays = new Set(Array.from({ length: 50 }, (_, n) => retryDelayMs(3, n / 50)));
+    const delays = new Set(Array.from({ length: 50 }, (_, n) => computeRetryDelayMs(3, n / 50)));
     expect(delays.size).toBe(50);
   });
 });

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   advanceRunningTime,
-  cutoffForAge,
+  computeAgeCutoff,
+  computeRunningAgeMs,
   MAX_CLOCK_DEVIATION_MS,
   type RunningTime,
-  runningAge,
   startRunningTime,
 } from '../../../src/model/running-time.ts';
 
@@ -61,7 +61,9 @@ describe('for every sequence of clock steps', () => {
       fc.property(HISTORY, (history) => {
         const { time, realMs, messages } = runHistory(history);
         for (const message of messages) {
-          expect(runningAge(time, message.at)).toBeLessThanOrEqual(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS);
+          expect(computeRunningAgeMs(time, message.at)).toBeLessThanOrEqual(
+            realMs - message.realMs + MAX_CLOCK_DEVIATION_MS,
+          );
         }
       }),
       runs,
@@ -72,7 +74,7 @@ describe('for every sequence of clock steps', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, realMs, messages } = runHistory(history);
-        const before = cutoffForAge(time, ageMs);
+        const before = computeAgeCutoff(time, ageMs);
         for (const message of messages.filter(({ at }) => at <= before)) {
           expect(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS).toBeGreaterThanOrEqual(ageMs);
         }
@@ -85,9 +87,9 @@ describe('for every sequence of clock steps', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, messages } = runHistory(history);
-        const before = cutoffForAge(time, ageMs);
+        const before = computeAgeCutoff(time, ageMs);
         for (const { at } of messages.filter((message) => message.at <= before)) {
-          expect(runningAge(time, at)).toBeGreaterThanOrEqual(ageMs);
+          expect(computeRunningAgeMs(time, at)).toBeGreaterThanOrEqual(ageMs);
         }
       }),
       runs,
@@ -97,30 +99,30 @@ describe('for every sequence of clock steps', () => {
 
 test('times are whole milliseconds, which the databases require, also with a fractional monotonic clock', () => {
   const stepped = advanceRunningTime(startRunningTime(START), START - 40 * DAY, 1_000.25);
-  expect(Number.isInteger(cutoffForAge(stepped, DAY))).toBe(true);
+  expect(Number.isInteger(computeAgeCutoff(stepped, DAY))).toBe(true);
 });
 
 test('without a step of the clock, an age is the difference of two clock readings', () => {
   let time = startRunningTime(START);
   for (let now = START; now <= START + 2 * DAY; now += 10_000) time = advanceRunningTime(time, now, 10_000);
   expect(time.segments).toHaveLength(1);
-  expect(runningAge(time, START)).toBe(2 * DAY);
-  expect(cutoffForAge(time, DAY)).toBe(START + DAY);
+  expect(computeRunningAgeMs(time, START)).toBe(2 * DAY);
+  expect(computeAgeCutoff(time, DAY)).toBe(START + DAY);
 });
 
 test('after a step of the clock, earlier messages reach the maximum age when the process has run for that time', () => {
   let time = advanceRunningTime(startRunningTime(START), START + 3 * DAY, 10_000);
-  expect(runningAge(time, START)).toBe(0);
-  expect(cutoffForAge(time, DAY)).toBeLessThan(START);
+  expect(computeRunningAgeMs(time, START)).toBe(0);
+  expect(computeAgeCutoff(time, DAY)).toBeLessThan(START);
   const stepped = START + 3 * DAY;
   for (let ms = 10_000; ms <= DAY; ms += 10_000) time = advanceRunningTime(time, stepped + ms, 10_000);
-  expect(runningAge(time, START)).toBe(DAY);
-  expect(cutoffForAge(time, DAY)).toBeGreaterThanOrEqual(START);
+  expect(computeRunningAgeMs(time, START)).toBe(DAY);
+  expect(computeAgeCutoff(time, DAY)).toBeGreaterThanOrEqual(START);
 });
 
 test('time in which no process ran adds no age, except one minute at a start', () => {
   const time = advanceRunningTime(startRunningTime(START), START + 2 * DAY, 60_000);
-  expect(runningAge(time, START - HOUR)).toBe(HOUR);
+  expect(computeRunningAgeMs(time, START - HOUR)).toBe(HOUR);
 });
 
 test('a clock that is stepped repeatedly has a record of limited size', () => {

@@ -4,10 +4,10 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import {
-  counterOfId,
   createMessageIdGenerator,
+  getIdCounter,
+  getIdTimestamp,
   isMessageId,
-  timestampOfId,
   validateSubmission,
 } from '../../../src/model/submission.ts';
 
@@ -213,7 +213,7 @@ function increasing(ids: readonly string[]): boolean {
 test('a message id is a lower-case UUIDv7 with the time of its creation', () => {
   const id = createMessageIdGenerator(null, randomUUID).next(NOW);
   expect(isMessageId(id)).toBe(true);
-  expect([timestampOfId(id), counterOfId(id)]).toEqual([NOW, 0]);
+  expect([getIdTimestamp(id), getIdCounter(id)]).toEqual([NOW, 0]);
   expect(id).toBe(id.toLowerCase());
 });
 
@@ -232,17 +232,17 @@ test('more than 4096 ids in one millisecond continue in the next millisecond, st
   const ids = createMessageIdGenerator(null, randomUUID);
   const createdIds = Array.from({ length: 10_000 }, () => ids.next(NOW));
   expect(increasing(createdIds)).toBe(true);
-  expect(createdIds.map(timestampOfId).filter((ms) => ms === NOW)).toHaveLength(4_096);
-  expect(timestampOfId(createdIds.at(-1) ?? '')).toBe(NOW + 2);
+  expect(createdIds.map(getIdTimestamp).filter((ms) => ms === NOW)).toHaveLength(4_096);
+  expect(getIdTimestamp(createdIds.at(-1) ?? '')).toBe(NOW + 2);
   // A later clock reading is used again as soon as it is past the ids created in advance.
-  expect(timestampOfId(ids.next(NOW + 10))).toBe(NOW + 10);
+  expect(getIdTimestamp(ids.next(NOW + 10))).toBe(NOW + 10);
 });
 
 test('after a restart, ids continue after the last stored id, also with the clock set back and a full counter', () => {
   const before = createMessageIdGenerator(null, randomUUID);
   let last = '';
   for (let n = 0; n < 4_096; n += 1) last = before.next(NOW);
-  expect(counterOfId(last)).toBe(4_095);
+  expect(getIdCounter(last)).toBe(4_095);
   const after = createMessageIdGenerator(last, randomUUID);
   const createdIds = [after.next(NOW - 3_600_000), after.next(NOW), after.next(NOW + 60_000)];
   expect(increasing([last, ...createdIds])).toBe(true);

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { addLatencies, latencyBucket, MAX_LATENCY_BUCKET, percentile } from '../../../src/model/traffic.ts';
+import { addLatencies, computePercentile, getLatencyBucket, MAX_LATENCY_BUCKET } from '../../../src/model/traffic.ts';
 
 function countLatencies(times: readonly number[]): Map<number, number> {
   const sums = new Map<number, number>();
-  for (const time of times) addLatencies(sums, new Map([[latencyBucket(time), 1]]));
+  for (const time of times) addLatencies(sums, new Map([[getLatencyBucket(time), 1]]));
   return sums;
 }
 
@@ -16,7 +16,7 @@ test('a percentile differs from the exact value by at most 10 %, from one millis
       (powers, share) => {
         const times = powers.map((power) => 2 ** power).sort((a, b) => a - b);
         const exact = times[Math.ceil(share * times.length) - 1] ?? 0;
-        const estimate = percentile(countLatencies(times), share) ?? Number.NaN;
+        const estimate = computePercentile(countLatencies(times), share) ?? Number.NaN;
         expect(estimate).toBeGreaterThanOrEqual(exact / 1.1 - 0.5);
         expect(estimate).toBeLessThanOrEqual(exact * 1.1 + 0.5);
       },
@@ -25,9 +25,9 @@ test('a percentile differs from the exact value by at most 10 %, from one millis
 });
 
 test('a percentile of no values is null, and every time has a bucket', () => {
-  expect(percentile(new Map(), 0.5)).toBeNull();
-  expect(percentile(new Map([[3, 0]]), 0.5)).toBeNull();
-  expect([-5, 0, 1].map(latencyBucket)).toEqual([0, 0, 0]);
-  expect([1e12, Number.MAX_SAFE_INTEGER].map(latencyBucket)).toEqual([MAX_LATENCY_BUCKET, MAX_LATENCY_BUCKET]);
-  expect(percentile(countLatencies([1]), 0.99)).toBe(1);
+  expect(computePercentile(new Map(), 0.5)).toBeNull();
+  expect(computePercentile(new Map([[3, 0]]), 0.5)).toBeNull();
+  expect([-5, 0, 1].map(getLatencyBucket)).toEqual([0, 0, 0]);
+  expect([1e12, Number.MAX_SAFE_INTEGER].map(getLatencyBucket)).toEqual([MAX_LATENCY_BUCKET, MAX_LATENCY_BUCKET]);
+  expect(computePercentile(countLatencies([1]), 0.99)).toBe(1);
 });

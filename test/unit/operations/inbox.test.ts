@@ -25,8 +25,8 @@ const ENTRY = {
 const entries: readonly InboxEntry[] = ids.map((id) => ({ id, at: 1_700_000_000_000, ...ENTRY }));
 const inbox: Inbox = {
   list: async (limit, before = null) => entries.filter(({ id }) => before === null || id < before).slice(0, limit),
-  entry: async (id) => entries.find((one) => one.id === id) ?? null,
-  source: async (id) => (ids.includes(id) ? SOURCE : null),
+  findEntry: async (id) => entries.find((one) => one.id === id) ?? null,
+  findSource: async (id) => (ids.includes(id) ? SOURCE : null),
 };
 const AT = '2023-11-14T22:13:20.000Z';
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { canonicalAddress, parseAddress } from '../../../src/model/address.ts';
+import { parseAddress, toCanonicalAddress } from '../../../src/model/address.ts';
 import type { Suppression } from '../../../src/model/suppression.ts';
 import { readCsv } from '../../../src/operations/suppressions/csv-reader.ts';
 import { CSV_HEADER, csvRow } from '../../../src/operations/suppressions/csv-writer.ts';
@@ -190,7 +190,7 @@ it('the export of any list is read back unchanged', async () => {
     .map(([text, quoted]) => (quoted ? `"${text.replaceAll(/["\\]/g, '\\$&')}"@example.com` : `${text}@example.com`))
     .map((text) => parseAddress(text))
     .filter((parsed) => parsed !== null)
-    .map(canonicalAddress);
+    .map(toCanonicalAddress);
   const entry: fc.Arbitrary<Suppression> = fc.record({
     address,
     reason: fc.constantFrom('bounce', 'complaint', 'manual'),

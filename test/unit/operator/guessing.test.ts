@@ -6,7 +6,7 @@ import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
-import { hashToken, isReadOnlyToken, newToken } from '../../../src/model/credentials.ts';
+import { generateToken, hashToken, isReadOnlyToken } from '../../../src/model/credentials.ts';
 import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { MAX_FAILURES } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
@@ -255,7 +255,7 @@ test('while the store does not respond, the metrics route accepts a token that w
 });
 
 test('a read-only token can read the API and metrics, but cannot make changes', async () => {
-  const text = newToken((bytes) => Buffer.alloc(bytes, 1), true).token;
+  const text = generateToken((bytes) => Buffer.alloc(bytes, 1), true).token;
   expect([isReadOnlyToken(text), isReadOnlyToken(TOKEN)]).toEqual([true, false]);
   const { ask: sendRequest } = await startListener(false, text);
   const headers = bearer(text);

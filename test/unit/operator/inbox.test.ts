@@ -13,8 +13,8 @@ const UNKNOWN_ID = '0192a3b4-c5d6-7e8f-9012-345678900009';
 function serve(sources: Readonly<Record<string, Buffer>>, signedIn = true, capturing = true) {
   const inbox: Inbox = {
     list: async () => [],
-    entry: async () => null,
-    source: (id) => Promise.resolve(sources[id] ?? null),
+    findEntry: async () => null,
+    findSource: (id) => Promise.resolve(sources[id] ?? null),
   };
   const app = Fastify();
   addInboxFiles(app, '/api/v1', { inbox: capturing ? inbox : null, readEntity }, async (_request, reply) =>

@@ -1,7 +1,7 @@
 /** Tests the rules for accounts, keys and domains, the conversion of rows, and token buckets. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { accountVersion } from '../../../src/model/account-version.ts';
+import { computeAccountVersion } from '../../../src/model/account-version.ts';
 import type { SendingDomain } from '../../../src/model/domain.ts';
 import {
   decideDomainUpdate,
@@ -37,7 +37,7 @@ describe('a change of an account', () => {
 
   test('is allowed if the account has the expected version, or if no version is expected', () => {
     expect(findChangeConflict(account, undefined)).toBeNull();
-    expect(findChangeConflict(account, accountVersion(account))).toBeNull();
+    expect(findChangeConflict(account, computeAccountVersion(account))).toBeNull();
     expect(findChangeConflict(account, 'another')).toEqual({ kind: 'stale', value: account });
     expect(findChangeConflict(null, undefined)).toEqual({ kind: 'missing' });
   });

@@ -1,7 +1,7 @@
 /** Tests the rules for reports and reputation. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS, reputationDelta } from '../../../src/model/account.ts';
+import { getReputationDelta, REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS } from '../../../src/model/account.ts';
 import type { FeedbackEvent, FeedbackReport } from '../../../src/model/feedback.ts';
 import { STATES, type State } from '../../../src/model/message.ts';
 import {
@@ -129,7 +129,7 @@ describe('reputation', () => {
           deltas.add(accountId, from, to, fresh, at);
         const expected = [1, 2, 3, 4].flatMap((accountId) => {
           const added = events.flatMap((one, at) => {
-            const delta = one.accountId === accountId ? reputationDelta(one.from, one.to, one.isNewEvidence) : null;
+            const delta = one.accountId === accountId ? getReputationDelta(one.from, one.to, one.isNewEvidence) : null;
             return delta === null ? [] : [{ ...delta, at }];
           });
           const sum = (of: 'emails' | 'bounces' | 'complaints') => added.reduce((total, one) => total + one[of], 0);

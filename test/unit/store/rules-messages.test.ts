@@ -1,7 +1,7 @@
 /** Tests the rules for messages with tables of cases, and with properties of random cases. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Account, type AccountLimits, limitUsageOf } from '../../../src/model/account.ts';
+import { type Account, type AccountLimits, toLimitUsage } from '../../../src/model/account.ts';
 import {
   type AcceptResult,
   type Cause,
@@ -53,47 +53,47 @@ describe('acceptance', () => {
       'a locked account',
       'locked',
       undefined,
-      () => decideAcceptance(plain, limitUsageOf(account({}, { reason: 'abuse', at: 1 })), nothing),
+      () => decideAcceptance(plain, toLimitUsage(account({}, { reason: 'abuse', at: 1 })), nothing),
     ],
     [
       'an idempotency key of the same message',
       'replayed',
       undefined,
       () =>
-        decideAcceptance(keyed('aa'), limitUsageOf(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
+        decideAcceptance(keyed('aa'), toLimitUsage(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
     ],
     [
       'an idempotency key of another message',
       'idempotency-conflict',
       undefined,
       () =>
-        decideAcceptance(keyed('bb'), limitUsageOf(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
+        decideAcceptance(keyed('bb'), toLimitUsage(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
     ],
     [
       'a volume that is used up',
       'refused',
       undefined,
-      () => decideAcceptance(plain, limitUsageOf(account(full)), nothing),
+      () => decideAcceptance(plain, toLimitUsage(account(full)), nothing),
     ],
-    ['no lease', 'accepted', 'queued', () => decideAcceptance(plain, limitUsageOf(account()), nothing)],
+    ['no lease', 'accepted', 'queued', () => decideAcceptance(plain, toLimitUsage(account()), nothing)],
     [
       'a lease',
       'accepted',
       'sending',
-      () => decideAcceptance({ ...plain, lease: LEASE }, limitUsageOf(account()), nothing),
+      () => decideAcceptance({ ...plain, lease: LEASE }, toLimitUsage(account()), nothing),
     ],
     [
       'a suppressed recipient',
       'accepted',
       'suppressed',
       () =>
-        decideAcceptance({ ...plain, lease: LEASE }, limitUsageOf(account()), { ...nothing, isSuppressed: () => true }),
+        decideAcceptance({ ...plain, lease: LEASE }, toLimitUsage(account()), { ...nothing, isSuppressed: () => true }),
     ],
     [
       'a message that the transport suppresses',
       'accepted',
       'suppressed',
-      () => decideAcceptance({ ...plain, suppressedBy: 'simulator' }, limitUsageOf(account()), nothing),
+      () => decideAcceptance({ ...plain, suppressedBy: 'simulator' }, toLimitUsage(account()), nothing),
     ],
   ])('%s is answered %s', (_, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
@@ -101,7 +101,7 @@ describe('acceptance', () => {
 
   test('a message without an idempotency key does not cause a lookup', () => {
     const lookups = { ...nothing, findByIdempotencyKey: () => found };
-    expect(decideAcceptance(plain, limitUsageOf(account()), lookups).kind).toBe('accepted');
+    expect(decideAcceptance(plain, toLimitUsage(account()), lookups).kind).toBe('accepted');
   });
 
   test('a batch of any size accepts and counts exactly the messages that volume and rate allow', () => {
@@ -109,7 +109,7 @@ describe('acceptance', () => {
     fc.assert(
       fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
         const rate = limit === null ? null : { limit, periodMs: 60_000 };
-        const counts = limitUsageOf(account({ volume, rate }));
+        const counts = toLimitUsage(account({ volume, rate }));
         const kinds = Array.from({ length: size }, () => decideAcceptance(plain, counts, nothing).kind);
         const most = Math.min(size, volume ?? size, limit ?? size);
         expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(most);

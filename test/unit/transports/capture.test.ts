@@ -18,7 +18,7 @@ describe('the capture transport', () => {
     await transport.attempt({ ...message, data: Buffer.from('Subject: second\r\n\r\n2\r\n') }, null);
     expect(await readdir(join(folder, 'new'))).toEqual([`${message.id}.eml`]);
     expect(await readdir(join(folder, 'tmp'))).toEqual([]);
-    expect((await createCaptureInbox(folder).source(message.id))?.toString()).toContain('Subject: second');
+    expect((await createCaptureInbox(folder).findSource(message.id))?.toString()).toContain('Subject: second');
   });
 
   test('a message that is not completed leaves no file', async () => {
@@ -131,9 +131,9 @@ describe('the inbox', () => {
         .reverse(),
     );
     expect((await inbox.list(0)).length).toBe(0);
-    expect(await inbox.entry(pages[2] ?? '')).toEqual((await inbox.list(3))[2]);
-    expect(await inbox.entry('01890000-0000-7000-8000-ffffffffffff')).toBeNull();
-    expect(await inbox.entry('../new/x')).toBeNull();
+    expect(await inbox.findEntry(pages[2] ?? '')).toEqual((await inbox.list(3))[2]);
+    expect(await inbox.findEntry('01890000-0000-7000-8000-ffffffffffff')).toBeNull();
+    expect(await inbox.findEntry('../new/x')).toBeNull();
   });
 
   test('lists new and removed messages at once, and does not read an unchanged directory again', async () => {
@@ -187,8 +187,8 @@ describe('the inbox', () => {
     await writeFile(join(folder, 'secret.eml'), 'secret');
     const inbox = createCaptureInbox(folder);
     for (const id of ['../secret', 'secret', '', '..', '../../etc/passwd', '01890000-0000-7000-8000-000000000001\0']) {
-      expect(await inbox.source(id)).toBeNull();
+      expect(await inbox.findSource(id)).toBeNull();
     }
-    expect(await inbox.source('01890000-0000-7000-8000-ffffffffffff')).toBeNull();
+    expect(await inbox.findSource('01890000-0000-7000-8000-ffffffffffff')).toBeNull();
   });
 });

@@ -1,6 +1,6 @@
 -- Adds complainants for complaints that counted before the table existed. Each such complaint was stored as a
 -- suppression with the id of the message. Without these rows, the next complaint of the recipient within 7 days would
--- count again. Older rows are purged like all other rows. The expression is that of `complainantOf` in
+-- count again. Older rows are purged like all other rows. The expression is that of `toComplainant` in
 -- model/account.ts.
 INSERT INTO complainant (account_id, recipient, at)
 SELECT account_id,
