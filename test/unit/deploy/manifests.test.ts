@@ -1,5 +1,6 @@
 /** The manifests for Kubernetes are rendered as Kustomize does and checked against the schemas; so are the Dockerfile and the Compose files. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import { validate } from 'dockerfile-utils';
@@ -11,6 +12,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadSettings } from '../../../src/config/load.ts';
 import { ROOT } from '../../house/source.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
 
 const FOLDER = join(ROOT, 'deploy', 'kubernetes');
 
@@ -59,6 +61,42 @@ const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>
   'networking.k8s.io/v1/NetworkPolicy': NetworkPolicy,
   'monitoring.coreos.com/v1/ServiceMonitor': ServiceMonitor,
 };
+
+/** The modules with the declarations of the kinds. The interface of a kind has the name of the kind after an `I`. */
+const DECLARATIONS: Readonly<Record<string, string>> = {
+  v1: 'kubernetes-models/v1',
+  'apps/v1': 'kubernetes-models/apps/v1',
+  'policy/v1': 'kubernetes-models/policy/v1',
+  'networking.k8s.io/v1': 'kubernetes-models/networking.k8s.io/v1',
+  'monitoring.coreos.com/v1': '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
+};
+
+/**
+ * Compiles each manifest as a literal of the interface of its kind, and returns the errors of the compiler. The schemas accept
+ * unknown members; the compiler reports a member that the interface of a literal does not declare.
+ */
+function compileManifests(manifests: readonly Manifest[]): readonly string[] {
+  const folder = temporaryFolder();
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  const files = manifests.map((manifest, index) => {
+    const type = `import('${DECLARATIONS[manifest.apiVersion]}').I${manifest.kind}`;
+    const file = `${index}.ts`;
+    writeFileSync(join(folder, file), `export const manifest: ${type} = ${JSON.stringify(manifest, null, 2)};\n`);
+    return file;
+  });
+  const compilerOptions = {
+    module: 'nodenext',
+    target: 'es2024',
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    types: [],
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
+  const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { stdout } = spawnSync(process.execPath, [tsc, '-p', folder, '--pretty', 'false'], { encoding: 'utf8' });
+  return stdout.split('\n').filter((line) => line.includes('error TS'));
+}
 
 const kustomization = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8')) as Kustomization;
 
@@ -109,6 +147,23 @@ describe('the manifests for Kubernetes', () => {
     const wrong = structuredClone(named('Deployment', 'postrider-api')) as unknown as { spec: { replicas: unknown } };
     wrong.spec.replicas = 'two';
     expect(() => new Deployment(wrong as never).validate()).toThrow();
+  });
+
+  test('every member of a manifest is a member that its API declares', () => {
+    expect(compileManifests(rendered)).toEqual([]);
+  });
+
+  test('a misspelt optional member is reported, so that the comparison of members can fail', () => {
+    const misspelt = structuredClone(named('Deployment', 'postrider-api')) as Manifest;
+    const [container] = podOf(misspelt).containers;
+    Object.assign(container ?? {}, { readynessProbe: { periodSeconds: 5 } });
+    const monitor = structuredClone(named('ServiceMonitor', 'postrider')) as Manifest;
+    Object.assign(monitor.spec ?? {}, { jobLable: 'job' });
+    const errors = compileManifests([misspelt, monitor]);
+    expect(errors).toHaveLength(2);
+    expect(errors[0]).toMatch(/TS2561|TS2353/);
+    expect(errors[0]).toContain('readynessProbe');
+    expect(errors[1]).toContain('jobLable');
   });
 
   test('each role has a Deployment, and each Deployment with more than one pod a PodDisruptionBudget', () => {
