@@ -100,10 +100,10 @@ function compileManifests(manifests: readonly Manifest[]): readonly string[] {
 
 const kustomization = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8')) as Kustomization;
 
-/** The transformations that this kustomization uses: resources, namespace, images. */
+/** The transformations that this kustomization uses: resources, namespace, images. Kubernetes reads YAML 1.1, where 0440 is octal. */
 function render(): readonly Manifest[] {
   const manifests = kustomization.resources.flatMap((name) =>
-    parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8')).map((document) => {
+    parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8'), { version: '1.1' }).map((document) => {
       expect(document.errors, name).toEqual([]);
       return document.toJS() as Manifest;
     }),
