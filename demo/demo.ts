@@ -18,7 +18,7 @@ import { createPrepare, DomainCache } from '../src/domains/signing.ts';
 import { type Service, startService } from '../src/main.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
 import { openStore } from '../src/store/open.ts';
-import { version } from '../src/version.ts';
+import { readVersion } from '../src/version.ts';
 import { startDns } from '../test/rig/dns.ts';
 import { writeHistory } from './history.ts';
 import { operatorActions } from './operators.ts';
@@ -117,7 +117,7 @@ async function createDemo(
     wrapTransport: demoTransport.wrap,
     drainMs: DRAIN_MS,
     operatorApi: {
-      version: version(),
+      version: readVersion(),
       describeSettings: () => describeSettings(environment, null),
     },
   });

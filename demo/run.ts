@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { StatusLine } from '../src/cli/progress.ts';
 import { waitForStopSignal } from '../src/cli/serve.ts';
-import { formatPairs, styled } from '../src/cli/text.ts';
+import { applyStyle, formatPairs } from '../src/cli/text.ts';
 import { systemClock } from '../src/clock.ts';
 import { describeError } from '../src/printing/error-line.ts';
 import { formatCount } from '../src/printing/text.ts';
@@ -85,5 +85,5 @@ function banner({ service, folder }: Demo): string {
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',
     `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} ./postrider overview`,
   ].join('\n');
-  return `\n${styled('heading', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${notes}\n\n`;
+  return `\n${applyStyle('heading', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${notes}\n\n`;
 }

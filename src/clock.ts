@@ -1,18 +1,18 @@
 /**
- * The clock that is injected into every part that waits or reads the time. Production uses `systemClock`; a test injects
- * its own clock and runs days of retries in milliseconds.
+ * The clock that is injected into every module that waits or reads the time. Production uses `systemClock`; a test
+ * injects its own clock and simulates days of retries in milliseconds.
  */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
   /**
-   * Calls `run` once after `delayMs`. The returned function cancels the call. The timer does not keep the process
-   * alive.
+   * Calls `run` once, `delayMs` milliseconds later. The returned function cancels the call. The timer does not keep the
+   * process alive.
    */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** A clock with a second reading, which measures durations. */
+/** A clock that also measures durations. */
 export interface MonotonicClock extends Clock {
   /**
    * Milliseconds since an arbitrary origin. No clock adjustment changes it. A duration is the difference of two
@@ -32,12 +32,12 @@ export const systemClock: MonotonicClock = {
   },
 };
 
-/** Calls `run` every `everyMs`. The returned function stops the calls. */
-export function runEvery(clock: Clock, everyMs: number, run: () => void): () => void {
-  let cancel = clock.after(everyMs, tick);
+/** Calls `run` every `intervalMs` milliseconds. The returned function stops the calls. */
+export function runEvery(clock: Clock, intervalMs: number, run: () => void): () => void {
+  let cancel = clock.after(intervalMs, tick);
   function tick(): void {
     run();
-    cancel = clock.after(everyMs, tick);
+    cancel = clock.after(intervalMs, tick);
   }
   return () => cancel();
 }
@@ -45,16 +45,17 @@ export function runEvery(clock: Clock, everyMs: number, run: () => void): () => 
 /** A clock that is synchronized to another clock, such as the clock of the database server, which all nodes share. */
 export interface SynchronizedClock extends MonotonicClock {
   /**
-   * Sets the offset from one reading of the other clock. `now` is the reading (ms since the epoch), taken between
-   * `requestedAt` and `answeredAt` on the monotonic clock. The offset changes only if its error exceeds half of that
-   * interval, so that the time does not jitter.
+   * Adjusts this clock to a reading of the other clock. `now` is the reading, in milliseconds since the Unix epoch. It
+   * was taken between `requestedAt` and `answeredAt`, which are readings of `monotonic`. Half of the interval between
+   * them is the uncertainty of the reading. A smaller difference does not adjust this clock, so that its time does not
+   * jitter.
    */
   synchronize(now: number, requestedAt: number, answeredAt: number): void;
 }
 
 /**
- * Returns a clock that returns the time of the other clock and advances with `monotonic` between two readings. A change
- * of the system clock has no effect. Before the first reading, `now` returns the time of `base`.
+ * Creates a clock that is synchronized by calls of `synchronize` and advances with `monotonic` between two calls. A
+ * change of the system clock has no effect. Before the first call, `now` starts from the time of `base`.
  */
 export function synchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
   let offset = base.now() - monotonic();

@@ -7,11 +7,12 @@
  */
 import { describeSettings, loadSettings } from './config/load.ts';
 import { startService as startParts } from './main.ts';
-import { version } from './version.ts';
+import { readVersion } from './version.ts';
 
 /**
- * The settings: a text for each name, such as `POSTRIDER_DATABASE`, exactly as in an environment variable. An absent
- * setting has its default. A name that is not a setting is an error. docs/configuration.md describes each setting.
+ * The settings: a string for each name, such as `POSTRIDER_DATABASE`, with the syntax of the environment variable. An
+ * absent setting has its default value. A name that is not a setting is an error. docs/configuration.md describes each
+ * setting.
  */
 export type SettingValues = { readonly [name: `POSTRIDER_${string}`]: string | undefined };
 
@@ -28,23 +29,23 @@ export interface RunningService {
    */
   readonly firstKey: string | null;
   /**
-   * Resolves when the store has failed and the service can no longer work. Then stop the service and start a new one.
-   * Never rejects.
+   * Resolves when the store has failed and the service can no longer work. The caller must then stop this service and
+   * start a new one. Never rejects.
    */
   readonly failed: Promise<Error>;
   /**
-   * Drains and stops the service: answers requests in progress, waits up to 25 s for delivery attempts, releases leases, closes the
-   * store. Rejects with the first error, after every part has been stopped.
+   * Drains and stops the service: answers requests in progress, waits up to 25 s for delivery attempts, releases
+   * leases, closes the store. Rejects with the first error, after every component has been stopped.
    */
   stop(): Promise<void>;
 }
 
 /**
  * Starts the service with these settings. Rejects with a one-line Error that names the setting or the resource, the
- * problem and the remedy. After a rejection, every part is stopped.
+ * problem and the remedy. After a rejection, no component of the service runs.
  */
 export async function startService(settings: SettingValues = {}): Promise<RunningService> {
-  const operatorApi = { version: version(), describeSettings: () => describeSettings(settings, null) };
+  const operatorApi = { version: readVersion(), describeSettings: () => describeSettings(settings, null) };
   const service = await startParts(loadSettings(settings, null), { operatorApi });
   const { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop } = service;
   return { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop };

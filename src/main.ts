@@ -1,10 +1,10 @@
 /**
- * Builds the parts of a process for its roles, starts them in order and stops them in reverse order.
+ * Creates the components of a process for its roles, starts the components in order and stops them in reverse order.
  *
- * Guarantees: if the start fails, every part that was started is stopped, and the promise rejects with a one-line
+ * Guarantees: if the start fails, every component that was started is stopped, and the promise rejects with a one-line
  * error. `stop` completes the requests in progress, waits a limited time for the delivery attempts in progress,
- * releases the other leases, and then closes the store and the log. It stops every part even if one of them fails to
- * stop.
+ * releases the other leases, and then closes the store and the log. It stops every component even if one of them fails
+ * to stop.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -40,12 +40,12 @@ import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 import { transportRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
 
 /**
- * Maximum wait for the delivery attempts in progress during a shutdown. Before this wait, the requests in progress have
- * one fifth of this time to complete.
+ * Maximum wait for the delivery attempts in progress during a shutdown. Before this wait, the shutdown waits at most
+ * one fifth of this time for the requests in progress.
  */
 const DRAIN_MS = 25_000;
 
-/** Interval of the checks for changed secret files. */
+/** Interval between two checks for changed secret files. */
 const SECRET_FILES_MS = 5_000;
 
 export interface Service {
@@ -66,8 +66,8 @@ export interface Service {
   /** Resolves when the service can no longer work; the process must then be restarted. Never rejects. */
   readonly failed: Promise<Error>;
   /**
-   * Stops every part. If a part fails to stop, the others are still stopped, and the promise rejects with the first
-   * error.
+   * Stops every component. If a component fails to stop, the others are still stopped, and the promise rejects with the
+   * first error.
    */
   stop(): Promise<void>;
 }
@@ -78,17 +78,18 @@ export interface ServiceOptions {
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
-  /** Until this resolves or the start fails, the log writes nothing to standard output. */
+  /** Until this promise resolves or the start fails, the log writes nothing to standard output. */
   readonly delayLogUntil?: Promise<unknown>;
   /**
-   * Called with a one-line text if the start waits for more than a few seconds. Default: writes the text to the log.
+   * Called with a one-line text if the start waits for more than a few seconds. By default the text is written to the
+   * log.
    */
   readonly onWait?: (line: string) => void;
-  /** Receives the configured transport and returns the transport to use. */
+  /** Receives the configured transport and returns the transport that the service uses. */
   readonly wrapTransport?: (transport: Transport) => Transport;
-  /** If false, the account that the start creates on an empty store has no API key. Default: true. */
+  /** If false, the account that the start creates on an empty store has no API key. The default is true. */
   readonly createFirstKey?: boolean;
-  /** Data for the operator API. Without it the operator listener serves no operator API. */
+  /** Dependencies of the operator API. Without them the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
 }
 
@@ -97,14 +98,14 @@ export async function startService(settings: Settings, options: ServiceOptions =
   try {
     return await start(settings, options);
   } catch (error) {
-    // The cause of the failed start is more useful than a later error during the shutdown.
+    // The first error is the cause of the failed start. A later error occurred during the shutdown.
     throw firstError(error);
   }
 }
 
 /**
- * Starts the parts in the order of this function and disposes of them in reverse order. If the start fails, the parts
- * that were started are disposed of.
+ * Starts the components in the order of this function and disposes of them in reverse order. If the start fails, the
+ * components that were started are disposed of.
  */
 async function start(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
@@ -194,12 +195,12 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const { secretFiles } = settings;
   stack.defer(watchSecretFiles({ files: secretFiles, clock, intervalMs: SECRET_FILES_MS, applyTransport, warn }));
   const connectionLimits = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
-  const sharedParts = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
-  const delivery = roles.has('deliver') ? stack.use(await startDelivery(sharedParts)) : null;
+  const sharedComponents = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
+  const delivery = roles.has('deliver') ? stack.use(await startDelivery(sharedComponents)) : null;
   const dispatcher = delivery?.dispatcher ?? null;
 
-  const connectionParts = { settings, clock, publish };
-  const eventConnections = createHttpConnections('events', connectionLimits.events, connectionParts);
+  const connectionDependencies = { settings, clock, publish };
+  const eventConnections = createHttpConnections('events', connectionLimits.events, connectionDependencies);
   const feedback = roles.has('feedback')
     ? stack.use(await startFeedback({ settings, clock, store, connections: eventConnections, publish }))
     : null;
@@ -223,7 +224,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
           directory,
           events,
           observability,
-          connections: createHttpConnections('operator', connectionLimits.operator, connectionParts),
+          connections: createHttpConnections('operator', connectionLimits.operator, connectionDependencies),
           inbox,
           status,
           firstKey: firstKey?.key ?? null,
@@ -234,7 +235,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
 
   const ready = () => (storeFailed ? 'the store has failed' : health.fault());
   const listenerParts = { limits: { maxConnections: connectionLimits.public, ...limits }, ready, dispatcher, firstKey };
-  const api = roles.has('api') ? stack.use(await startApi({ ...sharedParts, ...listenerParts })) : null;
+  const api = roles.has('api') ? stack.use(await startApi({ ...sharedComponents, ...listenerParts })) : null;
 
   const [publicUrl, operatorUrl] = [api?.publicUrl ?? null, operator?.url ?? null];
   publish({

@@ -1,7 +1,7 @@
 /** The version of this package, from package.json. */
 import { readFileSync } from 'node:fs';
 
-export function version(): string {
+export function readVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   return typeof manifest === 'object' && manifest !== null && 'version' in manifest
     ? String(manifest.version)

@@ -1,14 +1,18 @@
 /**
- * Classifies a reply of the next hop as an outcome. rules.ts contains the rules for the replies of known servers, as data. This
- * module applies the first matching rule, and a default if no rule matches.
+ * Classifies a reply of the next hop as an outcome. rules.ts contains the rules for the replies of known servers, as
+ * data. This module applies the first matching rule, or a default if no rule matches.
  *
- * Guarantees: the function is pure, and its cost is linear in the length of the text. A reply with a 4yz, malformed or missing
- * code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is temporary.
+ * Guarantees: the function is pure, and its cost is linear in the length of the text. A reply with a 4yz, malformed or
+ * missing code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is
+ * temporary.
  */
 import type { Outcome, Reason, Reply } from '../model/outcome.ts';
 import { RULES, type Rule, type RuleResult } from './rules.ts';
 
-/** 5: the reply code and the enhanced code are both permanent. 4: at least one is temporary. Null: a code is invalid or missing. */
+/**
+ * The class of a reply. 5: the reply code is permanent, and the enhanced code is permanent or absent. 4: one of the
+ * codes is temporary. Null: the reply code is absent, or one of the codes is invalid.
+ */
 type ReplyClass = 4 | 5 | null;
 
 /** Returns the outcome of an attempt that ended with this reply. */
@@ -18,12 +22,12 @@ export function classify(reply: Reply): Outcome {
   // RFC 5321 section 4.2: the second digit of a reply code is 0 to 5.
   if (code >= 200 && code < 260 && reply.stage === 'content') return { kind: 'delivered', reply };
   const rule = findRule(reply);
-  return toOutcome(rule === null ? defaultResult(reply) : rule.result, reply);
+  return toOutcome(rule === null ? getDefaultResult(reply) : rule.result, reply);
 }
 
 /** Returns the first matching rule, or null. Rules with a permanent result apply only to permanent replies. */
 export function findRule(reply: Reply): Rule | null {
-  const replyClass = replyClassOf(reply);
+  const replyClass = getReplyClass(reply);
   if (replyClass === null) return null;
   const text = normalizeReplyText(reply.text);
   for (const rule of RULES) {
@@ -42,7 +46,7 @@ export function raisesAlarm(outcome: Outcome): outcome is AlarmOutcome {
   return 'reason' in outcome && ALARMING_REASONS.some((reason) => reason === outcome.reason);
 }
 
-function replyClassOf(reply: Reply): ReplyClass {
+function getReplyClass(reply: Reply): ReplyClass {
   const { code, enhanced } = reply;
   // RFC 5321 does not allow 571, but some servers send it instead of 550 5.7.1.
   if (code === null || ((code < 400 || code > 559 || code % 100 > 59) && code !== 571)) return null;
@@ -62,42 +66,45 @@ function matchesRule(rule: Rule, reply: Reply, text: string): boolean {
 }
 
 /**
- * Returns true if the text contains the phrase as whole words. With a `*` at the end of the phrase, its last word may be a
- * prefix.
+ * Returns true if the text contains the phrase as whole words. If the phrase ends with `*`, its last word also matches
+ * as a prefix.
  */
 function containsPhrase(text: string, phrase: string): boolean {
   const isPrefix = phrase.endsWith('*');
   const literal = isPrefix ? phrase.slice(0, -1) : phrase;
-  for (let at = text.indexOf(literal); at >= 0; at = text.indexOf(literal, at + literal.length)) {
-    if (!isWordCharacter(text, at - 1) && (isPrefix || !isWordCharacter(text, at + literal.length))) return true;
+  for (let index = text.indexOf(literal); index >= 0; index = text.indexOf(literal, index + literal.length)) {
+    if (!isWordCharacter(text, index - 1) && (isPrefix || !isWordCharacter(text, index + literal.length))) return true;
   }
   return false;
 }
 
 /** Returns true for an ASCII letter or digit. Other characters count as word boundaries, because most of them are punctuation. */
-function isWordCharacter(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
+function isWordCharacter(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }
 
-/** `5.1.1` matches this code in every class, `5.7.` every code with this subject, and the empty string matches a missing code. */
-function matchesEnhancedCode(pattern: string, enhanced: string | null): boolean {
-  if (enhanced === null || pattern === '') return pattern === '' && enhanced === null;
-  const detail = enhanced.slice(1);
-  return pattern.endsWith('.') ? detail.startsWith(pattern.slice(1)) : detail === pattern.slice(1);
+/**
+ * Returns true if the pattern matches the enhanced code. The pattern `5.1.1` matches this code in every class, `5.7.`
+ * matches every code with this subject, and the empty string matches a missing code.
+ */
+function matchesEnhancedCode(pattern: string, enhancedCode: string | null): boolean {
+  if (enhancedCode === null || pattern === '') return pattern === '' && enhancedCode === null;
+  const codeSuffix = enhancedCode.slice(1);
+  return pattern.endsWith('.') ? codeSuffix.startsWith(pattern.slice(1)) : codeSuffix === pattern.slice(1);
 }
 
 /** Returns the result for a reply that matches no rule. The stage and the class of the reply determine the result. */
-function defaultResult(reply: Reply): RuleResult {
-  const isAboutMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
-  switch (replyClassOf(reply)) {
+function getDefaultResult(reply: Reply): RuleResult {
+  const concernsMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
+  switch (getReplyClass(reply)) {
     case 5:
       if (reply.stage === 'auth') return { kind: 'temporary', reason: 'configuration', scope: 'transport' };
       if (reply.stage === 'mail') return { kind: 'permanent', reason: 'sender-refused', suppress: false };
-      if (isAboutMessage) return { kind: 'permanent', reason: 'unknown', suppress: false };
+      if (concernsMessage) return { kind: 'permanent', reason: 'unknown', suppress: false };
       return { kind: 'temporary', reason: 'unavailable', scope: 'transport' };
     case 4:
-      return { kind: 'temporary', reason: 'unavailable', scope: isAboutMessage ? 'message' : 'transport' };
+      return { kind: 'temporary', reason: 'unavailable', scope: concernsMessage ? 'message' : 'transport' };
     case null:
       return { kind: 'temporary', reason: 'unknown', scope: 'transport' };
   }
@@ -106,7 +113,7 @@ function defaultResult(reply: Reply): RuleResult {
 function toOutcome(result: RuleResult, reply: Reply): Outcome {
   switch (result.kind) {
     case 'permanent': {
-      // X.7.Y means security or policy (RFC 3463 section 3.8). It never proves that a mailbox does not exist.
+      // X.7.Y means security or policy (RFC 3463 section 3.8). Such a code never proves that a mailbox does not exist.
       const suppress = result.suppress && reply.enhanced?.startsWith('5.7.') !== true;
       return { kind: 'bounced', reply, reason: result.reason, suppress };
     }
@@ -117,15 +124,15 @@ function toOutcome(result: RuleResult, reply: Reply): Outcome {
 
 /** Converts the text to lower case and removes addresses, so that no phrase matches within an address. */
 function normalizeReplyText(text: string): string {
-  let out = '';
+  let normalizedText = '';
   let from = 0;
   for (let open = text.indexOf('<'); open >= 0; open = text.indexOf('<', from)) {
     const close = text.indexOf('>', open);
     if (close < 0) break;
-    out += `${text.slice(from, open)}<>`;
+    normalizedText += `${text.slice(from, open)}<>`;
     from = close + 1;
   }
-  return removeAddresses((from === 0 ? text : out + text.slice(from)).toLowerCase());
+  return removeAddresses((from === 0 ? text : normalizedText + text.slice(from)).toLowerCase());
 }
 
 /**
@@ -133,17 +140,17 @@ function normalizeReplyText(text: string): string {
  * the text.
  */
 function removeAddresses(text: string): string {
-  let out = '';
+  let remainingText = '';
   let from = 0;
   for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', from)) {
     let start = at;
     while (start > from && !ADDRESS_DELIMITERS.has(text[start - 1] ?? ' ')) start -= 1;
     let end = at + 1;
     while (end < text.length && !ADDRESS_DELIMITERS.has(text[end] ?? ' ')) end += 1;
-    out += `${text.slice(from, start)}@`;
+    remainingText += `${text.slice(from, start)}@`;
     from = end;
   }
-  return from === 0 ? text : out + text.slice(from);
+  return from === 0 ? text : remainingText + text.slice(from);
 }
 
 const ADDRESS_DELIMITERS: ReadonlySet<string> = new Set(' \t\r\n()[]{}<>,;:"');

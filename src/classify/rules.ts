@@ -15,18 +15,21 @@ export type RuleResult =
 
 export interface Rule {
   readonly name: string;
-  /** The rule matches a reply at one of these stages. If absent, the rule matches a reply at every stage. */
+  /** The rule matches only replies at these stages. If absent, the rule matches replies at every stage. */
   readonly stages?: readonly Stage[];
-  /** The rule matches a reply with one of these codes. If absent, the rule matches a reply with every code. */
+  /** The rule matches only replies with these codes. If absent, the rule matches replies with any code. */
   readonly codes?: readonly number[];
-  /** Patterns of enhanced codes: `5.1.1` in every class, `5.7.` for every code with this subject, empty for no enhanced code. */
+  /**
+   * Patterns of enhanced codes: `5.1.1` matches this code in every class, `5.7.` matches every code with this subject,
+   * and the empty string matches a missing code.
+   */
   readonly enhancedCodes?: readonly string[];
-  /** The rule matches a text with one of these phrases. */
+  /** The rule matches only texts that contain one of these phrases. */
   readonly phrases?: readonly string[];
-  /** The rule does not match a text with one of these phrases. */
+  /** The rule matches no text that contains one of these phrases. */
   readonly exceptPhrases?: readonly string[];
   readonly result: RuleResult;
-  /** Replies of real servers. Each sample begins with the stage and a space. */
+  /** Sample replies of real servers. Each sample begins with the stage and a space. */
   readonly samples: readonly string[];
 }
 
@@ -106,7 +109,8 @@ const OTHER_CAUSE_PHRASES: readonly string[] = [
   'dns*',
   'timeout*',
   'timed out',
-  // Phrases about counts and volumes. The server refuses the number of recipients or messages, not this mailbox.
+  // Phrases about counts and volumes. A server that uses them refuses the number of recipients or messages, not this
+  // mailbox.
   'count',
   'counts',
   'threshold*',
@@ -176,7 +180,10 @@ const SPAM_PHRASES: readonly string[] = [
 ];
 
 const CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
-/** A configuration fault of one sender. Messages of other senders are delivered, so it must not open the circuit breaker. */
+/**
+ * A configuration fault of one sender. Messages of other senders are delivered, so this fault must not open the circuit
+ * breaker.
+ */
 const SENDER_CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
 const REPUTATION_REFUSAL: RuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
 const RECIPIENT_UNKNOWN: RuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };

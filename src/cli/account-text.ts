@@ -1,58 +1,65 @@
-/** Formats accounts for the terminal: a table, or one line for each value. Pure. */
+/** Formats accounts for the terminal: a table, or one line for each value. The functions are pure. */
 import { formatPercent } from '../model/account.ts';
 import type { AccountDetails, AccountEntry } from '../operations/accounts/schemas.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
 import { type Cell, formatPairs, formatTable } from './text.ts';
 
 /** Returns a table with one row for each account. */
-export function accountTable(accounts: readonly AccountEntry[], now: number): string {
+export function formatAccountTable(accounts: readonly AccountEntry[], now: number): string {
   const rows = accounts.map((account) => [
     account.name,
-    accountStateCell(account),
-    volumeText(account, now),
-    rateText(account),
+    createAccountStateCell(account),
+    formatVolume(account, now),
+    formatRate(account),
     account.throttle ?? 'none',
   ]);
-  return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows, { truncated: ['VOLUME'] });
+  return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows, { truncatedHeadings: ['VOLUME'] });
 }
 
-/** Returns `name value` lines of one account, with the counts of the last 7 days if `account` has them. */
-export function accountPairs(account: AccountEntry | AccountDetails, now: number): string {
+/**
+ * Returns one line with name and value for each property of the account. If `account` contains the counts of the last 7
+ * days, the lines include them.
+ */
+export function formatAccount(account: AccountEntry | AccountDetails, now: number): string {
   const { maxBounces, maxComplaints, warning, reason, lockedAt } = account;
-  const locked =
+  const lockPairs =
     lockedAt === null ? [] : [['locked', `${formatSpan(now - Date.parse(lockedAt))} ago: ${reason}`] as const];
   return formatPairs([
     ['name', account.name],
-    ['state', accountStateCell(account)],
-    ...locked,
+    ['state', createAccountStateCell(account)],
+    ...lockPairs,
     ['created', formatTime(Date.parse(account.created))],
-    ['volume', volumeText(account, now)],
-    ['rate', rateText(account)],
+    ['volume', formatVolume(account, now)],
+    ['rate', formatRate(account)],
     ['throttle', account.throttle ?? 'none'],
     ['locks at', `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`],
-    ...('reputation' in account ? [['last 7 days', reputationText(account.reputation)] as const] : []),
+    ...('reputation' in account ? [['last 7 days', formatReputation(account.reputation)] as const] : []),
     ...(warning === null ? [] : [['warning', { text: warning, style: 'warning' }] as const]),
   ]);
 }
 
-function accountStateCell({ state }: AccountEntry): Cell {
+function createAccountStateCell({ state }: AccountEntry): Cell {
   return { text: state, style: state === 'active' ? 'success' : 'error' };
 }
 
-function volumeText({ volume, volumeUsed, volumeLeft, volumeExpires }: AccountEntry, now: number): string {
-  const count = volume === null ? `unlimited (${volumeUsed} used)` : `${volumeLeft} of ${volume} left`;
-  if (volumeExpires === null) return count;
-  const at = Date.parse(volumeExpires);
-  return at <= now ? `${count}, expired ${formatTime(at)}` : `${count}, until ${formatTime(at)}`;
+function formatVolume({ volume, volumeUsed, volumeLeft, volumeExpires }: AccountEntry, now: number): string {
+  const remainingText = volume === null ? `unlimited (${volumeUsed} used)` : `${volumeLeft} of ${volume} left`;
+  if (volumeExpires === null) return remainingText;
+  const expiresAt = Date.parse(volumeExpires);
+  return expiresAt <= now
+    ? `${remainingText}, expired ${formatTime(expiresAt)}`
+    : `${remainingText}, until ${formatTime(expiresAt)}`;
 }
 
-function rateText({ rate, rateLeft }: AccountEntry): string {
+function formatRate({ rate, rateLeft }: AccountEntry): string {
   return rate === null ? 'none' : `${rate} (${rateLeft} left)`;
 }
 
-function reputationText({ emails, bounces, complaints }: AccountDetails['reputation']): string {
-  const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-  return [countText(emails, 'message'), countText(bounces, 'hard bounce'), countText(complaints, 'complaint')].join(
-    ', ',
-  );
+function formatReputation({ emails, bounces, complaints }: AccountDetails['reputation']): string {
+  const formatNounCount = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return [
+    formatNounCount(emails, 'message'),
+    formatNounCount(bounces, 'hard bounce'),
+    formatNounCount(complaints, 'complaint'),
+  ].join(', ');
 }

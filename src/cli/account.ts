@@ -9,50 +9,50 @@ import {
   showAccount,
   unlockAccount,
 } from '../operations/accounts.ts';
-import { accountPairs, accountTable } from './account-text.ts';
+import { formatAccount, formatAccountTable } from './account-text.ts';
 import type { Context } from './context.ts';
-import { operationCommand } from './operation-command.ts';
+import { addOperationCommand } from './operation-command.ts';
 
 const NO_VOLUME = { '--no-volume': { member: 'volume', value: 'unlimited' } } as const;
 
-/** Adds the commands. */
+/** Adds `account` and its subcommands to `program`. */
 export function addAccountCommands(program: Command, context: Context): void {
   const group = program.command('account').description('accounts and their limits').helpCommand(false);
-  operationCommand(group, context, 'create <name>', createAccount, {
-    flags: LIMIT_FLAGS,
+  addOperationCommand(group, context, 'create <name>', createAccount, {
+    customFlags: LIMIT_FLAGS,
     shorthands: NO_VOLUME,
-    text: changeText('created'),
+    formatResult: createChangeFormatter('created'),
   });
-  operationCommand(group, context, 'set <name>', setAccount, {
-    arguments: { name: 'account' },
-    flags: {
+  addOperationCommand(group, context, 'set <name>', setAccount, {
+    argumentMembers: { name: 'account' },
+    customFlags: {
       ...LIMIT_FLAGS,
       maxBounces: '--max-bounces <percent>',
       maxComplaints: '--max-complaints <percent>',
       ...EXPECTED_FLAG_HELP,
     },
     shorthands: NO_VOLUME,
-    text: changeText('changed'),
+    formatResult: createChangeFormatter('changed'),
   });
-  operationCommand(group, context, 'list', listAccounts, {
-    text: (accounts, _given, now) =>
+  addOperationCommand(group, context, 'list', listAccounts, {
+    formatResult: (accounts, _input, now) =>
       accounts.length === 0
         ? 'there are no accounts; create one with `postrider account create NAME`\n'
-        : accountTable(accounts, now),
+        : formatAccountTable(accounts, now),
   });
-  operationCommand(group, context, 'show <name>', showAccount, {
-    arguments: { name: 'account' },
-    text: (account, _given, now) => accountPairs(account, now),
+  addOperationCommand(group, context, 'show <name>', showAccount, {
+    argumentMembers: { name: 'account' },
+    formatResult: (account, _input, now) => formatAccount(account, now),
   });
-  operationCommand(group, context, 'lock <name>', lockAccount, {
-    arguments: { name: 'account' },
-    flags: { reason: '--reason <text>', ...EXPECTED_FLAG_HELP },
-    text: changeText('locked'),
+  addOperationCommand(group, context, 'lock <name>', lockAccount, {
+    argumentMembers: { name: 'account' },
+    customFlags: { reason: '--reason <text>', ...EXPECTED_FLAG_HELP },
+    formatResult: createChangeFormatter('locked'),
   });
-  operationCommand(group, context, 'unlock <name>', unlockAccount, {
-    arguments: { name: 'account' },
-    flags: EXPECTED_FLAG_HELP,
-    text: changeText('unlocked'),
+  addOperationCommand(group, context, 'unlock <name>', unlockAccount, {
+    argumentMembers: { name: 'account' },
+    customFlags: EXPECTED_FLAG_HELP,
+    formatResult: createChangeFormatter('unlocked'),
   });
 }
 
@@ -64,7 +64,7 @@ const LIMIT_FLAGS = {
 };
 const EXPECTED_FLAG_HELP = { expected: '--expected <version>' };
 
-function changeText(participle: string) {
-  return (account: AccountEntry, _given: unknown, now: number) =>
-    `${participle} account ${account.name}\n\n${accountPairs(account, now)}`;
+function createChangeFormatter(pastParticiple: string) {
+  return (account: AccountEntry, _input: unknown, now: number) =>
+    `${pastParticiple} account ${account.name}\n\n${formatAccount(account, now)}`;
 }

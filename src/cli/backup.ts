@@ -1,6 +1,6 @@
 /**
- * `postrider backup FILE` copies the embedded database while the service runs. `postrider restore FILE` replaces the database
- * while no service runs, and keeps the replaced files.
+ * `postrider backup FILE` copies the embedded database while the service runs. `postrider restore FILE` replaces the
+ * database while no service runs, and renames the replaced files without removing them.
  */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -15,7 +15,7 @@ import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 
-/** Adds the commands. `terminal` shows the progress. */
+/** Adds `backup` and `restore` to `program`. `terminal` shows the progress. */
 export function addBackupCommands(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
   program
     .command('backup <file>')
@@ -24,17 +24,17 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .action(async (file: string, flags: { json?: boolean }) => {
       const path = requireEmbeddedDatabase(context, 'backup', 'pg_dump or pg_basebackup');
       const line = new StatusLine(terminal);
-      const progress = (fraction: number) => line.show(`${Math.round(fraction * 100)} % copied`);
-      const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, progress)).finally(() =>
+      const showProgress = (fraction: number) => line.show(`${Math.round(fraction * 100)} % copied`);
+      const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, showProgress)).finally(() =>
         line.clear(),
       );
       const secret = context.settings().secret === null ? secretPath(context.settings()) : null;
-      if (flags.json) context.json({ file: resolve(file), bytes, secret });
+      if (flags.json) context.writeJson({ file: resolve(file), bytes, secret });
       else {
-        context.out(`wrote the database to ${resolve(file)}: ${bytes} bytes, integrity verified\n`);
+        context.writeText(`wrote the database to ${resolve(file)}: ${bytes} bytes, integrity verified\n`);
         if (secret !== null)
-          context.out(
-            `The backup does not contain the secret. Keep a copy of ${secret} in another place: the keys of the domains cannot be decrypted without it\n`,
+          context.writeText(
+            `The backup does not contain the secret. Store a copy of ${secret} separately: without the secret, the keys of the domains cannot be decrypted\n`,
           );
       }
     });
@@ -45,18 +45,19 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .action((file: string, flags: { json?: boolean }) => {
       const path = requireEmbeddedDatabase(context, 'restore', 'pg_restore');
       const replacedPath = restoreDatabase(file, path, new Date(context.clock.now()));
-      const { count, oldestAt } = countUnsentMessages(path);
-      const oldest = oldestAt === null ? null : isoTime(oldestAt);
-      if (flags.json) context.json({ database: path, before: replacedPath, queued: count, oldestQueuedAt: oldest });
+      const { queuedCount, oldestAt } = countUnsentMessages(path);
+      const oldestText = oldestAt === null ? null : isoTime(oldestAt);
+      if (flags.json)
+        context.writeJson({ database: path, before: replacedPath, queued: queuedCount, oldestQueuedAt: oldestText });
       else {
-        context.out(`restored the backup to ${path}\n`);
+        context.writeText(`restored the backup to ${path}\n`);
         if (replacedPath !== null)
-          context.out(
-            `The replaced database is ${replacedFiles(replacedPath)}; remove it when you do not need it any more\n`,
+          context.writeText(
+            `The replaced database is ${listReplacedFiles(replacedPath)}; remove these files when you no longer need them\n`,
           );
-        if (oldest !== null)
-          context.out(
-            `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends all queued messages, including those that were already sent after the backup. \`postrider message list --state queued\` lists them; \`postrider message cancel ID\` cancels one\n`,
+        if (oldestText !== null)
+          context.writeText(
+            `${queuedCount} ${queuedCount === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldestText}. \`postrider serve\` sends all queued messages, including those that were already sent after the backup. \`postrider message list --state queued\` lists them; \`postrider message cancel ID\` cancels one\n`,
           );
       }
     });
@@ -69,10 +70,10 @@ function requireEmbeddedDatabase(context: Context, command: string, alternative:
 }
 
 /**
- * Returns the existing files of the replaced database, joined as text. An incomplete database may consist of its log
- * only.
+ * Returns the paths of the existing files of the replaced database, joined as text. An incomplete database may consist
+ * only of its write-ahead log.
  */
-function replacedFiles(replacedPath: string): string {
+function listReplacedFiles(replacedPath: string): string {
   const names = DATABASE_FILE_SUFFIXES.map((suffix) => replacedPath + suffix);
   return names.filter((name) => existsSync(name)).join(' and ');
 }

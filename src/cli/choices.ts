@@ -1,11 +1,11 @@
-/** The values that an option or an argument accepts, for shell completion. The operation checks the value. */
+/** Declares the values that an option or an argument accepts, for shell completion. The operation checks the value. */
 import type { Argument, Option } from 'commander';
 
 const CHOICES = new WeakMap<Option | Argument, readonly string[]>();
 
 /**
- * Declares the values of an option and returns it. Commander's own `choices` would also add them to the help, where descriptions
- * name them.
+ * Declares the values of an option and returns the option. Commander's own `choices` would also print the values in the
+ * help, where the description already lists them.
  */
 export function declareChoices(option: Option, choices: readonly string[]): Option {
   CHOICES.set(option, choices);
@@ -13,12 +13,12 @@ export function declareChoices(option: Option, choices: readonly string[]): Opti
 }
 
 /**
- * Returns the declared values; empty if every value is accepted. The text of a flag can declare values: `--subdomains
- * <yes|no>`.
+ * Returns the declared values, or an empty list if every value is accepted. The placeholder of a flag can also declare
+ * values: `--subdomains <yes|no>`.
  */
-export function choicesOf(target: Option | Argument): readonly string[] {
-  const declared = CHOICES.get(target) ?? target.argChoices;
-  if (declared !== undefined) return declared;
+export function getChoices(target: Option | Argument): readonly string[] {
+  const declaredChoices = CHOICES.get(target) ?? target.argChoices;
+  if (declaredChoices !== undefined) return declaredChoices;
   const placeholder = 'flags' in target ? /<([a-z]+(?:\|[a-z]+)+)>$/.exec(target.flags)?.[1] : undefined;
   return placeholder?.split('|') ?? [];
 }

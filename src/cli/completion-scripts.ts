@@ -1,27 +1,27 @@
 /**
- * The completion scripts of the shells. Pure. A script determines the command from the words of the line. It completes
- * a word after a flag with a value as a value of this flag, a word that begins with a dash as a flag, and any other
- * word as a subcommand, a value or a file. Descriptions are shown by zsh and fish.
+ * Creates the completion scripts of the shells. The functions are pure. A script determines the command from the words
+ * of the line. The script completes a word after a flag that takes a value as a value of this flag, a word that begins
+ * with a dash as a flag, and any other word as a subcommand, a value or a file. Only zsh and fish show descriptions.
  */
 
-interface Entry {
+interface DescribedName {
   readonly name: string;
   readonly description: string;
 }
 
 /** The program or one of its commands. */
 export interface CommandNode {
-  /** The words of the command, separated by spaces: `key create`; empty for the program. */
+  /** The words of the command, separated by spaces, such as `key create`. Empty for the program. */
   readonly path: string;
-  readonly commands: readonly Entry[];
-  readonly options: readonly (Entry & { readonly takesValue: boolean; readonly choices: readonly string[] })[];
-  /** The values that its arguments accept; empty if every value is accepted. */
+  readonly commands: readonly DescribedName[];
+  readonly options: readonly (DescribedName & { readonly takesValue: boolean; readonly choices: readonly string[] })[];
+  /** The values that the arguments of the command accept. Empty if every value is accepted. */
   readonly choices: readonly string[];
   readonly takesFile: boolean;
 }
 
-/** Returns every flag that is followed by a value, with its command: `key create --name`. */
-function valueFlags(nodes: readonly CommandNode[]) {
+/** Returns every flag that takes a value, with the path of its command, such as `key create --name`. */
+function listValueFlags(nodes: readonly CommandNode[]) {
   return nodes.flatMap(({ path, options }) =>
     options
       .filter(({ takesValue }) => takesValue)
@@ -30,45 +30,45 @@ function valueFlags(nodes: readonly CommandNode[]) {
 }
 
 /** Returns a word in single quotes. Quotes in the word are escaped in a form that is valid in all three shells. */
-function quote(text: string): string {
+function quoteWord(text: string): string {
   return `'${text.replaceAll("'", () => "'\\''")}'`;
 }
 
 /** Returns the pattern of a `case` in bash and zsh. */
-function pattern(keys: readonly string[]): string {
-  return keys.map(quote).join('|');
+function createCasePattern(keys: readonly string[]): string {
+  return keys.map(quoteWord).join('|');
 }
 
 /**
- * Returns the part that bash and zsh share: the loop body that reads one word before the cursor. `command` becomes the
- * path of the command, and `flag` the flag whose value is next.
+ * Returns the loop body that bash and zsh share. The loop body reads one word before the cursor. The shell variable
+ * `command` becomes the path of the command, and `flag` the flag whose value follows.
  */
-function wordCases(nodes: readonly CommandNode[]): string {
+function createWordLoopBody(nodes: readonly CommandNode[]): string {
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => path);
   return `    if [[ -n $flag && $word == '=' ]]; then continue; fi
     if [[ -n $flag ]]; then flag=; continue; fi
     case "\${command:+$command }$word" in
-      ${pattern(commands)}) command="\${command:+$command }$word" ;;
-      ${pattern(valueFlags(nodes).map(({ key }) => key))}) flag=$word ;;
+      ${createCasePattern(commands)}) command="\${command:+$command }$word" ;;
+      ${createCasePattern(listValueFlags(nodes).map(({ key }) => key))}) flag=$word ;;
     esac`;
 }
 
 /** Returns the script for bash 3.2 and later. */
-export function bashScript(nodes: readonly CommandNode[]): string {
-  const values = valueFlags(nodes).filter(({ choices }) => choices.length > 0);
+export function createBashScript(nodes: readonly CommandNode[]): string {
+  const valueFlags = listValueFlags(nodes).filter(({ choices }) => choices.length > 0);
   return `# Completion of postrider for bash. Load it: source <(postrider completion bash)
 _postrider() {
   local IFS=$' \\t\\n' current=\${COMP_WORDS[COMP_CWORD]} command= flag= word i
   local flags= values= files=
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
-${wordCases(nodes)}
+${createWordLoopBody(nodes)}
   done
   if [[ $current == '=' ]]; then current=; fi
   COMPREPLY=()
   if [[ -n $flag ]]; then
     case "\${command:+$command }$flag" in
-${values.map(({ key, choices }) => `      ${quote(key)}) values=${quote(choices.join(' '))} ;;`).join('\n')}
+${valueFlags.map(({ key, choices }) => `      ${quoteWord(key)}) values=${quoteWord(choices.join(' '))} ;;`).join('\n')}
     esac
     COMPREPLY=($(compgen -W "$values" -- "$current"))
     return
@@ -76,9 +76,9 @@ ${values.map(({ key, choices }) => `      ${quote(key)}) values=${quote(choices.
   case $command in
 ${nodes
   .map(({ path, commands, options, choices, takesFile }) => {
-    const words = [...commands.map(({ name }) => name), ...choices].join(' ');
-    const flags = options.map(({ name }) => name).join(' ');
-    return `    ${quote(path)}) values=${quote(words)} flags=${quote(flags)}${takesFile ? ' files=yes' : ''} ;;`;
+    const completionWords = [...commands.map(({ name }) => name), ...choices].join(' ');
+    const completionFlags = options.map(({ name }) => name).join(' ');
+    return `    ${quoteWord(path)}) values=${quoteWord(completionWords)} flags=${quoteWord(completionFlags)}${takesFile ? ' files=yes' : ''} ;;`;
   })
   .join('\n')}
   esac
@@ -96,12 +96,14 @@ complete -F _postrider postrider
 `;
 }
 
-/** Returns the script for zsh. It works as the file `_postrider` in a folder of `fpath`, and when it is sourced. */
-export function zshScript(nodes: readonly CommandNode[]): string {
+/**
+ * Returns the script for zsh. The script can be sourced, or installed as the file `_postrider` in a folder of `fpath`.
+ */
+export function createZshScript(nodes: readonly CommandNode[]): string {
   // Formats an entry for `_describe`, which separates a name from its description by the first colon.
-  const entry = ({ name, description }: Entry) =>
-    quote(`${name.replaceAll(':', '\\:')}:${description.replaceAll('`', '')}`);
-  const values = valueFlags(nodes).filter(({ choices }) => choices.length > 0);
+  const formatEntry = ({ name, description }: DescribedName) =>
+    quoteWord(`${name.replaceAll(':', '\\:')}:${description.replaceAll('`', '')}`);
+  const valueFlags = listValueFlags(nodes).filter(({ choices }) => choices.length > 0);
   return `#compdef postrider
 # Completion of postrider for zsh. Load it after compinit: source <(postrider completion zsh)
 _postrider() {
@@ -110,7 +112,7 @@ _postrider() {
   local -a entries flags
   for ((i = 2; i < CURRENT; i++)); do
     word=\${words[i]}
-${wordCases(nodes)}
+${createWordLoopBody(nodes)}
   done
   if [[ -z $flag && $PREFIX == --*=* ]]; then
     flag=\${PREFIX%%=*}
@@ -118,7 +120,7 @@ ${wordCases(nodes)}
   fi
   if [[ -n $flag ]]; then
     case "\${command:+$command }$flag" in
-${values.map(({ key, choices }) => `      ${quote(key)}) entries=(${choices.map(quote).join(' ')}) ;;`).join('\n')}
+${valueFlags.map(({ key, choices }) => `      ${quoteWord(key)}) entries=(${choices.map(quoteWord).join(' ')}) ;;`).join('\n')}
     esac
     (( $#entries )) && compadd -a entries
     return
@@ -126,8 +128,8 @@ ${values.map(({ key, choices }) => `      ${quote(key)}) entries=(${choices.map(
   case $command in
 ${nodes
   .map(({ path, commands, options, choices, takesFile }) => {
-    const names = [...commands.map(entry), ...choices.map(quote)].join(' ');
-    return `    ${quote(path)}) entries=(${names}) flags=(${options.map(entry).join(' ')})${takesFile ? ' files=yes' : ''} ;;`;
+    const names = [...commands.map(formatEntry), ...choices.map(quoteWord)].join(' ');
+    return `    ${quoteWord(path)}) entries=(${names}) flags=(${options.map(formatEntry).join(' ')})${takesFile ? ' files=yes' : ''} ;;`;
   })
   .join('\n')}
   esac
@@ -148,19 +150,19 @@ fi
 }
 
 /** Returns the script for fish 3 and later. */
-export function fishScript(nodes: readonly CommandNode[]): string {
-  // Quotes a text for fish, which escapes only the quote and the backslash in single quotes.
-  const text = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-  const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => text(path));
-  const lines = nodes.flatMap(({ path, commands: subcommands, options, choices, takesFile }) => {
-    const start = `complete -c postrider -n ${text(`__postrider_command ${text(path)}`)}`;
+export function createFishScript(nodes: readonly CommandNode[]): string {
+  // Quotes a text for fish. In single quotes, fish requires an escape only for the quote and the backslash.
+  const quoteForFish = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+  const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => quoteForFish(path));
+  const completionLines = nodes.flatMap(({ path, commands: subcommands, options, choices, takesFile }) => {
+    const linePrefix = `complete -c postrider -n ${quoteForFish(`__postrider_command ${quoteForFish(path)}`)}`;
     return [
-      ...subcommands.map(({ name, description }) => `${start} -a ${name} -d ${text(description)}`),
-      ...(choices.length > 0 ? [`${start} -a ${text(choices.join(' '))}`] : []),
-      ...(takesFile ? [`${start} -F`] : []),
+      ...subcommands.map(({ name, description }) => `${linePrefix} -a ${name} -d ${quoteForFish(description)}`),
+      ...(choices.length > 0 ? [`${linePrefix} -a ${quoteForFish(choices.join(' '))}`] : []),
+      ...(takesFile ? [`${linePrefix} -F`] : []),
       ...options.map(({ name, description, takesValue, choices: values }) => {
-        const value = takesValue ? ` -x${values.length > 0 ? ` -a ${text(values.join(' '))}` : ''}` : '';
-        return `${start} -l ${name.slice(2)}${value} -d ${text(description)}`;
+        const value = takesValue ? ` -x${values.length > 0 ? ` -a ${quoteForFish(values.join(' '))}` : ''}` : '';
+        return `${linePrefix} -l ${name.slice(2)}${value} -d ${quoteForFish(description)}`;
       }),
     ];
   });
@@ -178,6 +180,6 @@ function __postrider_command -d 'True if the words before the cursor are this co
 end
 complete -c postrider -e
 complete -c postrider -f
-${lines.join('\n')}
+${completionLines.join('\n')}
 `;
 }

@@ -1,13 +1,13 @@
 /**
- * `postrider completion SHELL`: prints a script that completes commands, flags, values of flags and file names in a shell. The
- * script is generated from the definitions of the commands, so it is always complete.
+ * `postrider completion SHELL`: prints a script that completes commands, flags, values of flags and file names in a
+ * shell. The script is generated from the definitions of the commands, so that it contains every command.
  */
 import { Argument, type Command } from 'commander';
-import { choicesOf } from './choices.ts';
-import { bashScript, type CommandNode, fishScript, zshScript } from './completion-scripts.ts';
+import { getChoices } from './choices.ts';
+import { type CommandNode, createBashScript, createFishScript, createZshScript } from './completion-scripts.ts';
 import type { Context } from './context.ts';
 
-const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
+const SCRIPTS = { bash: createBashScript, zsh: createZshScript, fish: createFishScript } as const;
 type Shell = keyof typeof SCRIPTS;
 
 const HELP = `
@@ -17,20 +17,20 @@ Load the script in each new shell:
   fish  postrider completion fish | source        in ~/.config/fish/config.fish
 `;
 
-/** Adds the command. The script completes the commands of `program` that exist when the command runs. */
+/** Adds `completion` to `program`. The script completes the commands of `program` that exist when the command runs. */
 export function addCompletionCommand(program: Command, context: Context): void {
-  const completion = program.command('completion').description('print the completion script of a shell');
+  const completion = program.command('completion').description('print the completion script for a shell');
   completion.addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)));
   completion.option('--json', 'print JSON: {"shell","script"}').addHelpText('after', HELP);
   completion.action((shell: Shell, { json }: { json?: boolean }) => {
-    const script = SCRIPTS[shell](commandNodes(program));
-    if (json === true) context.json({ shell, script });
-    else context.data(script);
+    const script = SCRIPTS[shell](listCommandNodes(program));
+    if (json === true) context.writeJson({ shell, script });
+    else context.writeData(script);
   });
 }
 
 /** Returns the program and all its commands, each after its parent. */
-export function commandNodes(program: Command): readonly CommandNode[] {
+export function listCommandNodes(program: Command): readonly CommandNode[] {
   const toNodes = (command: Command, path: string): readonly CommandNode[] => {
     const help = command.createHelp();
     const subcommands = help.visibleCommands(command);
@@ -41,9 +41,9 @@ export function commandNodes(program: Command): readonly CommandNode[] {
         name: option.long ?? option.flags,
         description: option.description,
         takesValue: option.required || option.optional,
-        choices: choicesOf(option),
+        choices: getChoices(option),
       })),
-      choices: command.registeredArguments.flatMap(choicesOf),
+      choices: command.registeredArguments.flatMap(getChoices),
       takesFile: command.registeredArguments.some((argument) => argument.name() === 'file'),
     };
     return [node, ...subcommands.flatMap((subcommand) => toNodes(subcommand, `${path} ${subcommand.name()}`.trim()))];

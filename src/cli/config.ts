@@ -3,20 +3,20 @@ import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
 import { showConfig } from '../operations/config.ts';
 import type { Context } from './context.ts';
-import { operationCommand } from './operation-command.ts';
+import { addOperationCommand } from './operation-command.ts';
 import { formatTable } from './text.ts';
 
-/** Adds the command. */
+/** Adds `config` to `program`. */
 export function addConfigCommand(program: Command, context: Context): void {
   const configContext = { describeSettings: () => describeSettings(context.environment, context.dotEnv()) };
-  operationCommand(program, { ...context, operate: (work) => work(configContext) }, 'config', showConfig, {
-    text(settings) {
+  addOperationCommand(program, { ...context, operate: (work) => work(configContext) }, 'config', showConfig, {
+    formatResult(settings) {
       const rows = settings.map(({ name, value, source }) => [
         name,
         value ?? { text: 'none', style: 'dimmed' as const },
         source === 'default' ? { text: source, style: 'dimmed' as const } : source,
       ]);
-      return formatTable(['SETTING', 'VALUE', 'FROM'], rows, { truncated: ['VALUE'] });
+      return formatTable(['SETTING', 'VALUE', 'FROM'], rows, { truncatedHeadings: ['VALUE'] });
     },
   });
 }

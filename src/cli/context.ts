@@ -1,6 +1,6 @@
 /**
- * The context of every command: settings, store, output, clock. Each is opened at its first use, so that `config` and `openapi`
- * start fast and open no database.
+ * Defines the context of every command: settings, store, output, clock. Settings and store are opened at their first
+ * use, so that `config` and `openapi` start fast and open no database.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -22,30 +22,35 @@ export interface Context {
   readonly environment: Environment;
   readonly clock: MonotonicClock;
   /**
-   * Returns the text of `.env` in the working directory; null if the file does not exist. @throws SettingsError if it
-   * cannot be read
+   * Returns the text of `.env` in the working directory, or null if the file does not exist. @throws SettingsError if
+   * the file cannot be read
    */
   dotEnv(): string | null;
   /** Returns the settings. @throws SettingsError */
   settings(): Settings;
-  /** Writes text to standard output; control characters are replaced. */
-  out(text: string): void;
+  /** Writes text to standard output and replaces control characters. */
+  writeText(text: string): void;
   /** Writes data, such as CSV, to standard output without change. */
-  data(text: string): void;
+  writeData(text: string): void;
   /**
    * Reads the first line of standard input. `name` is the expected value, such as `the key`, or a flag: `--key -`.
    * @throws CommandFailure if there is no line
    */
-  inputLine(name: string): Promise<string>;
-  /** Writes one JSON value and a line feed to standard output, control characters escaped; `written` is called afterwards. */
-  json(value: unknown, written?: () => void): void;
+  readInputLine(name: string): Promise<string>;
+  /**
+   * Writes one JSON value and a line feed to standard output, with control characters escaped. Then calls `onWritten`.
+   */
+  writeJson(value: unknown, onWritten?: () => void): void;
   /** Writes one line to standard error. */
   warn(message: string): void;
-  /** Runs an operation as the user of this command, on the store of the settings. `inCaller` as below; default true. */
+  /**
+   * Runs an operation as the user of this command, on the configured store. `inCaller` has the meaning of `withStore`.
+   * Its default is true.
+   */
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, inCaller?: boolean): Promise<T>;
   /**
-   * Opens the store, even while a service runs, and closes it after `work`. Changes are written to the audit log. With
-   * `inCaller` the store runs in this thread, for work that only waits for the store.
+   * Opens the store for `work`, even while a service runs, and closes the store afterwards. Changes are written to the
+   * audit log. If `inCaller` is true, the store runs in this thread. This is for work that only waits for the store.
    */
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, inCaller?: boolean): Promise<T>;
 }
@@ -57,16 +62,16 @@ export function processContext(): Context {
     clock: systemClock,
     dotEnv: readDotEnvFile,
     settings: () => loadSettings(process.env, readDotEnvFile()),
-    out: (text) => void process.stdout.write(printableLines(withCommandPrefix(text, process.env))),
-    inputLine: (name) => readInputLine(name, process.stdin),
-    data: (text) => void process.stdout.write(text),
-    json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),
+    writeText: (text) => void process.stdout.write(printableLines(withCommandPrefix(text, process.env))),
+    readInputLine: (name) => readInputLine(name, process.stdin),
+    writeData: (text) => void process.stdout.write(text),
+    writeJson: (value, onWritten) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, onWritten),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     operate: (work, inCaller = true) =>
       context.withStore(
         (store, settings) =>
           work({
-            actor: `cli:${userName()}`,
+            actor: `cli:${getUserName()}`,
             clock: context.clock,
             store,
             settings,
@@ -76,13 +81,16 @@ export function processContext(): Context {
           }),
         inCaller,
       ),
-    withStore: (work, inCaller = false) => open(inCaller, work),
+    withStore: (work, inCaller = false) => openForWork(inCaller, work),
   };
   /**
-   * Opens the store for `work` and closes it afterwards. With `inCaller` it starts no thread, because a command of one
-   * operation only waits for the store.
+   * Opens the store for `work` and closes the store afterwards. If `inCaller` is true, no thread is started, because a
+   * command of one operation only waits for the store.
    */
-  async function open<T>(inCaller: boolean, work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T> {
+  async function openForWork<T>(
+    inCaller: boolean,
+    work: (store: CommandStore, settings: Settings) => Promise<T>,
+  ): Promise<T> {
     const settings = context.settings();
     const { openStore } = await import('../store/open.ts');
     const { createAuditedStore } = await import('../operator/audited-store.ts');
@@ -92,7 +100,7 @@ export function processContext(): Context {
       ...(inCaller ? { inCaller } : {}),
     });
     try {
-      return await work(createAuditedStore(store, `cli:${userName()}`, context.clock.now), settings);
+      return await work(createAuditedStore(store, `cli:${getUserName()}`, context.clock.now), settings);
     } finally {
       await store.close();
     }
@@ -101,11 +109,11 @@ export function processContext(): Context {
 }
 
 /** Returns the name of the user who runs this command. */
-function userName(): string {
+function getUserName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run as a user without an entry in the user database.
+    // The user of a container may have no entry in the user database.
     return String(process.getuid?.() ?? 'unknown');
   }
 }

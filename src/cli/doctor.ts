@@ -1,6 +1,7 @@
 /**
- * `postrider doctor`: checks the installation from this machine, with the settings of the service. It changes nothing,
- * creates no database, and sends messages only with `--loop`. The exit code is 0 if no check failed. */
+ * `postrider doctor`: checks the installation from this machine, with the settings of the service. The command changes
+ * nothing, creates no database, and sends messages only with `--loop`. The exit code is 0 if no check failed.
+ */
 import type { Command } from 'commander';
 import type { Finding, FindingResult } from '../doctor/finding.ts';
 import { runDoctor } from '../operations/doctor.ts';
@@ -12,7 +13,7 @@ import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { declareOperations, unwrapResult } from './operation-command.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
-import { type Style, styled } from './text.ts';
+import { applyStyle, type Style } from './text.ts';
 
 interface DoctorFlags {
   readonly json?: boolean;
@@ -21,7 +22,7 @@ interface DoctorFlags {
   readonly within?: string;
 }
 
-/** Adds the command. `terminal` shows the progress. */
+/** Adds `doctor` to `program`. `terminal` shows the progress. */
 export function addDoctorCommand(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
   const doctor = program.command('doctor').description('check the installation; exit code 0 if no check failed');
   doctor
@@ -33,42 +34,49 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
   doctor.action(async ({ json, loop, account, within }: DoctorFlags) => {
     const settings = context.settings();
     const line = new StatusLine(terminal);
-    const doctorContext = {
+    const operationContext = {
       machineClock: context.clock,
       settings,
       installation: createInstallation(settings, context.clock, (work) => context.withStore(work)),
       progress: (text: string) => line.show(text),
     };
-    const nameOf = (member: string) => `--${member}`;
+    const toFlagName = (member: string) => `--${member}`;
     const findings: Finding[] = [];
     try {
-      // Runs before the checks, so that an invalid flag is refused at once.
+      // The loop test runs before the checks, so that an invalid flag is refused at once.
       const loopFindings =
-        loop === true ? unwrapResult(context, await perform(tryLoop, { account, within }, doctorContext), nameOf) : [];
-      findings.push(...unwrapResult(context, await perform(runDoctor, {}, doctorContext), nameOf), ...loopFindings);
+        loop === true
+          ? unwrapResult(context, await perform(tryLoop, { account, within }, operationContext), toFlagName)
+          : [];
+      findings.push(
+        ...unwrapResult(context, await perform(runDoctor, {}, operationContext), toFlagName),
+        ...loopFindings,
+      );
     } finally {
       line.clear();
     }
-    if (json === true) context.json(findings);
-    else context.out(findingsText(findings));
-    const failed = findings.filter(({ result }) => result === 'failure').map(({ check }) => check);
-    if (failed.length > 0)
-      throw new CommandFailure(`${failed.length} of ${findings.length} checks failed: ${failed.join(', ')}`);
+    if (json === true) context.writeJson(findings);
+    else context.writeText(formatFindings(findings));
+    const failedChecks = findings.filter(({ result }) => result === 'failure').map(({ check }) => check);
+    if (failedChecks.length > 0)
+      throw new CommandFailure(
+        `${failedChecks.length} of ${findings.length} checks failed: ${failedChecks.join(', ')}`,
+      );
   });
 }
 
-const STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'success', warning: 'warning', failure: 'error' };
+const RESULT_STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'success', warning: 'warning', failure: 'error' };
 
 /** Returns a line for each finding with its remedy below it, and the totals. */
-export function findingsText(findings: readonly Finding[]): string {
+export function formatFindings(findings: readonly Finding[]): string {
   const width = findings.reduce((width, { check }) => Math.max(width, [...printable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {
     const name = printable(check);
-    const firstLine = `${styled(STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${printable(detail)}\n`;
-    return remedy === null ? firstLine : `${firstLine}${' '.repeat(width + 11)}→ ${printable(remedy)}\n`;
+    const resultLine = `${applyStyle(RESULT_STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${printable(detail)}\n`;
+    return remedy === null ? resultLine : `${resultLine}${' '.repeat(width + 11)}→ ${printable(remedy)}\n`;
   });
-  const count = (result: FindingResult) => findings.filter((finding) => finding.result === result).length;
-  const [warnings, failures] = [count('warning'), count('failure')];
-  const totals = `${findings.length} checks: ${count('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} ${failures === 1 ? 'failure' : 'failures'}`;
+  const countFindings = (result: FindingResult) => findings.filter((finding) => finding.result === result).length;
+  const [warnings, failures] = [countFindings('warning'), countFindings('failure')];
+  const totals = `${findings.length} checks: ${countFindings('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} ${failures === 1 ? 'failure' : 'failures'}`;
   return `${lines.join('')}\n${totals}\n`;
 }

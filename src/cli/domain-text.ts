@@ -4,10 +4,10 @@ import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from
 import { commandLine } from '../printing/command-line.ts';
 import { printable } from '../printing/escape.ts';
 import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
-import { type Cell, formatTable, type Style, styled } from './text.ts';
+import { applyStyle, type Cell, formatTable, type Style } from './text.ts';
 
-/** Returns the documented members of `--json`. */
-export function domainSummary({
+/** Returns the members that `--json` prints and the documentation lists. */
+export function toDomainSummary({
   domain,
   status,
   records,
@@ -20,8 +20,8 @@ export function domainSummary({
 }
 
 /** Returns the records to publish as lines of a zone file, each with a comment about its purpose. */
-export function recordsText({ domain, status, records }: DomainDetails): string {
-  const lines = records.map((record) => `${styled('dimmed', `; ${record.about}`)}\n${formatZone([record])}`);
+export function formatRecords({ domain, status, records }: DomainDetails): string {
+  const lines = records.map((record) => `${applyStyle('dimmed', `; ${record.about}`)}\n${formatZone([record])}`);
   return [
     `Records to publish (status: ${status}):\n\n`,
     lines.join('\n'),
@@ -29,69 +29,76 @@ export function recordsText({ domain, status, records }: DomainDetails): string 
   ].join('');
 }
 
-type Record = DomainDetails['records'][number];
+type CheckedRecord = DomainDetails['records'][number];
 
-const FOUND_STYLE: Readonly<{ [found in Record['found']]: Style }> = {
+const FOUND_STYLES: Readonly<{ [found in CheckedRecord['found']]: Style }> = {
   found: 'success',
   missing: 'error',
   wrong: 'error',
   unknown: 'warning',
 };
 
-const STATUS_STYLE: Readonly<{ [status in DomainDetails['status']]: Style }> = {
+const STATUS_STYLES: Readonly<{ [status in DomainDetails['status']]: Style }> = {
   pending: 'warning',
   authenticated: 'success',
   failing: 'error',
 };
 
 /**
- * Returns a table with one row for each record. A missing or wrong record also has the observed and the expected value.
+ * Returns a table with one row for each record. The observed and the expected value of each missing or wrong record
+ * follow.
  */
-export function verificationText(domain: VerifiedDomain, now: number): string {
+export function formatVerification(domain: VerifiedDomain, now: number): string {
   const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
-    { text: found, style: FOUND_STYLE[found] },
+    { text: found, style: FOUND_STYLES[found] },
     purpose,
     type,
     name,
     detail ?? '',
   ]);
-  const faults = domain.records.filter(({ found }) => found === 'missing' || found === 'wrong').map(faultText);
+  const faultTexts = domain.records
+    .filter(({ found }) => found === 'missing' || found === 'wrong')
+    .map(formatRecordFault);
   return [
-    `${domain.domain}: ${styled(STATUS_STYLE[domain.status], domain.status)}${changeText(domain, now)}\n\n`,
-    formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows, { truncated: ['NAME', 'DETAIL'] }),
-    ...faults.map((text) => `\n${text}`),
+    `${domain.domain}: ${applyStyle(STATUS_STYLES[domain.status], domain.status)}${formatStatusChange(domain, now)}\n\n`,
+    formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows, { truncatedHeadings: ['NAME', 'DETAIL'] }),
+    ...faultTexts.map((text) => `\n${text}`),
   ].join('');
 }
 
-function changeText({ graceEnds, sends, change }: VerifiedDomain, now: number): string {
+function formatStatusChange({ graceEnds, sends, change }: VerifiedDomain, now: number): string {
   if (graceEnds !== null) {
     const remainingMs = Date.parse(graceEnds) - now;
-    if (remainingMs > 0) return ` (messages from it are refused in ${formatSpan(remainingMs)})`;
-    return sends ? ' (messages from it are refused when the next check fails)' : ' (messages from it are refused)';
+    if (remainingMs > 0) return ` (messages from this domain are refused in ${formatSpan(remainingMs)})`;
+    return sends
+      ? ' (messages from this domain are refused when the next check fails)'
+      : ' (messages from this domain are refused)';
   }
   return change === 'authenticated' ? ' (new)' : change === 'recovered' ? ' (recovered)' : '';
 }
 
-function faultText(record: Record): string {
-  const observed = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
-  const lines = observed.map((text, index) => `  ${index === 0 ? 'observed:' : '         '} ${text}\n`);
-  const expected = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
-  return `${styled('heading', record.name)}\n${lines.join('')}  expected: ${expected}`;
+function formatRecordFault(record: CheckedRecord): string {
+  const observedValues = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
+  const lines = observedValues.map((text, index) => `  ${index === 0 ? 'observed:' : '         '} ${text}\n`);
+  const expectedText = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
+  return `${applyStyle('heading', record.name)}\n${lines.join('')}  expected: ${expectedText}`;
 }
 
-export function domainTable(domains: readonly DomainDetails[]): string {
+export function formatDomainTable(domains: readonly DomainDetails[]): string {
   const rows = domains.map((domain): Cell[] => [
     domain.unicode === domain.domain ? domain.domain : `${domain.domain} (${domain.unicode})`,
     domain.account,
-    { text: domain.status, style: STATUS_STYLE[domain.status] },
+    { text: domain.status, style: STATUS_STYLES[domain.status] },
     domain.subdomains ? 'yes' : 'no',
-    keysText(domain),
+    formatKeyCounts(domain),
     formatTimeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
   ]);
-  return formatTable(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows, { truncated: ['KEYS'] });
+  return formatTable(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows, {
+    truncatedHeadings: ['KEYS'],
+  });
 }
 
-function keysText({ keys }: DomainDetails): string {
+function formatKeyCounts({ keys }: DomainDetails): string {
   const counts = (['active', 'staged', 'retiring'] as const)
     .map((state) => [keys.filter((key) => key.state === state).length, state] as const)
     .filter(([count]) => count > 0);
@@ -99,12 +106,12 @@ function keysText({ keys }: DomainDetails): string {
 }
 
 /** Returns the text after a rotation was cancelled. */
-export function cancelledRotationText({ domain, removedRecords }: RotatedDomain): string {
-  return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentedLines(removedRecords)}`;
+export function formatCancelledRotation({ domain, removedRecords }: RotatedDomain): string {
+  return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentLines(removedRecords)}`;
 }
 
 /** Returns the text after a domain was removed. */
-export function removedDomainText({
+export function formatRemovedDomain({
   domain,
   removedRecords,
   keepRecordsUntil,
@@ -117,10 +124,10 @@ export function removedDomainText({
   const remainingIdentityText =
     remainingIdentity === null
       ? ''
-      : `\nAmazon SES still has the identity ${remainingIdentity}; delete it there if nothing else uses it.\n`;
-  return `removed ${domain}; messages from it are now refused\n\nYou can remove these records from DNS ${earliestRemoval}:\n${indentedLines(removedRecords)}${remainingIdentityText}`;
+      : `\nAmazon SES still has the identity ${remainingIdentity}; delete the identity at Amazon SES if no other program uses it.\n`;
+  return `removed ${domain}; messages from this domain are now refused\n\nYou can remove these records from DNS ${earliestRemoval}:\n${indentLines(removedRecords)}${remainingIdentityText}`;
 }
 
-function indentedLines(names: readonly string[]): string {
+function indentLines(names: readonly string[]): string {
   return names.map((name) => `  ${name}\n`).join('');
 }

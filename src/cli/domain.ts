@@ -1,4 +1,7 @@
-/** `postrider domain …`: the sending domains of accounts. `--json` prints the documented members, `--details` all members. */
+/**
+ * `postrider domain …`: manages the sending domains of accounts. `--json` prints the documented members, and
+ * `--details` prints all members.
+ */
 import type { Command } from 'commander';
 import {
   addDomain,
@@ -11,68 +14,70 @@ import {
 } from '../operations/domains.ts';
 import type { Context } from './context.ts';
 import {
-  cancelledRotationText,
-  domainSummary,
-  domainTable,
-  recordsText,
-  removedDomainText,
-  verificationText,
+  formatCancelledRotation,
+  formatDomainTable,
+  formatRecords,
+  formatRemovedDomain,
+  formatVerification,
+  toDomainSummary,
 } from './domain-text.ts';
-import { operationCommand } from './operation-command.ts';
-import { styled } from './text.ts';
+import { addOperationCommand } from './operation-command.ts';
+import { applyStyle } from './text.ts';
 
 const DETAILS_FLAG = {
-  '--details': 'with --json: also account, keys, times and the observed value of each record',
+  '--details': 'with --json: print also account, keys, times and the observed value of each record',
 };
 
-/** Adds the commands. */
+/** Adds `domain` and its subcommands to `program`. */
 export function addDomainCommands(program: Command, context: Context): void {
-  const group = program.command('domain').description('domains to send from').helpCommand(false);
+  const group = program.command('domain').description('sending domains').helpCommand(false);
   const jsonOptions = {
     jsonHelp: 'print JSON: {"domain","status","records"}',
     extra: DETAILS_FLAG,
-    json: <T extends Parameters<typeof domainSummary>[0]>(domain: T, { details }: Readonly<Record<string, unknown>>) =>
-      details === true ? domain : domainSummary(domain),
+    toJsonValue: <T extends Parameters<typeof toDomainSummary>[0]>(
+      domain: T,
+      { details }: Readonly<Record<string, unknown>>,
+    ) => (details === true ? domain : toDomainSummary(domain)),
   };
 
-  operationCommand(group, context, 'add <account> <domain>', addDomain, {
+  addOperationCommand(group, context, 'add <account> <domain>', addDomain, {
     ...jsonOptions,
-    flags: { ed25519: '--no-ed25519' },
+    customFlags: { ed25519: '--no-ed25519' },
     flagHelp: { ed25519: 'Create no Ed25519 key in addition to the RSA key.' },
-    text: (domain) =>
-      `${styled('success', `added ${domain.domain} for account ${domain.account}`)}\n\n${recordsText(domain)}`,
+    formatResult: (domain) =>
+      `${applyStyle('success', `added ${domain.domain} for account ${domain.account}`)}\n\n${formatRecords(domain)}`,
   });
-  operationCommand(group, context, 'records <domain>', showDomain, { ...jsonOptions, text: recordsText });
-  operationCommand(group, context, 'verify <domain>', verifyDomain, {
+  addOperationCommand(group, context, 'records <domain>', showDomain, { ...jsonOptions, formatResult: formatRecords });
+  addOperationCommand(group, context, 'verify <domain>', verifyDomain, {
     ...jsonOptions,
-    help: 'check its DNS records; exit code 0 if the domain is authenticated',
-    text: (domain, _input, now) => verificationText(domain, now),
-    failure: ({ fault }) => fault,
+    help: 'check the DNS records of a domain; exit code 0 if the domain is authenticated',
+    formatResult: (domain, _input, now) => formatVerification(domain, now),
+    findFailure: ({ fault }) => fault,
   });
-  operationCommand(group, context, 'list', listDomains, {
+  addOperationCommand(group, context, 'list', listDomains, {
     jsonHelp: 'print JSON: a list of {"domain","status","records"}',
     outputFlags: DETAILS_FLAG,
-    json: (domains, { details }) => (details === true ? domains : domains.map(domainSummary)),
-    text: (domains) =>
+    toJsonValue: (domains, { details }) => (details === true ? domains : domains.map(toDomainSummary)),
+    formatResult: (domains) =>
       domains.length === 0
         ? 'there are no domains; add one with `postrider domain add ACCOUNT DOMAIN`\n'
-        : domainTable(domains),
+        : formatDomainTable(domains),
   });
-  operationCommand(group, context, 'rotate <domain>', rotateDomain, {
+  addOperationCommand(group, context, 'rotate <domain>', rotateDomain, {
     ...jsonOptions,
-    text: (domain, { cancel }) =>
+    formatResult: (domain, { cancel }) =>
       cancel === true
-        ? cancelledRotationText(domain)
-        : `${styled('success', `staged new keys for ${domain.domain}`)}\n\n${recordsText(domain)}`,
+        ? formatCancelledRotation(domain)
+        : `${applyStyle('success', `staged new keys for ${domain.domain}`)}\n\n${formatRecords(domain)}`,
   });
-  operationCommand(group, context, 'remove <domain>', removeDomain, {
+  addOperationCommand(group, context, 'remove <domain>', removeDomain, {
     ...jsonOptions,
-    json: domainSummary,
-    text: removedDomainText,
+    toJsonValue: toDomainSummary,
+    formatResult: formatRemovedDomain,
   });
-  operationCommand(group, context, 'set <domain>', setDomain, {
+  addOperationCommand(group, context, 'set <domain>', setDomain, {
     ...jsonOptions,
-    flags: { subdomains: '--subdomains <yes|no>' },
-    text: ({ domain, subdomains }) => `subdomains of ${domain} ${subdomains ? 'may send' : 'may not send'}\n`,
+    customFlags: { subdomains: '--subdomains <yes|no>' },
+    formatResult: ({ domain, subdomains }) => `subdomains of ${domain} ${subdomains ? 'may send' : 'may not send'}\n`,
   });
 }

@@ -1,4 +1,7 @@
-/** The failure of a command: one line and an exit code, 1 if the work failed and 2 if the command was used wrongly. */
+/**
+ * The failure of a command: a message of one line, and an exit code. The exit code is 1 if the work failed, and 2 if
+ * the command was used wrongly.
+ */
 
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';

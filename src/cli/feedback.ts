@@ -1,25 +1,25 @@
-/** `postrider feedback …`: feedback reports that were not understood or belong to no known message. */
+/** `postrider feedback …`: lists and shows feedback reports that were not understood or belong to no known message. */
 import type { Command } from 'commander';
 import { type FeedbackReport, listFeedback, type ReportSummary, showFeedback } from '../operations/feedback.ts';
 import { printable } from '../printing/escape.ts';
 import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
-import { operationCommand } from './operation-command.ts';
+import { addOperationCommand } from './operation-command.ts';
 import { formatPairs, formatTable } from './text.ts';
 
-/** Adds the commands. */
+/** Adds `feedback` and its subcommands to `program`. */
 export function addFeedbackCommands(program: Command, context: Context): void {
   const group = program.command('feedback').description('feedback reports that were not understood').helpCommand(false);
-  operationCommand(group, context, 'list', listFeedback, {
-    text: (reports) =>
+  addOperationCommand(group, context, 'list', listFeedback, {
+    formatResult: (reports) =>
       reports.length === 0
         ? 'there are no stored reports: every report was understood\n'
         : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(reportRow), {
-            truncated: ['REPORT', 'REASON'],
+            truncatedHeadings: ['REPORT', 'REASON'],
           }),
   });
-  operationCommand(group, context, 'show <id>', showFeedback, {
-    text: (report) => `${reportHeading(report)}\n${report.raw.split(/\r?\n/).map(printable).join('\n')}\n`,
+  addOperationCommand(group, context, 'show <id>', showFeedback, {
+    formatResult: (report) => `${reportHeading(report)}\n${report.raw.split(/\r?\n/).map(printable).join('\n')}\n`,
   });
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads one line of standard input, for secrets: every user of the machine can see a command line (`ps`).
- * Reads at most `MAX_LINE_BYTES`. Rejects with a CommandFailure if there is no line or the line is longer.
+ * Reads one line of standard input, for secrets: every user of the machine can see a command line (`ps`). The line has
+ * at most `MAX_LINE_BYTES`. The function rejects with a CommandFailure if there is no line or the line is longer.
  */
 import { CommandFailure } from './failure.ts';
 
@@ -11,13 +11,13 @@ const MAX_LINE_BYTES = 8_192;
  */
 export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
   const chunks: Buffer[] = [];
-  let size = 0;
+  let sizeBytes = 0;
   for await (const chunk of input) {
     const bytes = Buffer.from(chunk);
-    const end = bytes.indexOf(0x0a);
-    chunks.push(end === -1 ? bytes : bytes.subarray(0, end));
-    size += bytes.length;
-    if (end !== -1 || size > MAX_LINE_BYTES) break;
+    const lineEnd = bytes.indexOf(0x0a);
+    chunks.push(lineEnd === -1 ? bytes : bytes.subarray(0, lineEnd));
+    sizeBytes += bytes.length;
+    if (lineEnd !== -1 || sizeBytes > MAX_LINE_BYTES) break;
   }
   const line = Buffer.concat(chunks).toString('utf8').trim();
   if (line === '') throw new CommandFailure(`${name}: standard input has no line; write the value to it`, 2);

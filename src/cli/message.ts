@@ -5,41 +5,42 @@ import { LOCAL_FAULT_REMEDY, localFaultText } from '../operations/messages/expla
 import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { printable } from '../printing/escape.ts';
-import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
-import { operationCommand } from './operation-command.ts';
-import { formatPairs, formatTable, stateCell, styled } from './text.ts';
+import { addOperationCommand } from './operation-command.ts';
+import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './text.ts';
 
-/** Adds the commands. */
+/** Adds `message` and its subcommands to `program`. */
 export function addMessageCommands(program: Command, context: Context): void {
   const group = program.command('message').description('messages').helpCommand(false);
-  operationCommand(group, context, 'list', listMessages, {
-    text: (messages) => (messages.length === 0 ? NO_MATCH_TEXT : messageTable(messages)),
+  addOperationCommand(group, context, 'list', listMessages, {
+    formatResult: (messages) => (messages.length === 0 ? NO_MATCH_TEXT : formatMessageTable(messages)),
   });
-  operationCommand(group, context, 'search [words...]', searchMessages, {
-    arguments: { words: 'q' },
-    text: ({ messages, next }, { waitReason }) =>
-      (messages.length === 0 ? NO_MATCH_TEXT : messageTable(messages, waitReason === true)) +
-      (next === null ? '' : `more messages: --cursor ${next}\n`),
+  addOperationCommand(group, context, 'search [words...]', searchMessages, {
+    argumentMembers: { words: 'q' },
+    formatResult: ({ messages, next }, { waitReason }) =>
+      (messages.length === 0 ? NO_MATCH_TEXT : formatMessageTable(messages, waitReason === true)) +
+      (next === null ? '' : `for more messages, add --cursor ${next}\n`),
   });
-  operationCommand(group, context, 'show <id>', showMessage, { text: detailsText });
-  operationCommand(group, context, 'explain <id>', explainMessage, {
-    text: ({ explanation }) => `${explanation.map(printable).join('\n')}\n`,
+  addOperationCommand(group, context, 'show <id>', showMessage, { formatResult: formatMessageDetails });
+  addOperationCommand(group, context, 'explain <id>', explainMessage, {
+    formatResult: ({ explanation }) => `${explanation.map(printable).join('\n')}\n`,
   });
-  operationCommand(group, context, 'retry <id>', retryMessage, { text: ({ id }) => `message ${id} is due now\n` });
-  operationCommand(group, context, 'cancel <id>', cancelMessage, {
-    text: ({ id }) => `cancelled message ${id}\n`,
+  addOperationCommand(group, context, 'retry <id>', retryMessage, {
+    formatResult: ({ id }) => `message ${id} is due now\n`,
+  });
+  addOperationCommand(group, context, 'cancel <id>', cancelMessage, {
+    formatResult: ({ id }) => `cancelled message ${id}\n`,
   });
 }
 
 const NO_MATCH_TEXT = 'no messages match\n';
 
-/** Returns a table of messages. `withWaitReason` adds a column: what each message waits for. */
-function messageTable(messages: readonly (MessageSummary | FoundMessage)[], withWaitReason = false): string {
+/** Returns a table of messages. If `withWaitReason` is true, a column shows what each message waits for. */
+function formatMessageTable(messages: readonly (MessageSummary | FoundMessage)[], withWaitReason = false): string {
   const rows = messages.map((message) => [
     message.id,
-    stateCell(message.state),
-    isoText(message.at),
+    createStateCell(message.state),
+    formatIsoTime(message.at),
     message.to,
     message.from,
     message.subject,
@@ -48,41 +49,40 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], with
   return formatTable(
     ['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(withWaitReason ? ['WAITS FOR'] : [])],
     rows,
-    { truncated: ['TO', 'FROM', 'SUBJECT', 'WAITS FOR'] },
+    { truncatedHeadings: ['TO', 'FROM', 'SUBJECT', 'WAITS FOR'] },
   );
 }
 
-/** Formats an ISO 8601 time as `2030-12-31 18:00:00Z`. */
-function isoText(at: string): string {
-  return formatTime(Date.parse(at));
-}
-
-function detailsText(details: MessageDetails): string {
+function formatMessageDetails(details: MessageDetails): string {
   const { id, state, account, to, from, subject, at, due, ended, message, attempts, events } = details;
-  const dueLine = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', isoText(due)] as const];
-  const size = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (shown by --json)`;
+  const duePair = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', formatIsoTime(due)] as const];
+  const bodyText = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (shown by --json)`;
   const heading = formatPairs([
     ['id', id],
-    ['state', stateCell(state)],
+    ['state', createStateCell(state)],
     ['account', account ?? '(removed)'],
     ['to', to],
     ['from', from],
     ['subject', subject],
-    ['accepted', isoText(at)],
-    ...dueLine,
-    ['ended', ended === null ? 'not yet' : isoText(ended)],
+    ['accepted', formatIsoTime(at)],
+    ...duePair,
+    ['ended', ended === null ? 'not yet' : formatIsoTime(ended)],
     ['attempts', String(attempts.length)],
-    ['body', size],
+    ['body', bodyText],
   ]);
-  return `${heading}\n${events.map((event) => eventText(event, details)).join('')}`;
+  return `${heading}\n${events.map((event) => formatEvent(event, details)).join('')}`;
 }
 
-function eventText({ at, type, by, detail, attempt: index }: EventDetails, { attempts }: MessageDetails): string {
-  const attempt = index === null ? null : (attempts[index] ?? null);
+function formatEvent(
+  { at, type, by, detail, attempt: attemptIndex }: EventDetails,
+  { attempts }: MessageDetails,
+): string {
+  const attempt = attemptIndex === null ? null : (attempts[attemptIndex] ?? null);
   const fault = attempt === null ? null : localFaultText(attempt);
-  const text = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
-  const detailText = text === null ? '' : `  ${printable(text)}`;
-  const line = `${isoText(at)}  ${styled('heading', type)} by ${printable(by)}${detailText}\n`;
-  const lines = attempt?.transcript.map((entry) => `${styled('dimmed', `    ${printable(entry)}`)}\n`) ?? [];
-  return line + lines.join('');
+  const explanation = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
+  const detailText = explanation === null ? '' : `  ${printable(explanation)}`;
+  const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${printable(by)}${detailText}\n`;
+  const transcriptLines =
+    attempt?.transcript.map((transcriptLine) => `${applyStyle('dimmed', `    ${printable(transcriptLine)}`)}\n`) ?? [];
+  return line + transcriptLines.join('');
 }

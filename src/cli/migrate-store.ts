@@ -1,6 +1,7 @@
 /**
  * `postrider migrate-store --from sqlite:FILE --to postgres://…`: copies the embedded database into an empty PostgreSQL
- * database. After an interruption a second run continues. At the end every table is compared row by row.
+ * database. After an interruption, a second run continues the copy. At the end, every table of both databases is
+ * compared row by row.
  */
 import { createHash } from 'node:crypto';
 import type { Command } from 'commander';
@@ -17,14 +18,14 @@ import { type ProgressStream, StatusLine } from './progress.ts';
 const PAGE_ROWS = 1_000;
 const BAR_WIDTH = 24;
 
-/** A table that is equal in both databases. */
+/** A table whose rows are equal in both databases. */
 interface ComparedTable {
   readonly table: string;
   readonly rows: number;
   readonly checksum: string;
 }
 
-/** Adds the command. `terminal` shows the progress. */
+/** Adds `migrate-store` to `program`. `terminal` shows the progress. */
 export function addMigrateStoreCommand(
   program: Command,
   context: Context,
@@ -41,7 +42,7 @@ export function addMigrateStoreCommand(
     .option('--json', 'print JSON')
     .action(async (flags: { from: string; to: string; json?: boolean }) => {
       const from = parseDatabaseOption('--from', flags.from);
-      const to = parseDatabaseOption('--to', flags.to === '-' ? await context.inputLine('--to -') : flags.to);
+      const to = parseDatabaseOption('--to', flags.to === '-' ? await context.readInputLine('--to -') : flags.to);
       if (from.kind !== 'sqlite' || to.kind !== 'postgres')
         throw new CommandFailure(
           '--from must be sqlite:FILE and --to must be postgres://…; no other direction is supported',
@@ -54,15 +55,17 @@ export function addMigrateStoreCommand(
         try {
           await target.begin(source.name);
           await copy(source, target, line);
-          const compared = await compare(source, target, line);
+          const comparedTables = await compare(source, target, line);
           await target.finish();
           line.clear();
-          if (flags.json) context.json({ tables: compared });
+          if (flags.json) context.writeJson({ tables: comparedTables });
           else {
-            const width = Math.max(...compared.map(({ table }) => table.length));
-            for (const { table, rows } of compared)
-              context.out(`${table.padEnd(width)} ${formatCount(rows).padStart(12)} rows, equal in both databases\n`);
-            context.out(
+            const width = Math.max(...comparedTables.map(({ table }) => table.length));
+            for (const { table, rows } of comparedTables)
+              context.writeText(
+                `${table.padEnd(width)} ${formatCount(rows).padStart(12)} rows, equal in both databases\n`,
+              );
+            context.writeText(
               'The copy is complete. Set POSTRIDER_DATABASE to the new database, and POSTRIDER_SECRET to the content of the file `secret`\n',
             );
           }
@@ -77,9 +80,9 @@ export function addMigrateStoreCommand(
 }
 
 function parseDatabaseOption(option: string, url: string) {
-  const parsed = parseDatabase(url);
-  if (!parsed.ok) throw new CommandFailure(`${option}: ${parsed.fault}`, 2);
-  return parsed.value;
+  const parsedSetting = parseDatabase(url);
+  if (!parsedSetting.ok) throw new CommandFailure(`${option}: ${parsedSetting.fault}`, 2);
+  return parsedSetting.value;
 }
 
 async function copy(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<void> {
@@ -95,76 +98,80 @@ async function copy(source: TransferSource, target: TransferTarget, line: Status
     if (page.length > 0) await target.writeRows(table, page);
   }
   const { messages: messageCount } = source.count();
-  let done = 0;
-  for (let after = await target.lastMessageId(); ; ) {
-    const page = source.readMessages(after, PAGE_ROWS);
-    const last = page.at(-1);
-    if (last === undefined) return;
+  let copiedCount = 0;
+  for (let lastId = await target.lastMessageId(); ; ) {
+    const page = source.readMessages(lastId, PAGE_ROWS);
+    const lastMessage = page.at(-1);
+    if (lastMessage === undefined) return;
     await target.writeMessages(page);
-    after = last.id;
-    done += page.length;
-    line.show(`${bar(done, messageCount)} ${formatCount(done)} of ${formatCount(messageCount)} messages copied`);
-  }
-}
-
-/** Reads every table of both databases. @throws CommandFailure if a table differs; the migration is then not complete */
-async function compare(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<ComparedTable[]> {
-  const compared: ComparedTable[] = [];
-  const requireEqual = (table: string, sourceRows: Digest, targetRows: Digest) => {
-    if (sourceRows.rows !== targetRows.rows || sourceRows.checksum() !== targetRows.checksum()) {
-      throw new CommandFailure(
-        `${table} differs: ${sourceRows.rows} rows in the source, ${targetRows.rows} in the target. Nothing was removed; empty the target database and run the command again`,
-      );
-    }
-    compared.push({ table, rows: sourceRows.rows, checksum: sourceRows.checksum() });
-  };
-  for (const table of TRANSFER_TABLES) {
-    line.show(`comparing ${table.name} …`);
-    const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
-    const orderedValues = (row: TransferredRow) => table.columns.map((name) => row[name] ?? null);
-    for (const row of source.readRows(table)) sourceDigest.add(orderedValues(row));
-    for (const row of await target.readRows(table)) targetDigest.add(orderedValues(row));
-    requireEqual(table.name, sourceDigest, targetDigest);
-  }
-  const { messages: messageCount } = source.count();
-  const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
-  for (let after: string | null = null; ; ) {
-    const page: readonly TransferredMessage[] = source.readMessages(after, PAGE_ROWS);
-    for (const message of page) sourceDigest.add(comparedColumns(message));
-    const targetPage: readonly TransferredMessage[] = await target.readMessages(after, PAGE_ROWS);
-    for (const message of targetPage) targetDigest.add(comparedColumns(message));
-    const last = page.at(-1) ?? targetPage.at(-1);
-    if (last === undefined) break;
-    after = last.id;
+    lastId = lastMessage.id;
+    copiedCount += page.length;
     line.show(
-      `${bar(sourceDigest.rows, messageCount)} ${formatCount(sourceDigest.rows)} of ${formatCount(messageCount)} messages compared`,
+      `${formatBar(copiedCount, messageCount)} ${formatCount(copiedCount)} of ${formatCount(messageCount)} messages copied`,
     );
   }
-  requireEqual('mail_request', sourceDigest, targetDigest);
-  return compared;
 }
 
 /**
- * Returns the columns of a message that must be equal. Lane, due time and `handing_over` are compared only while the
+ * Compares every table of both databases. @throws CommandFailure if a table differs; the migration is then not complete
+ */
+async function compare(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<ComparedTable[]> {
+  const comparedTables: ComparedTable[] = [];
+  const requireEqual = (table: string, sourceDigest: RowDigest, targetDigest: RowDigest) => {
+    if (sourceDigest.rowCount !== targetDigest.rowCount || sourceDigest.checksum() !== targetDigest.checksum()) {
+      throw new CommandFailure(
+        `${table} differs: ${sourceDigest.rowCount} rows in the source, ${targetDigest.rowCount} in the target. Nothing was removed; empty the target database and run the command again`,
+      );
+    }
+    comparedTables.push({ table, rows: sourceDigest.rowCount, checksum: sourceDigest.checksum() });
+  };
+  for (const table of TRANSFER_TABLES) {
+    line.show(`comparing ${table.name} …`);
+    const [sourceDigest, targetDigest] = [new RowDigest(), new RowDigest()];
+    const listColumnValues = (row: TransferredRow) => table.columns.map((columnName) => row[columnName] ?? null);
+    for (const row of source.readRows(table)) sourceDigest.add(listColumnValues(row));
+    for (const row of await target.readRows(table)) targetDigest.add(listColumnValues(row));
+    requireEqual(table.name, sourceDigest, targetDigest);
+  }
+  const { messages: messageCount } = source.count();
+  const [sourceDigest, targetDigest] = [new RowDigest(), new RowDigest()];
+  for (let lastId: string | null = null; ; ) {
+    const page: readonly TransferredMessage[] = source.readMessages(lastId, PAGE_ROWS);
+    for (const message of page) sourceDigest.add(selectComparedColumns(message));
+    const targetPage: readonly TransferredMessage[] = await target.readMessages(lastId, PAGE_ROWS);
+    for (const message of targetPage) targetDigest.add(selectComparedColumns(message));
+    const lastMessage = page.at(-1) ?? targetPage.at(-1);
+    if (lastMessage === undefined) break;
+    lastId = lastMessage.id;
+    line.show(
+      `${formatBar(sourceDigest.rowCount, messageCount)} ${formatCount(sourceDigest.rowCount)} of ${formatCount(messageCount)} messages compared`,
+    );
+  }
+  requireEqual('mail_request', sourceDigest, targetDigest);
+  return comparedTables;
+}
+
+/**
+ * Returns the columns of a message that must be equal. `lane`, `due_at` and `handing_over` are compared only if the
  * message has not ended.
  */
-function comparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
+function selectComparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
   const isOpen = ended_at === null;
   return [
-    Object.entries(message).sort(([a], [b]) => (a < b ? -1 : 1)),
+    Object.entries(message).sort(([leftName], [rightName]) => (leftName < rightName ? -1 : 1)),
     ended_at,
     isOpen ? [lane, handing_over, due_at] : null,
   ];
 }
 
-/** Counts and hashes any number of rows. The order of the rows does not matter. */
-class Digest {
-  rows = 0;
+/** Counts and hashes any number of rows. The order of the rows has no effect on the result. */
+class RowDigest {
+  rowCount = 0;
   readonly #sum = new Uint8Array(32);
 
   add(row: unknown): void {
-    this.rows += 1;
-    // The hashes are summed, so that the order of the rows has no effect: the databases sort by different collations.
+    this.rowCount += 1;
+    // The hashes are added, because the two databases return the rows in different orders: their collations differ.
     let carry = 0;
     const hash = createHash('sha256').update(JSON.stringify(row)).digest();
     for (let index = 0; index < 32; index += 1) {
@@ -179,7 +186,8 @@ class Digest {
   }
 }
 
-function bar(done: number, total: number): string {
-  const filledWidth = total === 0 ? BAR_WIDTH : Math.min(BAR_WIDTH, Math.round((done / total) * BAR_WIDTH));
+function formatBar(completedCount: number, totalCount: number): string {
+  const filledWidth =
+    totalCount === 0 ? BAR_WIDTH : Math.min(BAR_WIDTH, Math.round((completedCount / totalCount) * BAR_WIDTH));
   return `[${'#'.repeat(filledWidth)}${' '.repeat(BAR_WIDTH - filledWidth)}]`;
 }

@@ -1,4 +1,4 @@
-/** `postrider token …` and `postrider audit`: tokens of the operator API, and the audit log. */
+/** `postrider token …` and `postrider audit`: manages the tokens of the operator API, and shows the audit log. */
 import type { Command } from 'commander';
 import { listDifferences } from '../model/audit.ts';
 import type { AuditRecord } from '../operations/audit/schemas.ts';
@@ -6,56 +6,60 @@ import { listAudit } from '../operations/audit.ts';
 import { createToken, listTokens, revokeToken, type TokenEntry } from '../operations/tokens.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
-import { operationCommand } from './operation-command.ts';
-import { type Cell, formatTable, isoText } from './text.ts';
+import { addOperationCommand } from './operation-command.ts';
+import { type Cell, formatIsoTime, formatTable } from './text.ts';
 
-/** Adds the commands. */
+/** Adds `token`, its subcommands and `audit` to `program`. */
 export function addOperatorCommands(program: Command, context: Context): void {
-  const group = program.command('token').description('tokens for the operator API').helpCommand(false);
-  operationCommand(group, context, 'create <name>', createToken, {
-    flags: { readOnly: '--read-only', expires: '--expires <when>' },
+  const group = program.command('token').description('tokens of the operator API').helpCommand(false);
+  addOperationCommand(group, context, 'create <name>', createToken, {
+    customFlags: { readOnly: '--read-only', expires: '--expires <when>' },
     jsonHelp: 'print JSON: {"id","token"}',
-    json: ({ id, token }) => ({ id, token }),
-    text: ({ token, expires }, { name }) =>
-      `${token}\n\nThis is the token ${name}. It is shown only once. Expires: ${isoText(expires, 'never')}.\n`,
+    toJsonValue: ({ id, token }) => ({ id, token }),
+    formatResult: ({ token, expires }, { name }) =>
+      `${token}\n\nThis is the token ${name}. It is shown only once. Expires: ${formatIsoTime(expires, 'never')}.\n`,
   });
-  operationCommand(group, context, 'list', listTokens, {
-    text: (tokens) =>
-      tokens.length === 0 ? 'there are no tokens; create one with `postrider token create NAME`\n' : tokenTable(tokens),
+  addOperationCommand(group, context, 'list', listTokens, {
+    formatResult: (tokens) =>
+      tokens.length === 0
+        ? 'there are no tokens; create one with `postrider token create NAME`\n'
+        : formatTokenTable(tokens),
   });
-  operationCommand(group, context, 'revoke <id>', revokeToken, { text: ({ name }) => `revoked the token ${name}\n` });
-  operationCommand(program, context, 'audit', listAudit, {
-    flags: { limit: '--limit <n>', before: '--before <id>' },
-    text: (entries) =>
+  addOperationCommand(group, context, 'revoke <id>', revokeToken, {
+    formatResult: ({ name }) => `revoked the token ${name}\n`,
+  });
+  addOperationCommand(program, context, 'audit', listAudit, {
+    customFlags: { limit: '--limit <n>', before: '--before <id>' },
+    formatResult: (entries) =>
       entries.length === 0
         ? 'the audit log is empty\n'
-        : formatTable(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(auditRow), {
-            truncated: ['TARGET', 'BEFORE → AFTER'],
+        : formatTable(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(formatAuditRow), {
+            truncatedHeadings: ['TARGET', 'BEFORE → AFTER'],
           }),
   });
 }
 
-function tokenTable(tokens: readonly TokenEntry[]): string {
+function formatTokenTable(tokens: readonly TokenEntry[]): string {
   const rows = tokens.map(({ id, name, prefix, status, readOnly, created, expires, lastUsed }): Cell[] => [
     String(id),
     name,
     `${prefix}…`,
     { text: status, style: status === 'works' ? 'success' : 'dimmed' },
     readOnly ? 'read' : 'all',
-    isoText(created),
-    isoText(expires, 'never'),
-    isoText(lastUsed, 'never'),
+    formatIsoTime(created),
+    formatIsoTime(expires, 'never'),
+    formatIsoTime(lastUsed, 'never'),
   ]);
   return formatTable(['ID', 'NAME', 'TOKEN', 'STATUS', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED'], rows, {
-    truncated: ['NAME'],
+    truncatedHeadings: ['NAME'],
   });
 }
 
-function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {
-  const lines = listDifferences(before, after, { time: formatTime, duration: formatSpan });
-  const change = lines.map((line) => {
-    const now = line.after ?? 'none';
-    return `${line.member}: ${before === null ? now : `${line.before ?? 'none'} → ${now}`}`;
+function formatAuditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {
+  const differences = listDifferences(before, after, { time: formatTime, duration: formatSpan });
+  const changeText = differences.map((difference) => {
+    const afterText = difference.after ?? 'none';
+    return `${difference.member}: ${before === null ? afterText : `${difference.before ?? 'none'} → ${afterText}`}`;
   });
-  return [String(id), isoText(at), actor, action, target, change.join('; ')];
+  return [String(id), formatIsoTime(at), actor, action, target, changeText.join('; ')];
 }

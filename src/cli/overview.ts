@@ -1,41 +1,41 @@
-/** `postrider overview`: figures over time, the queue, health checks, and alarms. */
+/** `postrider overview`: shows figures over time, the queue, health checks and alarms. */
 import type { Command } from 'commander';
 import type { Figures, Overview } from '../operations/overview/schemas.ts';
 import { showOverview } from '../operations/overview.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
-import { operationCommand } from './operation-command.ts';
-import { type Cell, formatPairs, formatTable, type Style, styled } from './text.ts';
+import { addOperationCommand } from './operation-command.ts';
+import { applyStyle, type Cell, formatPairs, formatTable, type Style } from './text.ts';
 
-/** Rows of the table. */
+/** The number of periods in the table, one per row. */
 const ROW_COUNT = 12;
 
-/** Adds the command. */
+/** Adds `overview` to `program`. */
 export function addOverviewCommand(program: Command, context: Context): void {
-  operationCommand(program, context, 'overview', showOverview, {
-    text: (overview, _input, now) => overviewText(overview, now),
+  addOperationCommand(program, context, 'overview', showOverview, {
+    formatResult: (overview, _input, now) => formatOverview(overview, now),
   });
 }
 
-function overviewText({ range, points, totals, queue, health, attention }: Overview, now: number): string {
+function formatOverview({ range, points, totals, queue, health, attention }: Overview, now: number): string {
   const pointsPerRow = points.length / ROW_COUNT;
   const rows = Array.from({ length: ROW_COUNT }, (_, index): Cell[] => {
     const rowPoints = points.slice(index * pointsPerRow, (index + 1) * pointsPerRow);
-    const sum = (name: keyof Omit<Figures, 'latencyMs'>) =>
-      String(rowPoints.reduce((total, point) => total + point[name], 0));
-    return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sum)];
+    const sumFigure = (name: keyof Omit<Figures, 'latencyMs'>) =>
+      String(rowPoints.reduce((totalRow, point) => totalRow + point[name], 0));
+    return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sumFigure)];
   });
   const total = [{ text: `total ${range}`, style: 'heading' } as const, ...COLUMNS.map((name) => String(totals[name]))];
   const { latencyMs } = totals;
-  const latency =
+  const latencyText =
     latencyMs === null ? 'no message was delivered' : `p50 ${formatMs(latencyMs.p50)}, p99 ${formatMs(latencyMs.p99)}`;
   return [
     formatTable(['FROM', ...COLUMNS.map((name) => name.toUpperCase())], [...rows, total]),
     '\n',
-    formatPairs([['latency', latency], ...queueLines(queue, now)]),
+    formatPairs([['latency', latencyText], ...formatQueue(queue, now)]),
     '\n',
     formatPairs(health.map(({ part, level, text }) => [part, { text, style: LEVEL_STYLES[level] }] as const)),
-    attentionText(attention),
+    formatAttention(attention),
   ].join('');
 }
 
@@ -46,21 +46,21 @@ const LEVEL_STYLES: Readonly<Record<Overview['health'][number]['level'], Style>>
   failure: 'error',
 };
 
-function formatMs(value: number): string {
-  return value < 1_000 ? `${value} ms` : formatSpan(value);
+function formatMs(durationMs: number): string {
+  return durationMs < 1_000 ? `${durationMs} ms` : formatSpan(durationMs);
 }
 
-function queueLines(queue: Overview['queue'], now: number): readonly (readonly [string, Cell])[] {
+function formatQueue(queue: Overview['queue'], now: number): readonly (readonly [string, Cell])[] {
   const { queued, sending, uncertain, oldestAt, departuresPerMinute, arrivalsPerMinute } = queue;
-  const age = oldestAt === null ? '' : `, the oldest accepted ${formatSpan(now - Date.parse(oldestAt))} ago`;
+  const ageText = oldestAt === null ? '' : `, the oldest accepted ${formatSpan(now - Date.parse(oldestAt))} ago`;
   return [
-    ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${age}`],
+    ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${ageText}`],
     ['rates', `${arrivalsPerMinute} arrivals and ${departuresPerMinute} departures per minute`],
-    ['trend', trendText(queue, now)],
+    ['trend', formatTrend(queue, now)],
   ];
 }
 
-function trendText({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number): string {
+function formatTrend({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number): string {
   switch (trend) {
     case 'empty':
       return 'empty';
@@ -79,12 +79,12 @@ function trendText({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number
   }
 }
 
-function attentionText(attention: Overview['attention']): string {
-  if (attention.length === 0) return `\n${styled('success', 'No problems.')}\n`;
+function formatAttention(attention: Overview['attention']): string {
+  if (attention.length === 0) return `\n${applyStyle('success', 'No problems.')}\n`;
   const rows = attention.map(({ level, text, remedy }): Cell[] => [
     { text: level, style: LEVEL_STYLES[level] },
     text,
     remedy,
   ]);
-  return `\n${formatTable(['LEVEL', 'PROBLEM', 'REMEDY'], rows, { truncated: ['PROBLEM', 'REMEDY'] })}`;
+  return `\n${formatTable(['LEVEL', 'PROBLEM', 'REMEDY'], rows, { truncatedHeadings: ['PROBLEM', 'REMEDY'] })}`;
 }

@@ -1,15 +1,15 @@
 /**
- * The progress of a long command: one line on the terminal that is overwritten, and erased at the end. A pipe or a file gets
- * only the permanent lines.
+ * Shows the progress of a long command: one line on the terminal that is overwritten, and erased at the end. Only the
+ * permanent lines are written to a pipe or a file.
  */
 import { formatCount, formatSpan, shorten } from '../printing/text.ts';
 
-/** Minimum time between two redraws: a slow terminal must not delay the work. */
+/** Minimum time between two redraws, so that a slow terminal does not delay the work. */
 const MIN_REDRAW_INTERVAL_MS = 100;
 const BAR_WIDTH = 20;
 const ERASE_LINE = '\r\u001b[K';
 
-/** The injected terminal: `process.stderr`. */
+/** The terminal to which progress is written, such as `process.stderr`. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -24,30 +24,30 @@ export class StatusLine {
     this.#stream = stream;
   }
 
-  /** Replaces the line; without a terminal it writes nothing. */
+  /** Replaces the progress line. Without a terminal, writes nothing. */
   show(text: string): void {
     if (this.#stream.isTTY !== true || text === this.#shown) return;
-    // One column less than the width: a wrapped line could not be erased.
+    // The text is one column shorter than the terminal, because a wrapped line could not be erased.
     this.#stream.write(ERASE_LINE + shorten(text, (this.#stream.columns ?? 80) - 1));
     this.#shown = text;
   }
 
   /** Writes a permanent line above the progress line. */
   writeLine(line: string): void {
-    const shown = this.#shown;
+    const shownText = this.#shown;
     this.clear();
     this.#stream.write(`${line}\n`);
-    if (shown !== '') this.show(shown);
+    if (shownText !== '') this.show(shownText);
   }
 
-  /** Erases the line. */
+  /** Erases the progress line. */
   clear(): void {
     if (this.#shown !== '') this.#stream.write(ERASE_LINE);
     this.#shown = '';
   }
 }
 
-/** Progress over rows. */
+/** The progress of work on rows, shown in a `StatusLine`. */
 export class RowProgress {
   readonly #line: StatusLine;
   readonly #now: () => number;
@@ -62,21 +62,21 @@ export class RowProgress {
   }
 
   /**
-   * Updates the progress line. `fraction` is from 0 to 1, or null if the total is unknown. A call between two redraws
-   * returns at once.
+   * Updates the progress line. `fraction` is the completed share, from 0 to 1, or null if the total is unknown. Within
+   * the minimum interval between two redraws, the call has no effect.
    */
   update(rows: number, fraction: number | null): void {
     const now = this.#now();
     if (now - this.#drawnAt < MIN_REDRAW_INTERVAL_MS) return;
     this.#drawnAt = now;
-    this.#line.show(progressText(rows, fraction, now - this.#startedAt));
+    this.#line.show(formatProgress(rows, fraction, now - this.#startedAt));
   }
 }
 
-/** Returns `[#####...............] 25 % 250,000 rows 125,000/s 6 s left`. */
-export function progressText(rows: number, fraction: number | null, elapsedMs: number): string {
-  const perSecond = elapsedMs <= 0 ? 0 : Math.round((rows / elapsedMs) * 1000);
-  const rowsText = `${formatCount(rows)} rows  ${formatCount(perSecond)}/s`;
+/** Returns a text such as `[#####...............] 25 % 250,000 rows 125,000/s 6 s left`. */
+export function formatProgress(rows: number, fraction: number | null, elapsedMs: number): string {
+  const rowsPerSecond = elapsedMs <= 0 ? 0 : Math.round((rows / elapsedMs) * 1000);
+  const rowsText = `${formatCount(rows)} rows  ${formatCount(rowsPerSecond)}/s`;
   if (fraction === null) return rowsText;
   const clampedFraction = Math.min(1, Math.max(0, fraction));
   const filledWidth = Math.floor(clampedFraction * BAR_WIDTH);

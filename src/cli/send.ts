@@ -1,7 +1,7 @@
 /**
- * `postrider send`: submits one message over HTTP as a client, with an API key from `--key`, standard input (`--key -`) or
- * POSTRIDER_API_KEY. Without a key it creates one in the store of the settings, uses it and revokes it. If the revocation fails,
- * the key expires after five minutes.
+ * `postrider send`: submits one message over HTTP as a client, with an API key from `--key`, standard input (`--key -`)
+ * or POSTRIDER_API_KEY. Without a key, the command creates a temporary key in the configured store, uses the key and
+ * revokes it. If the revocation fails, the key expires after five minutes.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -16,13 +16,16 @@ import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
-const PATH = '/api/v1/send-mail';
+const SEND_MAIL_PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
-/** A response of the public interface has a few hundred bytes. A larger one is from another server. */
+/** A response of the public interface has a few hundred bytes. A larger response is from another server. */
 const MAX_RESPONSE_BYTES = 65_536;
-/** Lifetime of a key that this command creates, if it cannot revoke the key. */
+/** Lifetime of a temporary key that cannot be revoked. */
 const KEY_LIFETIME_MS = 5 * 60_000;
-/** A running service accepts a new key within a second. The request is repeated at this interval for at most this long. */
+/**
+ * Interval at which the request is repeated until the service accepts the temporary key. A running service accepts a
+ * new key within one second.
+ */
 const UNKNOWN_KEY_RETRY_MS = 100;
 const UNKNOWN_KEY_TIMEOUT_MS = 5_000;
 
@@ -37,22 +40,22 @@ interface SendFlags {
   readonly json?: boolean;
 }
 
-/** The response of the service; members that are not of the public interface are null. */
+/** The response of the service. The id and the message are null if the response is not from the public interface. */
 interface SendResponse {
   readonly status: number;
   readonly id: string | null;
   readonly message: string | null;
-  /** `Postrider-Reason` and `Retry-After` as text. */
+  /** The values of `Postrider-Reason` and `Retry-After`, as text. */
   readonly notes: readonly string[];
 }
 
-/** Adds the command. */
+/** Adds `send` to `program`. */
 export function addSendCommand(program: Command, context: Context): void {
   const send = program.command('send').description('submit one message through the public interface');
   send.requiredOption('--to <address>', 'recipient').requiredOption('--from <address>', 'sender');
   send
     .requiredOption('--subject <text>', 'subject')
-    .requiredOption('--message <text>', 'body: plain text, or HTML that begins with <html');
+    .requiredOption('--message <text>', 'body: HTML if it begins with <html or <!doctype html, else plain text');
   send
     .option(
       '--key <key>',
@@ -62,20 +65,23 @@ export function addSendCommand(program: Command, context: Context): void {
     .option('--url <url>', 'URL of the service; default: the address of POSTRIDER_LISTEN');
   send.option('--json', 'print JSON: {"id"}');
   send.action(async (flags: SendFlags) => {
-    const url = flags.url === undefined ? localUrl(context.settings()) : parseUrlFlag(flags.url);
+    const url = flags.url === undefined ? getLocalUrl(context.settings()) : parseUrlFlag(flags.url);
     const key = await readKey(context, flags);
     const response = key === null ? await submitWithTemporaryKey(context, url, flags) : await submit(url, key, flags);
     const id = requireAccepted(response);
-    if (flags.json) context.json({ id });
-    else context.out(`accepted ${id}\n`);
+    if (flags.json) context.writeJson({ id });
+    else context.writeText(`accepted ${id}\n`);
   });
 }
 
-/** Reads the key from the flag, from standard input or from the environment; null if the command must create one. */
+/**
+ * Reads the key from the flag, from standard input or from the environment. Returns null if the command must create a
+ * temporary key.
+ */
 async function readKey(context: Context, { key: flag, account }: SendFlags): Promise<string | null> {
   if (flag !== undefined && account !== undefined)
     throw new CommandFailure(
-      '--account and --key exclude each other, because a key belongs to one account; give one of them',
+      '--account and --key exclude each other, because a key belongs to one account; give only one flag',
       2,
     );
   // --account takes precedence over POSTRIDER_API_KEY.
@@ -84,16 +90,19 @@ async function readKey(context: Context, { key: flag, account }: SendFlags): Pro
     const key = findApiKey(context.environment, context.dotEnv());
     return key === null ? null : requireKeyFormat('POSTRIDER_API_KEY', key);
   }
-  return requireKeyFormat('--key', flag === '-' ? await context.inputLine('--key -') : flag);
+  return requireKeyFormat('--key', flag === '-' ? await context.readInputLine('--key -') : flag);
 }
 
-/** Rejects a key that is not visible ASCII, because `fetch` does not accept header values beyond ISO 8859-1. */
+/**
+ * Returns the key if it is visible ASCII, because `fetch` does not accept header values beyond ISO 8859-1. @throws
+ * CommandFailure for any other text
+ */
 function requireKeyFormat(name: string, key: string): string {
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
   throw new CommandFailure(`${name} is not an API key; a key begins with pr_`, 2);
 }
 
-/** Submits with a key created for this message, and revokes the key afterwards. */
+/** Submits the message with a temporary key, and revokes the key afterwards. */
 async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFlags): Promise<SendResponse> {
   const { database } = context.settings();
   if (database.kind === 'sqlite' && !existsSync(database.path))
@@ -101,12 +110,12 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
   const account = flags.account ?? 'default';
   return context.withStore(async (store) => {
     const { clock } = context;
-    const now = clock.now();
+    const createdAt = clock.now();
     const { key, prefix, hash } = generateApiKey(randomBytes);
     const created = await store.createKey(
       account,
-      { name: 'send', prefix, hash, expiresAt: now + KEY_LIFETIME_MS },
-      now,
+      { name: 'send', prefix, hash, expiresAt: createdAt + KEY_LIFETIME_MS },
+      createdAt,
     );
     if (created.kind !== 'done')
       throw new CommandFailure(
@@ -116,9 +125,9 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
       for (;;) {
         const response = await submit(url, key, flags);
         if (response.status !== 401 || response.message !== 'Invalid API key') return response;
-        if (clock.now() - now > UNKNOWN_KEY_TIMEOUT_MS)
+        if (clock.now() - createdAt > UNKNOWN_KEY_TIMEOUT_MS)
           throw new CommandFailure(
-            unknownKeyText(url, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
+            formatUnknownKeyError(url, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
           );
         await new Promise<void>((resolve) => clock.after(UNKNOWN_KEY_RETRY_MS, resolve));
       }
@@ -128,17 +137,17 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
   });
 }
 
-function unknownKeyText(url: URL, path: string): string {
+function formatUnknownKeyError(url: URL, path: string): string {
   return `the service at ${url.origin} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
 }
 
-/** Returns the URL of the service of these settings, from this machine. */
-function localUrl({ listen, tls }: Settings): URL {
+/** Returns the URL at which this machine reaches the service with these settings. */
+function getLocalUrl({ listen, tls }: Settings): URL {
   if (isUnixSocket(listen))
     throw new CommandFailure('POSTRIDER_LISTEN is a unix socket; give the URL of the proxy with --url');
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
   const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
-  return new URL(PATH, `${tls === null ? 'http' : 'https'}://${formatHostPort({ host, port: listen.port })}`);
+  return new URL(SEND_MAIL_PATH, `${tls === null ? 'http' : 'https'}://${formatHostPort({ host, port: listen.port })}`);
 }
 
 function parseUrlFlag(text: string): URL {
@@ -152,7 +161,7 @@ function parseUrlFlag(text: string): URL {
     throw new CommandFailure(`--url: ${quote(text)} is not a URL such as https://mail.example.com`, 2);
   }
   const path = url.pathname.endsWith('/') ? url.pathname.slice(0, -1) : url.pathname;
-  url.pathname = path.endsWith(PATH) ? path : path + PATH;
+  url.pathname = path.endsWith(SEND_MAIL_PATH) ? path : path + SEND_MAIL_PATH;
   return url;
 }
 
@@ -176,7 +185,7 @@ async function submit(url: URL, key: string, { to, from, subject, message }: Sen
   const reason = response.headers.get('postrider-reason');
   const retryAfter = response.headers.get('retry-after');
   const notes = [reason, retryAfter === null ? null : `retry in ${retryAfter} s`].filter((note) => note !== null);
-  return { status: response.status, ...readResponse(text), notes };
+  return { status: response.status, ...parseResponse(text), notes };
 }
 
 /** Returns the id of the accepted message. @throws CommandFailure if the request was refused */
@@ -188,24 +197,24 @@ function requireAccepted({ status, id, message, notes }: SendResponse): string {
 
 async function readBoundedBody(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
-  let size = 0;
+  let sizeBytes = 0;
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
-    size += chunk.length;
-    if (size > MAX_RESPONSE_BYTES) break;
+    sizeBytes += chunk.length;
+    if (sizeBytes > MAX_RESPONSE_BYTES) break;
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function readResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
-  const noMembers = { id: null, message: null };
+function parseResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
+  const emptyResponse = { id: null, message: null };
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
-    return noMembers;
+    return emptyResponse;
   }
-  if (typeof json !== 'object' || json === null) return noMembers;
+  if (typeof json !== 'object' || json === null) return emptyResponse;
   const message = 'message' in json && typeof json.message === 'string' ? json.message : null;
   const result = 'result' in json ? json.result : null;
   const id =

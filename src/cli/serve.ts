@@ -10,12 +10,15 @@ import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../http/curl.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
-import { version } from '../version.ts';
+import { readVersion } from '../version.ts';
 import type { Context } from './context.ts';
 import { notifyReady } from './systemd.ts';
-import { formatPairs, styled } from './text.ts';
+import { applyStyle, formatPairs } from './text.ts';
 
-/** Signals within this time count as one: npm repeats Ctrl-C within milliseconds, a user needs longer. */
+/**
+ * Signals within this time count as one signal, because npm repeats Ctrl-C within milliseconds. A second Ctrl-C of a
+ * user arrives later.
+ */
 const DUPLICATE_SIGNAL_MS = 300;
 
 /** The addresses and the first key of a started service. */
@@ -24,57 +27,61 @@ export interface StartedService {
   readonly operatorUrl: string | null;
   /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
-  /** The name of the account created on an empty store, else null. */
+  /** The name of the account that the start created on an empty store, or null. */
   readonly firstAccount: string | null;
-  /** The raw API key created on an empty store, else null. */
+  /** The raw API key that the start created on an empty store, or null. */
   readonly firstKey: string | null;
   /** True if a domain of any account may send. */
   readonly hasSendingDomain: boolean;
-  /** Addresses for feedback: `host:port` for SMTP, the URL for provider events; null for a listener that is off. */
+  /**
+   * Addresses of the feedback listeners: `host:port` for SMTP, and the URL for provider events. Null for a listener
+   * that is off.
+   */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
-  /** Folder of the Maildir of `capture:`, else null. */
+  /** Folder of the Maildir if the transport is `capture:`, or null. */
   readonly inboxPath: string | null;
 }
 
-/** Adds the command. */
+/** Adds `serve` to `program`. */
 export function addServeCommand(program: Command, context: Context): void {
   const serve = program
     .command('serve')
     .description('run the service')
-    .option('--no-key', 'create no API key on an empty store, so that none is written to a log')
+    .option('--no-key', 'create no API key on an empty store, so that no key is written to a log')
     .option('--json', 'print the addresses of the service as one line of JSON');
   serve.action(async (flags: { json?: boolean; key: boolean }) => {
     const settings = context.settings();
     const { startService } = await import('../main.ts');
     // The handlers are registered before the start, so that a signal during the start does not kill the process.
-    const stopped = waitForStopSignal(context);
+    const stopSignal = waitForStopSignal(context);
     const { environment, dotEnv } = context;
     const startPrinted = Promise.withResolvers<void>();
     const service = await startService(settings, {
       operatorApi: {
-        version: version(),
+        version: readVersion(),
         describeSettings: () => describeSettings(environment, dotEnv()),
       },
       onWait: context.warn,
       createFirstKey: flags.key,
-      // A program expects this object on the first line, so log lines are written after it.
+      // Programs read this object from the first line of the output, so the log lines are written after it.
       ...(flags.json ? { delayLogUntil: startPrinted.promise } : {}),
     });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)
-      context.json(
+      context.writeJson(
         { publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath },
         startPrinted.resolve,
       );
-    else context.out(banner(service, settings, process.stdout.isTTY === true));
+    else context.writeText(formatBanner(service, settings, process.stdout.isTTY === true));
     if (context.environment.NOTIFY_SOCKET !== undefined) await notifyReady(context.warn);
-    const signal = await Promise.race([stopped, service.failed]);
-    if (signal instanceof Error) {
-      process.stderr.write(`postrider: ${describeError(signal)} The service has stopped; start it again.\n`);
-      // Without draining: accepted messages are stored, and no outcome can be recorded any more.
+    const signalOrFailure = await Promise.race([stopSignal, service.failed]);
+    if (signalOrFailure instanceof Error) {
+      process.stderr.write(`postrider: ${describeError(signalOrFailure)} The service has stopped; start it again.\n`);
+      // The process ends without a drain, because accepted messages are stored and no outcome can be recorded any more.
       process.exit(1);
     }
-    if (!flags.json) process.stderr.write(`postrider: ${signal}: stopping; a second signal ends the process at once\n`);
+    if (!flags.json)
+      process.stderr.write(`postrider: ${signalOrFailure}: stopping; a second signal ends the process at once\n`);
     try {
       await service.stop();
     } catch (error) {
@@ -87,32 +94,32 @@ export function addServeCommand(program: Command, context: Context): void {
 }
 
 /**
- * Resolves to the first signal; a later one ends the process at once. Under `npm start`, Ctrl-C arrives twice within a few
- * milliseconds, from the terminal and from npm; both count as one. The handlers are never removed: without them the second
- * signal would kill the process.
+ * Resolves to the first signal. A later signal ends the process at once. Under `npm start`, Ctrl-C sends two signals
+ * within a few milliseconds, from the terminal and from npm. These count as one signal. The handlers are never removed,
+ * because without them the second signal would kill the process.
  */
 export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
   let firstSignalAt: number | null = null;
-  const handler = (signal: 'SIGTERM' | 'SIGINT', code: number) => (): void => {
+  const createHandler = (signal: 'SIGTERM' | 'SIGINT', exitCode: number) => (): void => {
     if (firstSignalAt === null) {
       firstSignalAt = clock.now();
       resolve(signal);
     } else if (clock.now() - firstSignalAt >= DUPLICATE_SIGNAL_MS) {
-      process.exit(code);
+      process.exit(exitCode);
     }
   };
-  process.on('SIGINT', handler('SIGINT', 130));
-  process.on('SIGTERM', handler('SIGTERM', 143));
+  process.on('SIGINT', createHandler('SIGINT', 130));
+  process.on('SIGTERM', createHandler('SIGTERM', 143));
   return promise;
 }
 
 /**
- * Returns the text after the start. On an empty store the text contains the API key and a curl command. On a terminal
- * it also states how to stop the service.
+ * Returns the text that is printed after the start. On an empty store, the text contains the API key and a curl
+ * command. On a terminal, the text also states how to stop the service.
  */
-export function banner(started: StartedService, settings: Settings, onTerminal = false): string {
-  const { publicUrl, operatorUrl, signInUrl, feedback, firstAccount, firstKey, inboxPath } = started;
+export function formatBanner(service: StartedService, settings: Settings, onTerminal = false): string {
+  const { publicUrl, operatorUrl, signInUrl, feedback, firstAccount, firstKey, inboxPath } = service;
   const addresses: (readonly [string, string])[] = [];
   if (publicUrl !== null)
     addresses.push(['Public interface', publicUrl.startsWith('unix:') ? publicUrl : `${publicUrl}/api/v1/send-mail`]);
@@ -123,25 +130,25 @@ export function banner(started: StartedService, settings: Settings, onTerminal =
   if (inboxPath !== null && operatorUrl !== null && !operatorUrl.startsWith('unix:'))
     addresses.push(['Inbox', `${operatorUrl}/inbox`]);
   if (inboxPath !== null) addresses.push(['Inbox (Maildir)', inboxPath]);
-  const warning = started.hasSendingDomain ? null : senderWarning(settings);
+  const warning = service.hasSendingDomain ? null : getSenderWarning(settings);
   return [
-    `\n${styled('heading', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
+    `\n${applyStyle('heading', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
     formatPairs(addresses.map(([name, value]) => [`  ${name}`, value] as const)),
-    warning === null ? '' : `\n${styled('warning', warning)}\n`,
-    firstKey === null ? keyAdvice(firstAccount) : firstSteps(firstKey, publicUrl, settings),
+    warning === null ? '' : `\n${applyStyle('warning', warning)}\n`,
+    firstKey === null ? formatKeyAdvice(firstAccount) : formatFirstSteps(firstKey, publicUrl, settings),
   ].join('');
 }
 
-function keyAdvice(firstAccount: string | null): string {
+function formatKeyAdvice(firstAccount: string | null): string {
   if (firstAccount === null) return '\nCreate an API key for a client: `postrider key create ACCOUNT`\n\n';
   return `\nThe database is new. It has the account "${firstAccount}" and no API key. Create one: \`postrider key create ${firstAccount}\`\n\n`;
 }
 
-function firstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {
+function formatFirstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {
   const keyVisibility = roles.has('operator')
     ? 'shown here, and on the dashboard until the first message, for at most one hour'
     : 'shown only once';
-  const keyText = `\nThe database is new. It has the account "default" with one API key, ${keyVisibility}:\n\n  ${styled('success', key)}\n`;
+  const keyText = `\nThe database is new. It has the account "default" with one API key, ${keyVisibility}:\n\n  ${applyStyle('success', key)}\n`;
   if (publicUrl === null) return `${keyText}\n`;
   const command = firstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
   return `${keyText}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
@@ -151,7 +158,7 @@ function firstSteps(key: string, publicUrl: string | null, { transport, roles }:
  * Returns a warning if senders must be authenticated: every request gets 403 until the first sending domain is
  * authenticated.
  */
-function senderWarning(settings: Settings): string | null {
+function getSenderWarning(settings: Settings): string | null {
   if (!requiresAuthenticatedSender(settings) || !settings.roles.has('api')) return null;
   return 'The domain of a sender must be authenticated: run `postrider domain add ACCOUNT DOMAIN`, publish its records, then run `postrider domain verify DOMAIN`.';
 }

@@ -17,7 +17,7 @@ import { CommandFailure } from './failure.ts';
 import { unwrapResult } from './operation-command.ts';
 import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 
-/** Runs the import to its end. `file` is a path, or `-` for standard input. */
+/** Imports all rows of the file. `file` is a path, or `-` for standard input. */
 export function importFile(
   { operate, clock, warn }: Pick<Context, 'operate' | 'clock' | 'warn'>,
   account: string,
@@ -43,7 +43,7 @@ export function importFile(
         },
       },
     ).finally(() => line.clear());
-    // The file is invalid, not the command line: exit code 1.
+    // The exit code is 1, because the file is invalid and not the command line.
     if (!operationResult.ok && operationResult.error.code === 'invalid' && operationResult.error.field === null) {
       throw new CommandFailure(printable(operationResult.error.message));
     }
@@ -52,18 +52,19 @@ export function importFile(
     );
     printSkipped(result, line);
     return result;
-    // The store uses its own thread, so that this thread reads rows while earlier rows are written.
+    // The store runs in its own thread, so that this thread reads rows while earlier rows are written.
   }, false);
 }
 
 function printSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
-  for (const row of skipped) line.writeLine(printable(`${formatLines(row)}: ${row.reason}; skipped`));
+  for (const skippedRow of skipped)
+    line.writeLine(printable(`${formatLines(skippedRow)}: ${skippedRow.reason}; skipped`));
   const unlistedCount = skippedCount - skipped.length;
   if (unlistedCount > 0)
     line.writeLine(`and ${formatCount(unlistedCount)} more invalid ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
 }
 
-/** Opens a path, or `-` for standard input; messages use `name`. @throws CommandFailure */
+/** Opens a path, or standard input for `-`. `name` is the name of the input in messages. @throws CommandFailure */
 async function openInput(file: string, name: string): Promise<OpenedFile> {
   if (file === '-') {
     if (process.stdin.isTTY) {
@@ -79,7 +80,7 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
       throw new CommandFailure(`${name} is a folder; give the name of a CSV file`);
     }
     const close = () => handle.close();
-    // A named pipe, such as <(…) of a shell, can be read only once.
+    // A named pipe, such as `<(…)` in a shell, can be read only once.
     if (!status.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), reread: null, close };
     return { bytes: readFileBytes(handle), reread: (size) => readFileBytes(handle, size), close };
   } catch (error) {

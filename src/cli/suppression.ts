@@ -1,6 +1,6 @@
 /**
- * `postrider suppression …`: the suppression lists, one for each account and `*` for the whole service.
- * Lists of any length are read and written in pages (operations/suppression-files.ts).
+ * `postrider suppression …`: manages the suppression lists, one for each account and `*` for the whole service. Lists
+ * of any length are read and written in pages (operations/suppression-files.ts).
  */
 import { createWriteStream } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
@@ -25,13 +25,13 @@ import { declareChoices } from './choices.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
-import { declareOperations, operationCommand, unwrapResult } from './operation-command.ts';
+import { addOperationCommand, declareOperations, unwrapResult } from './operation-command.ts';
 import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
-import { formatPairs, isoText, styled } from './text.ts';
+import { applyStyle, formatIsoTime, formatPairs } from './text.ts';
 
-type Pages = AsyncIterable<readonly SuppressionEntry[]>;
+type EntryPages = AsyncIterable<readonly SuppressionEntry[]>;
 
-/** Adds the commands. `terminal` shows the progress. */
+/** Adds `suppression` and its subcommands to `program`. `terminal` shows the progress. */
 export function addSuppressionCommands(
   program: Command,
   context: Context,
@@ -39,40 +39,43 @@ export function addSuppressionCommands(
 ): void {
   const group = program
     .command('suppression')
-    .description('suppression lists; ACCOUNT * is the list of the whole service')
+    .description('suppression lists; * as ACCOUNT is the list of the whole service')
     .helpCommand(false);
 
-  operationCommand(group, context, 'add <account> <address>', addSuppression, {
-    text: ({ address, added }, { account }) =>
+  addOperationCommand(group, context, 'add <account> <address>', addSuppression, {
+    formatResult: ({ address, added }, { account }) =>
       added
         ? `${address} is on the suppression list of ${listLabel(String(account))}.\n`
         : `${address} was already on the suppression list of ${listLabel(String(account))}.\n`,
   });
-  operationCommand(group, context, 'remove <account> <address>', removeSuppression, {
-    text: ({ address }, { account }) => `${address} can receive messages from ${listLabel(String(account))} again.\n`,
+  addOperationCommand(group, context, 'remove <account> <address>', removeSuppression, {
+    formatResult: ({ address }, { account }) =>
+      `${address} can receive messages from ${listLabel(String(account))} again.\n`,
   });
 
-  const listCommand = group.command('list <account>').description('list the addresses in alphabetical order');
+  const listCommand = group.command('list <account>').description('list all addresses of a list in alphabetical order');
   listCommand.option('--json', 'print JSON: [{"address","reason","source","at"}]');
   declareOperations(listCommand, [exportSuppressions]);
   listCommand.action((account: string, flags: { json?: boolean }) =>
-    withPages(context, account, (pages) => (flags.json ? listJson(context, pages) : listText(context, pages, account))),
+    withPages(context, account, (pages) =>
+      flags.json ? writeListAsJson(context, pages) : writeListAsTable(context, pages, account),
+    ),
   );
 
-  operationCommand(group, context, 'search <account> [text]', listSuppressions, {
-    arguments: { text: 'search' },
+  addOperationCommand(group, context, 'search <account> [text]', listSuppressions, {
+    argumentMembers: { text: 'search' },
     jsonHelp: 'print JSON: {"suppressions","next"}',
-    text: ({ suppressions, next }) =>
+    formatResult: ({ suppressions, next }) =>
       suppressions.length === 0
         ? 'No address matches.\n'
-        : `${headingLine()}${suppressions.map(entryLine).join('')}${next === null ? '' : `\nmore addresses: --after ${next}\n`}`,
+        : `${formatHeadingLine()}${suppressions.map(formatEntryLine).join('')}${next === null ? '' : `\nfor more addresses, add --after ${next}\n`}`,
   });
-  operationCommand(group, context, 'show <address>', showSuppression, {
+  addOperationCommand(group, context, 'show <address>', showSuppression, {
     jsonHelp: 'print JSON: {"address","suppressed","lists":[{"list","reason","source","at"}]}',
-    text: ({ address, lists }) =>
+    formatResult: ({ address, lists }) =>
       lists.length === 0
         ? `${address} is on no suppression list.\n`
-        : lists.map((entry) => `${entryText(address, entry)}\n`).join(''),
+        : lists.map((entry) => `${formatEntry(address, entry)}\n`).join(''),
   });
 
   const importCommand = group
@@ -83,7 +86,7 @@ export function addSuppressionCommands(
   importCommand
     .addOption(
       declareChoices(
-        new Option('--reason <reason>', 'reason for rows without one').default('manual'),
+        new Option('--reason <reason>', 'reason for rows without a reason').default('manual'),
         SUPPRESSION_REASONS,
       ),
     )
@@ -97,16 +100,18 @@ export function addSuppressionCommands(
       known,
       skippedCount: skipped,
     } = await importFile(context, account, file, flags.reason, terminal);
-    if (flags.json) context.json({ read, added, known, skipped });
+    if (flags.json) context.writeJson({ read, added, known, skipped });
     else {
       const counts = `${formatCount(added)} added, ${formatCount(known)} already listed, ${formatCount(skipped)} skipped`;
-      context.out(`read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`);
+      context.writeText(
+        `read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`,
+      );
     }
   });
 
   const exportCommand = group
     .command('export <account> [file]')
-    .description('write a list as CSV, the format of import');
+    .description('write a list as CSV, in the format that import reads');
   exportCommand.option(
     '--json',
     'print JSON: the number of addresses in the file; without a file the list, as `suppression list` prints it',
@@ -114,28 +119,31 @@ export function addSuppressionCommands(
   declareOperations(exportCommand, [exportSuppressions]);
   exportCommand.action((account: string, file: string | undefined, flags: { json?: boolean }) =>
     withPages(context, account, async (pages) => {
-      if (flags.json && (file ?? '-') === '-') return listJson(context, pages);
-      const rows = await exportList(context, pages, file ?? '-', terminal);
-      if (flags.json) context.json({ file, addresses: rows });
+      if (flags.json && (file ?? '-') === '-') return writeListAsJson(context, pages);
+      const rowCount = await exportList(context, pages, file ?? '-', terminal);
+      if (flags.json) context.writeJson({ file, addresses: rowCount });
       else if (file !== undefined && file !== '-')
-        context.out(`wrote ${formatCount(rows)} ${rows === 1 ? 'address' : 'addresses'} to ${file}\n`);
+        context.writeText(`wrote ${formatCount(rowCount)} ${rowCount === 1 ? 'address' : 'addresses'} to ${file}\n`);
     }),
   );
 }
 
-/** Passes a whole list to `work` in pages. @throws CommandFailure before `work`, so that no output precedes an error */
-function withPages(context: Context, account: string, work: (pages: Pages) => Promise<void>): Promise<void> {
+/**
+ * Calls `work` with the pages of a whole list. @throws CommandFailure before it calls `work`, so that no output
+ * precedes the error
+ */
+function withPages(context: Context, account: string, work: (pages: EntryPages) => Promise<void>): Promise<void> {
   return context.operate(async (operationContext) => {
     const operationResult = await performDownload(exportSuppressions, { account }, operationContext);
     return work(unwrapResult(context, operationResult, (member) => member.toUpperCase()));
   });
 }
 
-function entryLine({ address, reason, source, at }: SuppressionEntry): string {
-  return `${alignColumns(reason, isoText(at), source ?? '-', address)}\n`;
+function formatEntryLine({ address, reason, source, at }: SuppressionEntry): string {
+  return `${alignColumns(reason, formatIsoTime(at), source ?? '-', address)}\n`;
 }
 
-function entryText(
+function formatEntry(
   address: string,
   { list, reason, source, at }: Omit<SuppressionEntry, 'address'> & { list: string },
 ): string {
@@ -143,91 +151,99 @@ function entryText(
     ['address', address],
     ['list of', list === '*' ? 'the whole service (*): no account can send to the address' : `account ${list}`],
     ['reason', reason],
-    ['since', isoText(at)],
+    ['since', formatIsoTime(at)],
     ['caused by', source === null ? 'no message: an operator or an import' : `message ${source}`],
   ]);
 }
 
-async function listJson(context: Context, pages: Pages): Promise<void> {
-  let text = '[';
-  let first = true;
+async function writeListAsJson(context: Context, pages: EntryPages): Promise<void> {
+  let bufferedText = '[';
+  let isFirst = true;
   for await (const page of pages) {
     for (const entry of page) {
-      text += `${first ? '' : ',\n'}${escapeJson(JSON.stringify(entry))}`;
-      first = false;
+      bufferedText += `${isFirst ? '' : ',\n'}${escapeJson(JSON.stringify(entry))}`;
+      isFirst = false;
     }
-    context.out(text);
-    text = '';
+    context.writeText(bufferedText);
+    bufferedText = '';
     await waitForDrain(process.stdout);
   }
-  context.out(`${text}]\n`);
+  context.writeText(`${bufferedText}]\n`);
 }
 
-/** Prints columns of fixed width, with the address last, so that the list is never in memory as a whole. */
-async function listText(context: Context, pages: Pages, account: string): Promise<void> {
-  let lines = 0;
+/** Prints a list in columns of fixed width, with the address last, so that the whole list is never in memory. */
+async function writeListAsTable(context: Context, pages: EntryPages, account: string): Promise<void> {
+  let lineCount = 0;
   for await (const page of pages) {
-    if (lines === 0 && page.length > 0) context.out(headingLine());
-    lines += page.length;
-    context.out(page.map(entryLine).join(''));
+    if (lineCount === 0 && page.length > 0) context.writeText(formatHeadingLine());
+    lineCount += page.length;
+    context.writeText(page.map(formatEntryLine).join(''));
     await waitForDrain(process.stdout);
   }
-  if (lines === 0) context.out(`the list of ${listLabel(account)} is empty\n`);
+  if (lineCount === 0) context.writeText(`the list of ${listLabel(account)} is empty\n`);
 }
 
-function headingLine(): string {
-  return `${styled('heading', alignColumns('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
+function formatHeadingLine(): string {
+  return `${applyStyle('heading', alignColumns('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
 }
 
 function alignColumns(reason: string, since: string, source: string, address: string): string {
   return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
 }
 
-/** Waits for a slow reader, so that a long list is not buffered in memory. */
+/** Waits until the stream has written its buffer, so that a long list is not buffered in memory for a slow reader. */
 async function waitForDrain(stream: NodeJS.WriteStream): Promise<void> {
   if (stream.writableNeedDrain) await new Promise<void>((resolve) => stream.once('drain', resolve));
 }
 
-async function exportList(context: Context, pages: Pages, file: string, terminal: ProgressStream): Promise<number> {
+async function exportList(
+  context: Context,
+  pages: EntryPages,
+  file: string,
+  terminal: ProgressStream,
+): Promise<number> {
   const line = new StatusLine(terminal);
   const progress = new RowProgress(line, context.clock.now);
-  let rows = 0;
-  async function* text(): AsyncGenerator<string> {
+  let rowCount = 0;
+  async function* formatPages(): AsyncGenerator<string> {
     yield exportSuppressions.header;
     for await (const page of pages) {
       yield exportSuppressions.formatPage([...page]);
-      rows += page.length;
-      progress.update(rows, null);
+      rowCount += page.length;
+      progress.update(rowCount, null);
     }
   }
   try {
-    if (file === '-') await writeToOutput(context, text());
-    else await writeToFile(file, text());
+    if (file === '-') await writeToOutput(context, formatPages());
+    else await writeToFile(file, formatPages());
   } finally {
     line.clear();
   }
-  return rows;
+  return rowCount;
 }
 
 async function writeToOutput(context: Context, text: AsyncIterable<string>): Promise<void> {
-  const out = new Writable({
+  const output = new Writable({
     decodeStrings: false,
     write(chunk: string, _encoding, next) {
-      context.data(chunk);
+      context.writeData(chunk);
       waitForDrain(process.stdout).then(() => next(), next);
     },
   });
-  await pipeline(text, out);
+  await pipeline(text, output);
 }
 
-/** Writes the text to a new file, or to a terminal or pipe of this user or of root. It never overwrites a file. */
+/**
+ * Writes the text to a new file, or to a terminal or pipe of this user or of root. The function never overwrites a
+ * file.
+ */
 async function writeToFile(file: string, text: AsyncIterable<string>): Promise<void> {
   const fileStatus = await stat(file).catch(() => null);
   if (fileStatus?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);
   if (fileStatus !== null && !fileStatus.isFile()) {
     // Another user's pipe would disclose the list to that user.
-    const user = process.getuid?.();
-    if (user !== undefined && fileStatus.uid !== user && fileStatus.uid !== 0)
+    const userId = process.getuid?.();
+    if (userId !== undefined && fileStatus.uid !== userId && fileStatus.uid !== 0)
       throw new CommandFailure(`${quote(file)} belongs to another user; give the name of a new file`);
     return pipeline(text, createWriteStream(file));
   }

@@ -4,12 +4,12 @@ import { execFile } from 'node:child_process';
 const MAX_WAIT_MS = 10_000;
 
 /**
- * Runs `systemd-notify --ready` once. Resolves when systemd has the notification. A failure is a warning: the service runs, and systemd
- * ends it after `TimeoutStartSec`.
+ * Runs `systemd-notify --ready` once. Resolves when systemd has received the notification. A failure causes only a
+ * warning: the service runs, and systemd ends the service after `TimeoutStartSec`.
  */
 export function notifyReady(warn: (line: string) => void): Promise<void> {
   return new Promise((resolve) => {
-    // The variable NOTIFY_SOCKET of this process names the socket.
+    // The environment variable NOTIFY_SOCKET of this process contains the path of the socket.
     execFile('systemd-notify', ['--ready', `--pid=${process.pid}`], { timeout: MAX_WAIT_MS }, (error) => {
       if (error !== null) {
         warn(

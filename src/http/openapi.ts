@@ -69,7 +69,7 @@ const STATUS_SUMMARIES: Readonly<Record<number, string>> = {
 const OTHER_ROUTE_CODES: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
 
 /** Returns the document as plain JSON. */
-export function openApiDocument(): JsonObject {
+export function createOpenApiDocument(): JsonObject {
   return {
     openapi: '3.1.0',
     info: {

@@ -11,7 +11,7 @@ import type { Settings } from '../config/settings.ts';
 import type { NodeIdentity } from '../model/node.ts';
 import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
-import { version } from '../version.ts';
+import { readVersion } from '../version.ts';
 
 /** The liveness timeout of a service on the embedded store, which sends only one heartbeat, at its start. */
 const SINGLE_NODE_TTL_MS = 3_600_000;
@@ -43,7 +43,7 @@ export async function startNode(
   clock: MonotonicClock,
   reportFailure: (operation: string, error: unknown) => void,
 ): Promise<ClusterNode> {
-  const node: NodeIdentity = { name, roles: [...settings.roles], version: version() };
+  const node: NodeIdentity = { name, roles: [...settings.roles], version: readVersion() };
   if (settings.database.kind === 'sqlite') {
     await store.recordHeartbeat(node, SINGLE_NODE_TTL_MS, clock.now());
     const membership = { ...SINGLE_NODE, leave: () => store.removeNode(name) };

@@ -13,7 +13,7 @@ import { readEntity } from '../feedback/read/entity.ts';
 import { bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
-import { openApiDocument } from '../http/openapi.ts';
+import { createOpenApiDocument } from '../http/openapi.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import type { Events } from '../observability/events.ts';
@@ -89,7 +89,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     bind,
     connections,
     metrics: parts.observability.scrape,
-    openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
+    openApi: `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD,
     inboxContext,
     api: parts.api === null ? null : createApiOptions(parts, parts.api, imports, inboxContext),

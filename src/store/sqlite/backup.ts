@@ -71,7 +71,7 @@ export function requireIntact(database: DatabaseSync, path: string): void {
  * one.
  */
 export interface UnsentMessages {
-  readonly count: number;
+  readonly queuedCount: number;
   /** The time when the oldest message was accepted (ms since the epoch), or null if there is no message. */
   readonly oldestAt: number | null;
 }
@@ -87,7 +87,7 @@ export function countUnsentMessages(path: string): UnsentMessages {
            WHERE ended_at IS NULL AND state IN ('queued', 'sending')`,
         )
         .get();
-      return { count: Number(row?.count), oldestAt: row?.oldest == null ? null : Number(row.oldest) };
+      return { queuedCount: Number(row?.count), oldestAt: row?.oldest == null ? null : Number(row.oldest) };
     } finally {
       database.close();
     }

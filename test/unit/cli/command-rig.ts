@@ -52,15 +52,15 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         clock: { ...systemClock, now: () => rig.now ?? Date.now() },
         dotEnv: () => null,
         settings: () => settings,
-        out: (text) => {
+        writeText: (text) => {
           out += text;
         },
-        data: (text) => {
+        writeData: (text) => {
           out += text;
         },
-        inputLine: (name) =>
+        readInputLine: (name) =>
           rig.inputLine === null ? Promise.reject(new CommandFailure(name, 2)) : Promise.resolve(rig.inputLine),
-        json: (value) => {
+        writeJson: (value) => {
           out += `${JSON.stringify(value)}\n`;
         },
         warn: (message) => {

@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
-import { commandNodes } from '../../../src/cli/completion.ts';
-import { bashScript, fishScript, zshScript } from '../../../src/cli/completion-scripts.ts';
+import { listCommandNodes } from '../../../src/cli/completion.ts';
+import { createBashScript, createFishScript, createZshScript } from '../../../src/cli/completion-scripts.ts';
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { STATES } from '../../../src/model/message.ts';
@@ -13,25 +13,25 @@ import { temporaryFolder } from '../../rig/folder.ts';
 import { commandRig } from './command-rig.ts';
 
 const PROGRAM = await buildProgram(processContext(), () => undefined);
-const NODES = commandNodes(PROGRAM);
+const NODES = listCommandNodes(PROGRAM);
 
 /** Each shell with a program that sources the script `$1` and prints the completions of the words `$2`…, one per line. */
 const SHELLS = {
   bash: {
-    script: bashScript(NODES),
+    script: createBashScript(NODES),
     options: ['--norc', '--noprofile'],
     program: `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPREPLY[@]}"`,
   },
   // The completion system of zsh needs a terminal, so its functions are replaced by ones that print.
   zsh: {
-    script: zshScript(NODES),
+    script: createZshScript(NODES),
     options: ['-f'],
     program: `compdef() { }; compset() { }; compadd() { print -l -- \${(P)2}; }
       _describe() { print -l -- \${\${(P)2}%%:*}; }; _files() { print -l -- $PREFIX*; }
       source "$1"; shift; words=("$@"); CURRENT=$#; PREFIX=$words[-1]; _postrider | { [[ $PREFIX == --*=* || -z $PREFIX ]] && cat || grep -e "^$PREFIX"; }`,
   },
   fish: {
-    script: fishScript(NODES),
+    script: createFishScript(NODES),
     options: ['--no-config'],
     program: `source $argv[2]; complete -C (string join ' ' -- $argv[3..]) | string replace -r '\\t.*' ''`,
   },

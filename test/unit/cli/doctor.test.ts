@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
-import { findingsText } from '../../../src/cli/doctor.ts';
+import { formatFindings } from '../../../src/cli/doctor.ts';
 import { systemClock } from '../../../src/clock.ts';
 import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
 import type { RelayProbe } from '../../../src/transports/smtp/probe.ts';
@@ -145,7 +145,7 @@ describe('doctor', () => {
   });
 
   it('prints one aligned line for each finding with the remedy below, without colour in a pipe', () => {
-    const text = findingsText([
+    const text = formatFindings([
       { check: 'clock', result: 'ok', detail: 'it runs', remedy: null },
       { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'retry' },
     ]);

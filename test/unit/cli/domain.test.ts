@@ -64,7 +64,7 @@ describe('a domain', () => {
     for (const name of Object.keys(dns.zone)) delete dns.zone[name];
     const failing = await rig.run('domain', 'verify', 'example.org');
     expect(failing.code).toBe(1);
-    expect(failing.out).toMatch(/^example.org: failing \(messages from it are refused in 3 d\)/);
+    expect(failing.out).toMatch(/^example.org: failing \(messages from this domain are refused in 3 d\)/);
   });
 
   it('stays authenticated while DNS does not respond', async () => {

@@ -53,7 +53,7 @@ test('the output is a table or states that no message matches, and names the fla
   const { rig, ids } = await rigWith(3);
   const found = await rig.run('message', 'search', 'even', '--limit', '1');
   expect(found.out).toContain(ids[0]);
-  expect(found.out).toMatch(/more messages: --cursor \S+\n$/);
+  expect(found.out).toMatch(/for more messages, add --cursor \S+\n$/);
   expect((await rig.run('message', 'search', 'nothing')).out).toBe('no messages match\n');
 });
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { banner } from '../../../src/cli/serve.ts';
+import { formatBanner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { firstCurlCommand } from '../../../src/http/curl.ts';
 import { openStore } from '../../../src/store/open.ts';
@@ -25,17 +25,17 @@ const STARTED = {
 
 describe('the banner', () => {
   it('prints the first key once, with a curl command', () => {
-    const text = banner(STARTED, loadSettings({}, null));
+    const text = formatBanner(STARTED, loadSettings({}, null));
     expect(text.split('pr_first')).toHaveLength(3);
     expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
     expect(text).toContain('on the dashboard until the first message, for at most one hour');
     expect(text).toContain('http://127.0.0.1:8081/inbox');
-    const later = banner({ ...STARTED, firstAccount: null, firstKey: null }, loadSettings({}, null));
+    const later = formatBanner({ ...STARTED, firstAccount: null, firstKey: null }, loadSettings({}, null));
     expect(later).toContain('`postrider key create ACCOUNT`');
   });
 
   it('names the command that creates a key if the new account has none', () => {
-    const text = banner({ ...STARTED, firstKey: null }, loadSettings({}, null));
+    const text = formatBanner({ ...STARTED, firstKey: null }, loadSettings({}, null));
     expect(text).toContain('`postrider key create default`');
     expect(text).not.toContain('pr_');
   });
@@ -43,29 +43,33 @@ describe('the banner', () => {
   it('prints the same command as the dashboard, with a recipient that is never sent to a relay', () => {
     const mail = { publicUrl: STARTED.publicUrl, key: 'pr_first', from: 'hello@example.org' };
     const curlIn = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
-    expect(curlIn(banner(STARTED, loadSettings({}, null)))).toBe(firstCurlCommand({ ...mail, to: 'ada@example.com' }));
+    expect(curlIn(formatBanner(STARTED, loadSettings({}, null)))).toBe(
+      firstCurlCommand({ ...mail, to: 'ada@example.com' }),
+    );
     const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
-    expect(curlIn(banner(STARTED, relay))).toBe(firstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }));
+    expect(curlIn(formatBanner(STARTED, relay))).toBe(
+      firstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }),
+    );
   });
 
   it('says on a terminal how to stop the service, and not in a log', () => {
-    expect(banner(STARTED, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
-    expect(banner(STARTED, loadSettings({}, null))).not.toContain('Ctrl-C');
+    expect(formatBanner(STARTED, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
+    expect(formatBanner(STARTED, loadSettings({}, null))).not.toContain('Ctrl-C');
   });
 
   it('prints the address for bounces if there is one', () => {
-    expect(banner(STARTED, loadSettings({}, null))).not.toContain('Bounces');
+    expect(formatBanner(STARTED, loadSettings({}, null))).not.toContain('Bounces');
     const listening = { ...STARTED, feedback: { smtp: '127.0.0.1:2525', http: null } };
-    expect(banner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
+    expect(formatBanner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
   it('says that senders need an authenticated domain only if the settings require it and there is none', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
     const warning = 'The domain of a sender must be authenticated: run `postrider domain add';
-    expect(banner(STARTED, loadSettings(relay, null))).toContain(warning);
-    expect(banner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
-    expect(banner({ ...STARTED, hasSendingDomain: true }, loadSettings(relay, null))).not.toContain(warning);
-    expect(banner(STARTED, loadSettings({}, null))).not.toContain(warning);
+    expect(formatBanner(STARTED, loadSettings(relay, null))).toContain(warning);
+    expect(formatBanner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
+    expect(formatBanner({ ...STARTED, hasSendingDomain: true }, loadSettings(relay, null))).not.toContain(warning);
+    expect(formatBanner(STARTED, loadSettings({}, null))).not.toContain(warning);
   });
 });
 

@@ -24,7 +24,7 @@ describe('output', () => {
       ['0199aaaa', 'ada@example.com', { text: 'queued', style: 'warning' } as const, subject],
       ['0199aaab', 'bo@b.example', 'sent', 'Short'],
     ];
-    const table = (width: number) => formatTable(headings, rows, { truncated: ['TO', 'SUBJECT'], width });
+    const table = (width: number) => formatTable(headings, rows, { truncatedHeadings: ['TO', 'SUBJECT'], width });
 
     it('has truncated columns of free text, the widest first, and no other truncated column', () => {
       expect(table(50)).toBe(
@@ -55,7 +55,7 @@ describe('output', () => {
     });
 
     it('is complete in a pipe', () => {
-      expect(formatTable(headings, rows, { truncated: ['TO', 'SUBJECT'] })).toContain(`${subject}\n`);
+      expect(formatTable(headings, rows, { truncatedHeadings: ['TO', 'SUBJECT'] })).toContain(`${subject}\n`);
     });
   });
 

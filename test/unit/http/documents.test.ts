@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { ERROR_CODES, ERRORS, errorBody, errorEntry, errorMessage } from '../../../src/http/errors.ts';
-import { openApiDocument } from '../../../src/http/openapi.ts';
+import { createOpenApiDocument } from '../../../src/http/openapi.ts';
 
 const root = new URL('../../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
@@ -33,11 +33,11 @@ test('docs/errors.md and the error registry have the same entries', () => {
 });
 
 test('openapi.json is equal to the generated document', () => {
-  expect(JSON.parse(read('openapi.json'))).toEqual(openApiDocument());
+  expect(JSON.parse(read('openapi.json'))).toEqual(createOpenApiDocument());
 });
 
 test('the document has the title, the version, the operation, the security scheme, and an example for each status', () => {
-  const document = JSON.parse(JSON.stringify(openApiDocument()));
+  const document = JSON.parse(JSON.stringify(createOpenApiDocument()));
   expect(document.openapi).toBe('3.1.0');
   expect(document.info).toMatchObject({ title: 'Transactional Email Sending Service', version: '1.0.0' });
   const operation = document.paths['/api/v1/send-mail'].post;
@@ -60,7 +60,7 @@ test('the document has the title, the version, the operation, the security schem
 });
 
 test('every reference in the document resolves', () => {
-  const document: unknown = JSON.parse(JSON.stringify(openApiDocument()));
+  const document: unknown = JSON.parse(JSON.stringify(createOpenApiDocument()));
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map((match) => match[1] ?? '');
   expect(references.length).toBeGreaterThan(10);
   for (const reference of references) {

@@ -1,6 +1,6 @@
 /** Tests the operations on accounts, keys, tokens and the audit log: results, errors and audit log entries. */
 import { describe, expect, test } from 'vitest';
-import { accountPairs } from '../../../src/cli/account-text.ts';
+import { formatAccount } from '../../../src/cli/account-text.ts';
 import type { Account } from '../../../src/model/account.ts';
 import {
   createAccount,
@@ -43,7 +43,7 @@ const ACCOUNT: Account = {
 test('the warning of an account has the current counts', () => {
   const shown = (emails: number) => {
     const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
-    return { warning: details.warning, text: accountPairs(details, NOW) };
+    return { warning: details.warning, text: formatAccount(details, NOW) };
   };
   const moreEmails = shown(125);
   expect(moreEmails.warning).toContain('7 hard bounces of 125 messages');

@@ -9,7 +9,7 @@ import type { Command } from 'commander';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
-import { operationsOf } from '../../../src/cli/operation-command.ts';
+import { getOperations } from '../../../src/cli/operation-command.ts';
 import type { DownloadOperation, UploadOperation } from '../../../src/operations/file-operation.ts';
 import { inputMembers, isRequired } from '../../../src/operations/input.ts';
 import { apiDocument } from '../../../src/operator/api-document.ts';
@@ -103,7 +103,7 @@ test('the operations are found, and their names and ids are unique', () => {
 
 describe('every operation', () => {
   test.each(NAMED)('%s has one command, or a reason to have none', (name, operation) => {
-    const commands = COMMANDS.filter((command) => operationsOf(command).some((one) => one.name === operation.name));
+    const commands = COMMANDS.filter((command) => getOperations(command).some((one) => one.name === operation.name));
     const count = name in WITHOUT_COMMAND ? 0 : name in TWO_COMMANDS ? 2 : 1;
     expect([name, commands.length]).toEqual([name, count]);
   });
