@@ -1,28 +1,80 @@
-/** POSTRIDER_REQUIRE_SYNC_STANDBY, and what is known of the standby of the server. */
+/** POSTRIDER_REQUIRE_SYNC_STANDBY, and the reports about the standby of the server. */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { Standby } from '../../src/model/node.ts';
+import { STANDBY_TEXTS, type Standby } from '../../src/model/node.ts';
 import { openStore } from '../../src/store/open.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { startPostgres, startStandby } from '../rig/postgres.ts';
-import { startProcess, submit } from '../rig/service.ts';
+import { runCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
+import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 
 const PATIENCE = { timeout: 60_000 };
 const REFUSED = /the server demands no synchronous standby\. Set synchronous_standby_names/;
 
-test('messages are accepted only while the server demands a synchronous standby, and the kind of the standby is known', async () => {
+/** Returns the finding of `doctor` about the standby, and the line of the log of a start. */
+async function reportsOf(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
+  const folder = temporaryFolder();
+  const settings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: 'ab'.repeat(32) };
+  const { stdout } = await runCommand(folder, ['doctor', '--json'], settings);
+  const node = await startProcess(folder, { ...settings, POSTRIDER_LOG: 'info' });
+  const logLines = () =>
+    node
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('"store.standby"'));
+  await expect.poll(logLines).toHaveLength(1);
+  node.kill('SIGTERM');
+  await node.ended;
+  const findings = JSON.parse(stdout) as readonly { readonly check: string }[];
+  return {
+    doctor: findings.find(({ check }) => check === 'standby'),
+    start: JSON.parse(logLines()[0] ?? ''),
+  };
+}
+
+/** Returns what the opening of the store reports. */
+async function standbyOf(url: string): Promise<Standby | null> {
+  const reported: Standby[] = [];
+  const onStandby = (standby: Standby) => void reported.push(standby);
+  await (await openStore(parsePostgresUrl(url), { exclusive: true, onStandby })).close();
+  return reported[0] ?? null;
+}
+
+function expectedReports(standby: Standby) {
+  const detail = STANDBY_TEXTS[standby];
+  const remedy = standby === 'asynchronous' ? 'set synchronous_standby_names on the server' : null;
+  return {
+    doctor: { check: 'standby', result: standby === 'asynchronous' ? 'warning' : 'ok', detail, remedy },
+    start: expect.objectContaining({ level: 'info', event: 'store.standby', reason: standby, detail }),
+  };
+}
+
+test('doctor and the start report whether the server has a standby, whether commits wait for it, and whether the role can see it', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  const standbyOf = async (of: string): Promise<Standby | null> => {
-    let standby: Standby | null = null;
-    const onStandby = (found: Standby) => {
-      standby = found;
-    };
-    await (await openStore(parsePostgresUrl(of), { exclusive: true, onStandby })).close();
-    return standby;
-  };
-  expect(await standbyOf(url)).toBe('none');
+  expect(await reportsOf(url)).toEqual(expectedReports('none'));
+  await server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'");
+  await server.run('CREATE DATABASE plain OWNER plain');
+  const plain = new URL(server.url('plain'));
+  plain.username = 'plain';
+  plain.password = 'plain';
+  expect(await reportsOf(plain.href)).toEqual(expectedReports('hidden'));
+
+  await startStandby(server);
+  expect(await reportsOf(url)).toEqual(expectedReports('synchronous'));
+  expect(await standbyOf(plain.href)).toBe('synchronous');
+
+  await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
+  await server.run('SELECT pg_reload_conf()');
+  expect(await reportsOf(url)).toEqual(expectedReports('asynchronous'));
+  await server.run('GRANT pg_read_all_stats TO plain');
+  expect(await standbyOf(plain.href)).toBe('asynchronous');
+}, 240_000);
+
+test('messages are accepted only while the server demands a synchronous standby, directly and behind a pooler', async () => {
+  const server = await startPostgres();
+  const url = await server.createDatabase();
   const store = await openStore(parsePostgresUrl(url), { exclusive: true, requireSyncStandby: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
@@ -30,36 +82,37 @@ test('messages are accepted only while the server demands a synchronous standby,
   await expect(store.probe()).rejects.toThrow(REFUSED);
 
   const settings = {
-    POSTRIDER_DATABASE: url,
     POSTRIDER_SECRET: 'ab'.repeat(32),
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_REQUIRE_SYNC_STANDBY: 'yes',
   };
-  await server.run('CREATE DATABASE service');
-  const node = await startProcess(temporaryFolder(), { ...settings, POSTRIDER_DATABASE: server.url('service') });
-  const answer = async () => (await submit(node.publicUrl, node.key ?? '')).status;
-  const readiness = async () => (await fetch(`${node.publicUrl}/readyz`)).status;
-  expect(await answer()).toBe(500);
-  await expect.poll(readiness).toBe(503);
+  const pooler = await startTransactionPooler(server.port);
+  const pooled = new URL(await server.createDatabase());
+  pooled.port = String(pooler.port);
+  pooled.searchParams.set('pooler', 'transaction');
+  const nodes = await Promise.all(
+    [await server.createDatabase(), pooled.href].map((database) =>
+      startProcess(temporaryFolder(), { ...settings, POSTRIDER_DATABASE: database }),
+    ),
+  );
+  const onBoth = (status: number) => nodes.map(() => status);
+  const answers = () =>
+    Promise.all(nodes.map(async ({ publicUrl, key }) => (await submit(publicUrl, key ?? '')).status));
+  const readiness = () => Promise.all(nodes.map(async ({ publicUrl }) => (await fetch(`${publicUrl}/readyz`)).status));
+  expect(await answers()).toEqual(onBoth(500));
+  await expect.poll(readiness).toEqual(onBoth(503));
 
   await startStandby(server);
   await vi.waitFor(
     async () => expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]),
     PATIENCE,
   );
-  await expect.poll(readiness).toBe(200);
-  await expect.poll(answer).toBe(201);
-  expect(await standbyOf(url)).toBe('synchronous');
+  await expect.poll(readiness).toEqual(onBoth(200));
+  await expect.poll(answers).toEqual(onBoth(201));
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
   await vi.waitFor(() => expect(store.accept([newMessage()])).rejects.toThrow(REFUSED), PATIENCE);
-  await expect.poll(readiness).toBe(503);
-  expect(await standbyOf(url)).toBe('asynchronous');
-  await server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'");
-  await server.run('CREATE DATABASE plain OWNER plain');
-  const plain = new URL(server.url('plain'));
-  plain.username = 'plain';
-  plain.password = 'plain';
-  expect(await standbyOf(plain.href)).toBe('hidden');
+  await expect.poll(readiness).toEqual(onBoth(503));
+  await expect.poll(answers).toEqual(onBoth(500));
 });

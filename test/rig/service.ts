@@ -14,6 +14,7 @@ export interface ServiceProcess {
   readonly operatorUrl: string;
   /** The API key that the first start on an empty store prints; otherwise null. */
   readonly key: string | null;
+  readonly stdout: () => string;
   readonly stderr: () => string;
   /** Resolves to the exit code or signal of the process. */
   readonly ended: Promise<number | string>;
@@ -63,7 +64,10 @@ export async function startProcess(
     env: environment({ ...(await storeSettings(folder)), ...settings }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let stderr = '';
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
@@ -84,7 +88,16 @@ export async function startProcess(
     operatorUrl: string;
     key: string | null;
   };
-  return { child, publicUrl, operatorUrl, key, stderr: () => stderr, ended, kill: (signal) => child.kill(signal) };
+  return {
+    child,
+    publicUrl,
+    operatorUrl,
+    key,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    ended,
+    kill: (signal) => child.kill(signal),
+  };
 }
 
 export interface CommandResult {
