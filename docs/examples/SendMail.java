@@ -18,8 +18,8 @@ public class SendMail {
     /** Returns the id of the accepted message. Throws if the request is refused or no response arrives. */
     static String sendMail(String to, String from, String subject, String message, String idempotencyKey)
             throws IOException, InterruptedException {
-        String body = "{\"to\":" + json(to) + ",\"from\":" + json(from)
-            + ",\"subject\":" + json(subject) + ",\"message\":" + json(message) + "}";
+        String body = "{\"to\":" + toJson(to) + ",\"from\":" + toJson(from)
+            + ",\"subject\":" + toJson(subject) + ",\"message\":" + toJson(message) + "}";
         String base = System.getenv().getOrDefault("MAIL_API_URL", "http://127.0.0.1:8080");
         HttpRequest request = HttpRequest.newBuilder(URI.create(base + "/api/v1/send-mail"))
             .header("Authorization", System.getenv("POSTRIDER_API_KEY"))
@@ -49,14 +49,14 @@ public class SendMail {
     }
 
     /** The standard library has no JSON. This method writes one string as in RFC 8259 section 7. */
-    private static String json(String text) {
-        StringBuilder out = new StringBuilder("\"");
+    private static String toJson(String text) {
+        StringBuilder json = new StringBuilder("\"");
         for (char unit : text.toCharArray()) {
-            if (unit == '"' || unit == '\\') out.append('\\').append(unit);
-            else if (unit < ' ') out.append(String.format("\\u%04x", (int) unit));
-            else out.append(unit);
+            if (unit == '"' || unit == '\\') json.append('\\').append(unit);
+            else if (unit < ' ') json.append(String.format("\\u%04x", (int) unit));
+            else json.append(unit);
         }
-        return out.append('"').toString();
+        return json.append('"').toString();
     }
 
     public static void main(String[] args) throws InterruptedException {

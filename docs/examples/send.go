@@ -18,14 +18,14 @@ const maxAttempts = 5
 var client = &http.Client{Timeout: 10 * time.Second}
 
 // sendMail returns the id of the accepted message, or an error if the request is refused or no response arrives.
-func sendMail(mail map[string]string, idempotencyKey string) (string, error) {
-	body, err := json.Marshal(mail)
+func sendMail(fields map[string]string, idempotencyKey string) (string, error) {
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return "", err
 	}
 	var failure error
 	for attempt := 0; attempt < maxAttempts; attempt++ {
-		status, header, answer, err := post(body, idempotencyKey)
+		status, header, responseBody, err := post(body, idempotencyKey)
 		delay := time.Duration(float64(time.Second) * float64(int(1)<<attempt) * (0.5 + rand.Float64()/2))
 		switch {
 		case err != nil:
@@ -33,10 +33,10 @@ func sendMail(mail map[string]string, idempotencyKey string) (string, error) {
 			failure = err
 		case status == http.StatusCreated:
 			var created struct{ Result struct{ ID string } }
-			err := json.Unmarshal(answer, &created)
+			err := json.Unmarshal(responseBody, &created)
 			return created.Result.ID, err
 		default:
-			failure = fmt.Errorf("%d %s %s", status, answer, header.Get("Postrider-Reason"))
+			failure = fmt.Errorf("%d %s %s", status, responseBody, header.Get("Postrider-Reason"))
 			if status != http.StatusRequestTimeout && status != http.StatusTooManyRequests && status < 500 {
 				return "", failure
 			}
@@ -68,8 +68,8 @@ func post(body []byte, idempotencyKey string) (int, http.Header, []byte, error) 
 		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	return response.StatusCode, response.Header, answer, err
+	responseBody, err := io.ReadAll(response.Body)
+	return response.StatusCode, response.Header, responseBody, err
 }
 
 func main() {
@@ -77,8 +77,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: send TO FROM SUBJECT MESSAGE IDEMPOTENCY_KEY")
 		os.Exit(2)
 	}
-	mail := map[string]string{"to": os.Args[1], "from": os.Args[2], "subject": os.Args[3], "message": os.Args[4]}
-	id, err := sendMail(mail, os.Args[5])
+	fields := map[string]string{"to": os.Args[1], "from": os.Args[2], "subject": os.Args[3], "message": os.Args[4]}
+	id, err := sendMail(fields, os.Args[5])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

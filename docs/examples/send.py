@@ -8,15 +8,15 @@ import time
 import urllib.error
 import urllib.request
 
-URL = os.environ.get("MAIL_API_URL", "http://127.0.0.1:8080") + "/api/v1/send-mail"
+API_URL = os.environ.get("MAIL_API_URL", "http://127.0.0.1:8080") + "/api/v1/send-mail"
 MAX_ATTEMPTS = 5
 
 
-def send_mail(mail, idempotency_key):
+def send_mail(fields, idempotency_key):
     """Returns the id of the accepted message. Raises an error if the request is refused or no response arrives."""
     request = urllib.request.Request(
-        URL,
-        data=json.dumps(mail).encode(),
+        API_URL,
+        data=json.dumps(fields).encode(),
         headers={
             "Authorization": os.environ["POSTRIDER_API_KEY"],
             "Content-Type": "application/json",

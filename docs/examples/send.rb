@@ -2,11 +2,11 @@
 require 'json'
 require 'net/http'
 
-URL = URI("#{ENV.fetch('MAIL_API_URL', 'http://127.0.0.1:8080')}/api/v1/send-mail")
+API_URL = URI("#{ENV.fetch('MAIL_API_URL', 'http://127.0.0.1:8080')}/api/v1/send-mail")
 MAX_ATTEMPTS = 5
 
 # Returns the id of the accepted message. Raises an error if the request is refused or no response arrives.
-def send_mail(mail, idempotency_key)
+def send_mail(fields, idempotency_key)
   headers = {
     'Authorization' => ENV.fetch('POSTRIDER_API_KEY'),
     'Content-Type' => 'application/json',
@@ -16,9 +16,9 @@ def send_mail(mail, idempotency_key)
   1.upto(MAX_ATTEMPTS) do |attempt|
     delay = 2**(attempt - 1) * rand(0.5..1.0)
     begin
-      response = Net::HTTP.start(URL.host, URL.port, use_ssl: URL.scheme == 'https', open_timeout: 10,
+      response = Net::HTTP.start(API_URL.host, API_URL.port, use_ssl: API_URL.scheme == 'https', open_timeout: 10,
                                                      read_timeout: 10, max_retries: 0) do |http|
-        http.post(URL.path, JSON.generate(mail), headers)
+        http.post(API_URL.path, JSON.generate(fields), headers)
       end
       status = response.code.to_i
       return JSON.parse(response.body)['result']['id'] if status == 201
