@@ -7,7 +7,7 @@ import { finishBuild } from './finish-build.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** True if the development dependencies, which the build needs, are installed. */
+/** Returns true if the development dependencies, which the build needs, are installed. */
 export function canBuild() {
   return existsSync(join(root, 'node_modules', 'vite', 'package.json'));
 }

@@ -21,9 +21,10 @@ export default defineConfig({
 });
 
 /**
- * When uPlot is loaded, it creates a number format for the language of the browser. The constructor throws if the
- * language is not a valid tag, such as the `en-US@posix` of a Chromium that was started with LANG=C. Pages with a chart
- * would then not be shown. The dashboard is in English, so the plugin removes the language.
+ * Removes the language of the browser from uPlot. When uPlot is loaded, it creates a number format for this language.
+ * The constructor throws if the language is not a valid tag, such as the `en-US@posix` of a Chromium that was started
+ * with LANG=C. Pages with a chart would then not be shown. The dashboard is in English, so it does not need the
+ * language of the browser.
  */
 function plainNumbers(): Plugin {
   const original = 'new Intl.NumberFormat(domEnv ? nav.language : ';

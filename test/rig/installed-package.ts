@@ -40,7 +40,7 @@ export async function installPackage(parent: string): Promise<InstalledPackage> 
   return { packed, folder, command: join(folder, 'node_modules', 'postrider', 'bin', 'postrider.js') };
 }
 
-/** npm with the Node of this test, so that the result does not depend on the Node of the machine. */
+/** Runs npm with the Node of this test, so that the result does not depend on the Node of the machine. */
 function npm(folder: string, args: readonly string[]) {
   const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
   return run('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });

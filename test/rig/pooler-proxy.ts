@@ -71,7 +71,7 @@ export async function startPoolerProxy(
   return { port: address.port, parameters };
 }
 
-/** A startup message (postgresql.org/docs/current/protocol-message-formats.html). */
+/** Returns the parameters of a startup message (postgresql.org/docs/current/protocol-message-formats.html). */
 export function readParameters(message: Buffer): Map<string, string> {
   const parts = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
   const found = new Map<string, string>();

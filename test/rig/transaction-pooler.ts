@@ -14,7 +14,8 @@ export interface TransactionPooler {
   /** The requests of clients that a pooler in transaction mode does not support. */
   readonly refused: readonly string[];
   /**
-   * The number of transactions that ran on another server connection than the previous transaction of the same client.
+   * Returns the number of transactions that ran on another server connection than the previous transaction of the same
+   * client.
    */
   switchCount(): number;
 }

@@ -171,7 +171,7 @@ async function connectTo(
     pipeline: true,
     types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => typeParser(oid, format)) as never },
   });
-  // Otherwise the driver would use the environment variable PGOPTIONS.
+  // The options are always set. Otherwise the driver would use the environment variable PGOPTIONS.
   startupParameters(client).options = atStart;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());

@@ -112,7 +112,10 @@ export async function runOnOneServer<T>(
   return worked.value;
 }
 
-/** COMMIT of an aborted transaction returns the command tag ROLLBACK instead of an error. */
+/**
+ * Throws if the transaction was rolled back. COMMIT of an aborted transaction returns the command tag ROLLBACK instead
+ * of an error.
+ */
 export function requireCommit(commandTag: string, server: string): void {
   if (commandTag !== COMMIT) throw new StoreError(`${server}: the transaction was rolled back.`);
 }

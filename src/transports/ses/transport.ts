@@ -177,7 +177,7 @@ function outcomeOfResponse(id: string | null, transcript: string[]): Outcome {
   return { kind: 'delivered', reply: replyOf('content', `accepted as ${id}`), reference: id };
 }
 
-/** Printable ASCII without spaces, of limited length: the id becomes a key in the store. */
+/** Returns true for printable ASCII without spaces and of limited length, because the id becomes a key in the store. */
 function isReference(id: string): boolean {
   if (id === '' || id.length > MAX_ID_LENGTH) return false;
   for (let at = 0; at < id.length; at += 1) {

@@ -333,7 +333,10 @@ function refuse(connection: Connection, refusal: Refusal): Outcome {
   return outcomeOf(refusal);
 }
 
-/** RFC 6531 section 3.2: a message that needs SMTPUTF8 is not sent to a server without the extension. */
+/**
+ * Returns the outcome of a message that needs SMTPUTF8 and must not be sent to a server without this extension (RFC
+ * 6531 section 3.2).
+ */
 function smtputf8Unsupported(): Outcome {
   return {
     kind: 'bounced',
