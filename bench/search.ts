@@ -8,7 +8,7 @@ import pg from 'pg';
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
-import { minIdAt, seqOf } from '../src/store/rules/messages.ts';
+import { getMinIdAt, toSeq } from '../src/store/rules/messages.ts';
 import { ALL_FIELDS, type MessageSearch, parseSearchText } from '../src/store/search/query.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
@@ -114,7 +114,7 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
   for (let hasMore = true; hasMore; ) {
     const stepStartedAt = performance.now();
     ({ changed: hasMore } = await store.indexMessages({
-      horizon: minIdAt(now + 1_000),
+      horizon: getMinIdAt(now + 1_000),
       minSegmentMessages: 2_048,
       now,
     }));
@@ -205,7 +205,7 @@ function seedSqlite(path: string, now: number): void {
   for (const message of generateMessages(MESSAGES, ACCOUNTS, now)) {
     const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = message;
     const dueAt = endedAt === null ? now + DAY_MS : null;
-    insert.run(seqOf(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
+    insert.run(toSeq(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
   }
   database.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
   database.close();

@@ -37,7 +37,7 @@ export interface GroupCommit<Item, Answer> {
 interface PendingItem<Item, Answer> {
   readonly item: Item;
   readonly submittedAt: number;
-  readonly resolve: (resolveAll: Answer) => void;
+  readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -87,9 +87,9 @@ export function createGroupCommit<Item, Answer>(
 
   function resolveAll(batch: readonly PendingItem<Item, Answer>[], answers: readonly Answer[]): void {
     for (const [index, { resolve, reject }] of batch.entries()) {
-      const itemAnswer = answers[index];
-      if (itemAnswer === undefined) reject(new Error('the store returned no result for the item'));
-      else resolve(itemAnswer);
+      const result = answers[index];
+      if (result === undefined) reject(new Error('the store returned no result for the item'));
+      else resolve(result);
     }
   }
 

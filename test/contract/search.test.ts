@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
 import { getIdTimestamp } from '../../src/model/submission.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { minIdAt } from '../../src/store/rules/messages.ts';
+import { getMinIdAt } from '../../src/store/rules/messages.ts';
 import {
   ALL_FIELDS,
   type Field,
@@ -44,7 +44,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** Indexes everything accepted before `until`, in segments of at least this many messages. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let steps = 0;
-    while ((await store.indexMessages({ horizon: minIdAt(until), minSegmentMessages: 1, now })).changed) steps += 1;
+    while ((await store.indexMessages({ horizon: getMinIdAt(until), minSegmentMessages: 1, now })).changed) steps += 1;
     return steps;
   }
 
@@ -279,7 +279,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       before = searchedTo;
       await store.accept([newMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
       await store.indexMessages({
-        horizon: minIdAt(START + 20 * page),
+        horizon: getMinIdAt(START + 20 * page),
         minSegmentMessages: 1,
         now: START + page * MINUTE,
       });
@@ -306,7 +306,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
     const store = await storeWith();
-    expect(await store.indexMessages({ horizon: minIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
+    expect(await store.indexMessages({ horizon: getMinIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
       changed: false,
       unindexedCount: 0,
       indexedCount: 0,
@@ -315,16 +315,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await indexUntil(store, START)).toBe(0);
     expect(await indexUntil(store, START + 1)).toBe(1);
     await store.accept([newMessage({ acceptedAt: START + 1 }), newMessage({ acceptedAt: START + 2 })]);
-    expect(await store.indexMessages({ horizon: minIdAt(START + 9), minSegmentMessages: 3, now: START })).toEqual({
+    expect(await store.indexMessages({ horizon: getMinIdAt(START + 9), minSegmentMessages: 3, now: START })).toEqual({
       changed: false,
       unindexedCount: 2,
       indexedCount: 0,
     });
-    expect(await store.indexMessages({ horizon: minIdAt(START + 9), minSegmentMessages: 2, now: START })).toMatchObject(
-      {
-        changed: true,
-      },
-    );
+    expect(
+      await store.indexMessages({ horizon: getMinIdAt(START + 9), minSegmentMessages: 2, now: START }),
+    ).toMatchObject({
+      changed: true,
+    });
     expect(await find(store, 'receipt')).toHaveLength(3);
   });
 });

@@ -222,10 +222,10 @@ async function readContext(
     transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
     checkStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : none,
   ]);
-  const counts = accounts.map((row) => toLimitUsage(rows.account(row)));
+  const counts = accounts.map((row) => toLimitUsage(rows.toAccount(row)));
   // The limit was set between the two statements. Other transactions already count under the limit, but this
   // transaction has not locked the account.
-  const lockedIds = new Set(lockedRows.map((row) => rows.int(row, 'id')));
+  const lockedIds = new Set(lockedRows.map((row) => rows.readInteger(row, 'id')));
   if (counts.some(({ account }) => isLimited(account) && !lockedIds.has(account.id)))
     throw new ConcurrentChange('a limit was set on an account after the accounts were locked');
   return {
@@ -233,12 +233,18 @@ async function readContext(
     volumeUsedBefore: new Map(counts.map((usage) => [usage.account.id, usage.volumeUsed])),
     idempotencyKeys: new Map(
       keys.map((row) => [
-        `${rows.int(row, 'account_id')} ${rows.text(row, 'key')}`,
-        { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint'), at: rows.int(row, 'at') },
+        `${rows.readInteger(row, 'account_id')} ${rows.readText(row, 'key')}`,
+        {
+          id: rows.readText(row, 'id'),
+          fingerprint: rows.readText(row, 'fingerprint'),
+          at: rows.readInteger(row, 'at'),
+        },
       ]),
     ),
-    suppressed: new Set(suppressions.map((row) => `${rows.int(row, 'account_id')} ${rows.text(row, 'recipient')}`)),
-    storedRows: new Map(storedRows.map((row) => [rows.text(row, 'id'), row])),
+    suppressed: new Set(
+      suppressions.map((row) => `${rows.readInteger(row, 'account_id')} ${rows.readText(row, 'recipient')}`),
+    ),
+    storedRows: new Map(storedRows.map((row) => [rows.readText(row, 'id'), row])),
   };
 }
 
@@ -258,7 +264,7 @@ async function allStored(
  * lost.
  */
 function storedAnswer(row: Row, limits: ReturnType<typeof getRemainingLimits>): AcceptResult {
-  const state = rows.state(row);
+  const state = rows.readState(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
 }
 

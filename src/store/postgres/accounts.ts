@@ -6,7 +6,7 @@
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
 import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
-import { decideRotatedExpiry, findChangeConflict, limitColumns, UNLIMITED } from '../rules/directory.ts';
+import { decideRotatedExpiry, findChangeConflict, toLimitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
 import { nextRevision, SELECT_ACCOUNTS } from './directory.ts';
@@ -135,7 +135,7 @@ export function prepareAccounts(database: Database): Operations {
       if ((await transaction.query(SELECT_KEY_BY_HASH, [hash])).length > 0) return { kind: 'exists' };
       const values = [account.id, name, prefix, hash, now, expiresAt, revision];
       const [row = {}] = await transaction.query(INSERT_KEY, values);
-      return withAudit(transaction, actor, action, accountName, rows.apiKey(row));
+      return withAudit(transaction, actor, action, accountName, rows.toApiKey(row));
     });
   }
 
@@ -144,20 +144,20 @@ export function prepareAccounts(database: Database): Operations {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         if ((await transaction.query(SELECT_ANY, [])).length > 0) return null;
-        await transaction.query(INSERT_ACCOUNT, [name, now, ...limitColumns(UNLIMITED), revision]);
+        await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(UNLIMITED), revision]);
         const account = await findAccount(transaction, name);
         if (account === null) return null;
         if (newKey === null) return { account, key: null };
         const { name: keyName, prefix, hash } = newKey;
         const values = [account.id, keyName, prefix, hash, now, null, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
-        return { account, key: rows.apiKey(row) };
+        return { account, key: rows.toApiKey(row) };
       });
     },
     createAccount(name, limits, now, actor): Promise<ChangeResult<Account>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        const inserted = await transaction.query(INSERT_ACCOUNT, [name, now, ...limitColumns(limits), revision]);
+        const inserted = await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(limits), revision]);
         const account = await findAccount(transaction, name);
         if (inserted.length === 0 || account === null) return { kind: 'exists' };
         await writeChange(transaction, actor, 'account.create', name, null, toAuditedAccount(account));
@@ -168,7 +168,7 @@ export function prepareAccounts(database: Database): Operations {
       changeAccount([actor, 'account.set'], name, expected, async (session, account, revision) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
-        const columns = limitColumns({ ...account.limits, ...limits });
+        const columns = toLimitColumns({ ...account.limits, ...limits });
         const rates = [bounceRate ?? null, complaintRate ?? null];
         await session.query(UPDATE_LIMITS, [...columns, newVolume, newRate, ...rates, revision, account.id]);
         if (Object.keys(limits).length > 0) await session.query(newVolume ? DELETE_USAGE : MOVE_USAGE, [account.id]);
@@ -180,14 +180,14 @@ export function prepareAccounts(database: Database): Operations {
     readAllReputations: (now) => readAllWindows(database, now),
     lockAccount: (name, reason, now, expected, actor) => setLock(actor, name, reason, now, expected),
     unlockAccount: (name, _now, expected, actor) => setLock(actor, name, null, null, expected),
-    listAccounts: async () => (await database.query(SELECT_ALL, [])).map(rows.account),
+    listAccounts: async () => (await database.query(SELECT_ALL, [])).map(rows.toAccount),
 
     createKey: (...args) => storeKey('key.create', ...args),
     importKey: (...args) => storeKey('key.import', ...args),
     async listKeys(accountName): Promise<ChangeResult<readonly ApiKey[]>> {
       const account = await findAccount(database, accountName);
       if (account === null) return { kind: 'missing' };
-      return done((await database.query(SELECT_ACCOUNT_KEYS, [account.id])).map(rows.apiKey));
+      return done((await database.query(SELECT_ACCOUNT_KEYS, [account.id])).map(rows.toApiKey));
     },
     revokeKey(id, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
@@ -195,7 +195,7 @@ export function prepareAccounts(database: Database): Operations {
         const key = await findKey(transaction, id);
         if (key === null) return { kind: 'missing' };
         const [row = {}] = await transaction.query(END_KEY, [key.revokedAt ?? now, key.expiresAt, revision, id]);
-        return withAudit(transaction, actor, 'key.revoke', `key_${id}`, rows.apiKey(row));
+        return withAudit(transaction, actor, 'key.revoke', `key_${id}`, rows.toApiKey(row));
       });
     },
     rotateKey(id, { prefix, hash }, oldExpiresAt, now, actor): Promise<ChangeResult<ApiKey>> {
@@ -207,7 +207,7 @@ export function prepareAccounts(database: Database): Operations {
         await transaction.query(END_KEY, [null, expiry.value, revision, id]);
         const values = [old.accountId, old.name, prefix, hash, now, old.expiresAt, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
-        return withAudit(transaction, actor, 'key.rotate', `key_${id}`, rows.apiKey(row));
+        return withAudit(transaction, actor, 'key.rotate', `key_${id}`, rows.toApiKey(row));
       });
     },
     async updateKeysLastUsed(used) {
@@ -218,14 +218,14 @@ export function prepareAccounts(database: Database): Operations {
 
 async function findAccount(session: Session, name: string): Promise<Account | null> {
   const [row] = await session.query(SELECT_BY_NAME, [name]);
-  return row === undefined ? null : rows.account(row);
+  return row === undefined ? null : rows.toAccount(row);
 }
 
 /** Finds a key by its id. `id` may be any number that an operator has entered. */
 async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   if (!Number.isInteger(id) || id < 1 || id > 2_147_483_647) return null;
   const [row] = await session.query(SELECT_KEY, [id]);
-  return row === undefined ? null : rows.apiKey(row);
+  return row === undefined ? null : rows.toApiKey(row);
 }
 
 async function withAudit(

@@ -27,7 +27,7 @@ export async function writeAuditEntry(
   { at, actor, action, target, before, after }: NewAuditEntry,
 ): Promise<number> {
   const [row = {}] = await transaction.query(INSERT_ENTRY, [at, actor, action, target, before, after]);
-  return rows.int(row, 'id');
+  return rows.readInteger(row, 'id');
 }
 
 /** Writes the entry of a change. Writes nothing if `actor` is undefined. */
@@ -62,7 +62,7 @@ export async function writeImport(
     );
   }
   await transaction.query(UPDATE_AFTER, [
-    JSON.stringify(toAuditedImport(rows.text(row, 'after'), step, added)),
+    JSON.stringify(toAuditedImport(rows.readText(row, 'after'), step, added)),
     step.entry,
   ]);
   return step.entry;

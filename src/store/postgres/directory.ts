@@ -30,7 +30,7 @@ export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT su
  */
 export async function nextRevision(session: Session): Promise<number> {
   const [[row = {}]] = await Promise.all([session.query(INCREMENT_REVISION, []), session.query(NOTIFY, [])]);
-  return rows.int(row, 'revision');
+  return rows.readInteger(row, 'revision');
 }
 
 /** Poll interval. A change must be visible on every node within one second. */
@@ -68,7 +68,7 @@ export function prepareDirectory(
   /** Reads the changes after `revision`. Resolves to null if there is no change. */
   async function changesSince(revision: number): Promise<DirectoryChanges | null> {
     const [row = {}] = await pool.query(READ_REVISION, []);
-    const latestRevision = rows.int(row, 'revision');
+    const latestRevision = rows.readInteger(row, 'revision');
     if (latestRevision <= revision) return null;
     const [accounts, keys, domains] = await Promise.all([
       pool.query(CHANGED_ACCOUNTS, [revision]),
@@ -76,7 +76,12 @@ export function prepareDirectory(
       domainsSince(revision),
     ]);
     // A change that is committed between these queries is read again by the next poll.
-    return { revision: latestRevision, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
+    return {
+      revision: latestRevision,
+      accounts: accounts.map(rows.toAccount),
+      keys: keys.map(rows.toApiKey),
+      ...domains,
+    };
   }
 
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
@@ -84,10 +89,10 @@ export function prepareDirectory(
     const [first] = found;
     // A lookup of unknown digests requires only one statement.
     if (first === undefined) return { revision: 0, accounts: [], keys: [] };
-    const keys = found.map(rows.apiKey);
+    const keys = found.map(rows.toApiKey);
     const ids = [...new Set(keys.map(({ accountId }) => accountId))];
-    const accounts = (await pool.query(ACCOUNTS_BY_ID, [ids])).map(rows.account);
-    return { revision: rows.int(first, 'directory_revision'), accounts, keys };
+    const accounts = (await pool.query(ACCOUNTS_BY_ID, [ids])).map(rows.toAccount);
+    return { revision: rows.readInteger(first, 'directory_revision'), accounts, keys };
   }
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {

@@ -72,16 +72,16 @@ export function prepareDomains(database: Database): DomainOperations {
         const [existing] = await transaction.query(SELECT_BY_NAME, [name]);
         if (existing !== undefined) {
           if (existing.removed !== true) return { kind: 'exists' };
-          await transaction.query(DELETE, [rows.int(existing, 'id')]);
+          await transaction.query(DELETE, [rows.readInteger(existing, 'id')]);
         }
         const [inserted = {}] = await transaction.query(INSERT, [
-          rows.int(account, 'id'),
+          rows.readInteger(account, 'id'),
           name,
           subdomains,
           now,
           revision,
         ]);
-        await writeKeys(transaction, rows.int(inserted, 'id'), keys);
+        await writeKeys(transaction, rows.readInteger(inserted, 'id'), keys);
         return withAudit(transaction, actor, 'domain.add', null, await readDomain(transaction, name));
       });
     },
@@ -92,7 +92,7 @@ export function prepareDomains(database: Database): DomainOperations {
     listDomains: async () => (await database.query(SELECT_ALL, [])).map(toDomain),
     async findDomainChecks(name) {
       const row = await readRow(database, name);
-      return row === null ? [] : rows.domainChecks(row);
+      return row === null ? [] : rows.toDomainChecks(row);
     },
     updateDomain(update, actor) {
       const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
@@ -102,7 +102,7 @@ export function prepareDomains(database: Database): DomainOperations {
         if (row === undefined) return { kind: 'missing' };
         const before = toDomain(row);
         if (before.revision !== revision) return { kind: 'stale' };
-        const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
+        const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.toDomainChecks(row), update);
         const next = needsNewRevision ? newRevision : revision;
         const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id];
         await transaction.query(UPDATE, values);
@@ -139,7 +139,7 @@ export function prepareDomains(database: Database): DomainOperations {
       const changed = await database.query(SELECT_CHANGED, [revision]);
       return {
         domains: changed.filter(({ removed }) => removed !== true).map(toDomain),
-        removed: changed.filter(({ removed }) => removed === true).map((row) => rows.text(row, 'name')),
+        removed: changed.filter(({ removed }) => removed === true).map((row) => rows.readText(row, 'name')),
       };
     },
   };
@@ -177,5 +177,5 @@ async function writeKeys(session: Session, id: number, keys: readonly DkimKey[])
 }
 
 function toDomain(row: Row): SendingDomain {
-  return rows.domain(row, JSON.parse(rows.text(row, 'keys')) as Row[]);
+  return rows.toDomain(row, JSON.parse(rows.readText(row, 'keys')) as Row[]);
 }

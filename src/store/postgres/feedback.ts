@@ -115,7 +115,7 @@ export function prepareFeedback(database: Database): Operations {
           suppressed,
           deltas,
         );
-        for (const [accountId, delta, at] of deltas.sortedByAccount())
+        for (const [accountId, delta, at] of deltas.listByAccount())
           await addReputationDelta(transaction, accountId, delta, at);
         // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the earlier
         // report must be stored durably.
@@ -123,15 +123,15 @@ export function prepareFeedback(database: Database): Operations {
         return answers;
       }),
     async listFeedback(before, limit) {
-      return (await database.query(LIST_REPORTS, [before, limit])).map(rows.unprocessedReport);
+      return (await database.query(LIST_REPORTS, [before, limit])).map(rows.toUnprocessedReport);
     },
     async findFeedback(id) {
       const [row] = await database.query(SELECT_REPORT, [id]);
-      return row === undefined ? null : rows.rawReport(row);
+      return row === undefined ? null : rows.toRawReport(row);
     },
     async lastFeedbackAt() {
       const [row] = await database.query(SELECT_LAST, []);
-      return rows.intOrNull(row ?? { at: null }, 'at');
+      return rows.readIntegerOrNull(row ?? { at: null }, 'at');
     },
     async purgeFeedback(before, maxStored, limit) {
       const purged = await Promise.all([
@@ -166,7 +166,7 @@ async function recordReport(
   if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0) return answered({ kind: 'repeated' });
   const [queueRow] = id === null ? [] : await transaction.query(LOCK_QUEUE_ROW, [id]);
   const [row] = id === null ? [] : await transaction.query(LOCK_MESSAGE, [id]);
-  const found = row === undefined ? null : rows.reportedMessage(row, queueRow);
+  const found = row === undefined ? null : rows.toReportedMessage(row, queueRow);
   const decision = id === null ? decideWithoutMessage(report) : decideFeedback(report, id, found);
   switch (decision.kind) {
     case 'answer':
@@ -181,11 +181,11 @@ async function recordReport(
       if (newState !== null && queueRow === undefined)
         await transaction.query(UPDATE_STATE, [newState, decision.id, accountId]);
       else if (newState !== null && queueRow !== undefined) {
-        const attempts = rows.int(queueRow, 'attempts');
+        const attempts = rows.readInteger(queueRow, 'attempts');
         await endMessages(transaction, [{ id: decision.id, state: newState, endedAt: at, attempts }]);
       }
       await appendEvents(transaction, [{ ...entry, id: decision.id, accountId }]);
-      return { kind: 'open', effect: { decision, recipient: rows.text(row ?? {}, 'recipient'), at } };
+      return { kind: 'open', effect: { decision, recipient: rows.readText(row ?? {}, 'recipient'), at } };
     }
   }
 }
@@ -211,7 +211,7 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
     requested.map(({ decision: recording }) => recording.suppress),
     requested.map(({ at }) => at),
   ]);
-  const sources = new Set(inserted.map((row) => rows.text(row, 'source')));
+  const sources = new Set(inserted.map((row) => rows.readText(row, 'source')));
   return new Set(requested.filter(({ decision: recording }) => sources.has(recording.id)));
 }
 
@@ -244,7 +244,7 @@ async function findMessageId(transaction: Transaction, about: FeedbackReport['me
   if (about === null) return null;
   if ('id' in about) return about.id;
   const [row] = await transaction.query(SELECT_BY_REFERENCE, [about.reference]);
-  return row === undefined ? null : rows.text(row, 'id');
+  return row === undefined ? null : rows.readText(row, 'id');
 }
 
 async function maxStored(
@@ -269,5 +269,5 @@ async function insertReport(
 ): Promise<number | null> {
   const content = reason === null ? [null, null] : [summary, Buffer.from(raw).toString('base64')];
   const [row] = await transaction.query(INSERT_REPORT, [digest, at, source, messageId, reason, ...content]);
-  return row === undefined ? null : rows.int(row, 'id');
+  return row === undefined ? null : rows.readInteger(row, 'id');
 }

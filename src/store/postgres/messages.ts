@@ -4,7 +4,7 @@ import type { Actor } from '../../model/audit.ts';
 import type { MessageHistory, OperatorChangeResult, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
 import type { QueueStatistics } from '../../model/overview.ts';
 import type { Store } from '../contract.ts';
-import { checkedTransition, decideOperatorChange, maxIdAt, type OperatorTargetState } from '../rules/messages.ts';
+import { decideOperatorChange, getMaxIdAt, type OperatorTargetState, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { writeAuditEntry } from './audit.ts';
 import { appendEvents, endMessages } from './queue.ts';
@@ -37,7 +37,7 @@ const LOCK_QUEUE_ROW: Statement = {
 const SELECT_STATE: Statement = { name: 'message_state', text: 'SELECT state FROM mail_request WHERE id = $1::uuid' };
 const REQUEUE: Statement = {
   name: 'message_requeue',
-  text: `UPDATE queue SET state = '${checkedTransition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
+  text: `UPDATE queue SET state = '${requireTransition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
 };
 // Counts all rows, and uses a small partial index to count the rows that are not queued. With 1,000,000 queued messages
 // this query takes a third of the time of a query that counts by state. Messages have the same order by id as by
@@ -56,7 +56,7 @@ const SELECT_NEWEST_ID: Statement = {
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
 };
 
-const CANCELLED = checkedTransition('queued', 'cancelled', 'operator');
+const CANCELLED = requireTransition('queued', 'cancelled', 'operator');
 
 type Operations = Pick<
   Store,
@@ -73,7 +73,7 @@ export function prepareMessages(database: Database): Operations {
   async function findMessage(id: string): Promise<StoredMessage | null> {
     if (!UUID_PATTERN.test(id)) return null;
     const [row] = await database.query(SELECT_MESSAGE, [id]);
-    return row === undefined ? null : { ...(await readHistory(row)), message: rows.textOrNull(row, 'message') };
+    return row === undefined ? null : { ...(await readHistory(row)), message: rows.readTextOrNull(row, 'message') };
   }
 
   async function findHistory(id: string): Promise<readonly MessageHistory[]> {
@@ -82,7 +82,7 @@ export function prepareMessages(database: Database): Operations {
   }
 
   async function readHistory(row: Row): Promise<MessageHistory> {
-    return rows.messageHistory(row, await database.query(SELECT_EVENTS, [rows.text(row, 'id')]));
+    return rows.toMessageHistory(row, await database.query(SELECT_EVENTS, [rows.readText(row, 'id')]));
   }
 
   function changeMessage(
@@ -96,18 +96,18 @@ export function prepareMessages(database: Database): Operations {
       const [queueRow] = await transaction.query(LOCK_QUEUE_ROW, [id]);
       if (queueRow === undefined) {
         const [[ended]] = await Promise.all([transaction.query(SELECT_STATE, [id]), forceDurableCommit(transaction)]);
-        return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.state(ended) };
+        return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.readState(ended) };
       }
-      const before = { id, from: rows.state(queueRow), dueAt: rows.intOrNull(queueRow, 'due_at') };
+      const before = { id, from: rows.readState(queueRow), dueAt: rows.readIntegerOrNull(queueRow, 'due_at') };
       const decided = decideOperatorChange(before, to, now, actor);
       if (decided.kind === 'wrong-state') return decided;
       const { entry, audit } = decided;
-      const attempts = rows.int(queueRow, 'attempts');
+      const attempts = rows.readInteger(queueRow, 'attempts');
       await Promise.all([
         to === 'queued'
           ? transaction.query(REQUEUE, [id, now])
           : endMessages(transaction, [{ id, state: CANCELLED, endedAt: now, attempts }]),
-        appendEvents(transaction, [{ ...entry, id, accountId: rows.int(queueRow, 'account_id') }]),
+        appendEvents(transaction, [{ ...entry, id, accountId: rows.readInteger(queueRow, 'account_id') }]),
         audit === null ? undefined : writeAuditEntry(transaction, audit),
       ]);
       return { kind: 'done' };
@@ -127,13 +127,13 @@ export function prepareMessages(database: Database): Operations {
       if (state !== null) addCondition((value) => `${isOpen ? 'q' : 'm'}.state = ${value}`, state);
       if (to !== null)
         addCondition((value) => `(lower(m."to") = lower(${value}) OR lower(m.recipient) = lower(${value}))`, to);
-      if (since !== null) addCondition((value) => `m.id > ${value}::uuid`, maxIdAt(since - 1));
+      if (since !== null) addCondition((value) => `m.id > ${value}::uuid`, getMaxIdAt(since - 1));
       if (before !== null) addCondition((value) => `m.id < ${value}::uuid`, before);
       values.push(limit);
       const text = `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
         FROM mail_request m ${isOpen ? '' : 'LEFT '}JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
         ${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`} ORDER BY m.id DESC LIMIT $${values.length}`;
-      return (await database.query({ name: '', text }, values)).map(rows.messageSummary);
+      return (await database.query({ name: '', text }, values)).map(rows.toMessageSummary);
     },
     findMessage,
     messageHistories: async (ids) => (await Promise.all(ids.map(findHistory))).flat(),
@@ -141,10 +141,10 @@ export function prepareMessages(database: Database): Operations {
     cancelMessage: (id, now, by) => changeMessage(id, 'cancelled', now, by),
     async readQueueStatistics(): Promise<QueueStatistics> {
       const [row = {}] = await database.query(SELECT_STATISTICS, []);
-      const [id, acceptedAt] = [rows.textOrNull(row, 'oldest_id'), rows.intOrNull(row, 'oldest_at')];
-      const [sending, uncertain] = [rows.int(row, 'sending'), rows.int(row, 'uncertain')];
+      const [id, acceptedAt] = [rows.readTextOrNull(row, 'oldest_id'), rows.readIntegerOrNull(row, 'oldest_at')];
+      const [sending, uncertain] = [rows.readInteger(row, 'sending'), rows.readInteger(row, 'uncertain')];
       return {
-        queued: rows.int(row, 'total') - sending - uncertain,
+        queued: rows.readInteger(row, 'total') - sending - uncertain,
         sending,
         uncertain,
         oldest: id === null || acceptedAt === null ? null : { id, acceptedAt },
@@ -152,7 +152,7 @@ export function prepareMessages(database: Database): Operations {
     },
     async newestId() {
       const [row] = await database.query(SELECT_NEWEST_ID, []);
-      return row === undefined ? null : rows.text(row, 'id');
+      return row === undefined ? null : rows.readText(row, 'id');
     },
   };
 }

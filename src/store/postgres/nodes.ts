@@ -79,21 +79,21 @@ export function prepareNodes(
       database.transaction(async (transaction) => {
         const [lockedRow] = await transaction.query(LOCK_RUNNING_TIME, []);
         const [clock = {}] = await transaction.query(READ_CLOCK, [serverTime()]);
-        const now = rows.int(clock, 'now');
-        const before = lockedRow === undefined ? startRunningTime(now) : rows.runningTime(lockedRow);
+        const now = rows.readInteger(clock, 'now');
+        const before = lockedRow === undefined ? startRunningTime(now) : rows.toRunningTime(lockedRow);
         const running = advanceRunningTime(before, now, Math.ceil(elapsedMs));
         await transaction.query(WRITE_RUNNING_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.segments)]);
         return running;
       }),
     async recordHeartbeat({ name, roles, version }, ttlMs) {
       const [row = {}] = await database.query(WRITE_HEARTBEAT, [name, roles.join(','), version, ttlMs, serverTime()]);
-      return rows.int(row, 'seen_at');
+      return rows.readInteger(row, 'seen_at');
     },
     async removeNode(name) {
       await database.query(DELETE_NODE, [name]);
     },
     async listNodes() {
-      return (await database.query(LIST_NODES, [serverTime()])).map(rows.node);
+      return (await database.query(LIST_NODES, [serverTime()])).map(rows.toNodeStatus);
     },
     async takeTokens(batch) {
       // The statement processes one row per account. Requests of the same account are added up, and the granted tokens
@@ -121,11 +121,11 @@ export function prepareNodes(
       });
       const grantsByAccount = new Map(
         grantedRows.map((row) => [
-          rows.int(row, 'account_id'),
+          rows.readInteger(row, 'account_id'),
           {
-            granted: rows.int(row, 'granted'),
-            remaining: rows.int(row, 'left'),
-            nextTokenMs: rows.int(row, 'next_ms'),
+            granted: rows.readInteger(row, 'granted'),
+            remaining: rows.readInteger(row, 'left'),
+            nextTokenMs: rows.readInteger(row, 'next_ms'),
           },
         ]),
       );

@@ -41,7 +41,7 @@ const SELECT_ENDED_SESSION: Statement = {
 export function prepareOperator(database: Database): AccessStore {
   return {
     async listAudit(before, limit) {
-      return (await database.query(LIST_AUDIT, [before, limit])).map(rows.auditEntry);
+      return (await database.query(LIST_AUDIT, [before, limit])).map(rows.toAuditEntry);
     },
     createToken({ name, prefix, hash, expiresAt }, now, actor) {
       return database.transaction(async (transaction) => {
@@ -51,20 +51,20 @@ export function prepareOperator(database: Database): AccessStore {
           return { kind: 'exists' };
         }
         await writeChange(transaction, actor, 'token.create', name, null, { expiresAt });
-        return { kind: 'done', value: rows.credential(row) };
+        return { kind: 'done', value: rows.toCredential(row) };
       });
     },
     async listTokens() {
-      return (await database.query(SELECT_ALL, [])).map(rows.credential);
+      return (await database.query(SELECT_ALL, [])).map(rows.toCredential);
     },
     async findTokens(hashes) {
-      return (await database.query(SELECT_BY_HASH, [hashes])).map(rows.credential);
+      return (await database.query(SELECT_BY_HASH, [hashes])).map(rows.toCredential);
     },
     revokeToken(id, now, actor) {
       return database.transaction(async (transaction) => {
         const [row] = await transaction.query(REVOKE_TOKEN, [now, id]);
         if (row === undefined) return { kind: 'missing' };
-        const value = rows.credential(row);
+        const value = rows.toCredential(row);
         await writeChange(transaction, actor, 'token.revoke', value.name, null, null);
         return { kind: 'done', value };
       });

@@ -85,24 +85,24 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'readOv
       ]);
       return {
         everAccepted: newest.length > 0,
-        nextDueAt: rows.intOrNull(due[0] ?? { due_at: null }, 'due_at'),
-        accounts: accounts.map(rows.account),
-        keys: keys.map(rows.expiringKey),
+        nextDueAt: rows.readIntegerOrNull(due[0] ?? { due_at: null }, 'due_at'),
+        accounts: accounts.map(rows.toAccount),
+        keys: keys.map(rows.toExpiringKey),
         domains: {
-          all: rows.int(counts[0] ?? {}, 'all'),
-          authenticated: rows.int(counts[0] ?? {}, 'authenticated'),
-          problems: domainsWithProblems.map(rows.domainProblem),
+          all: rows.readInteger(counts[0] ?? {}, 'all'),
+          authenticated: rows.readInteger(counts[0] ?? {}, 'authenticated'),
+          problems: domainsWithProblems.map(rows.toDomainProblem),
         },
-        notUnderstood: rows.int(reports[0] ?? {}, 'n'),
+        notUnderstood: rows.readInteger(reports[0] ?? {}, 'n'),
       };
     },
     async changeFeedPosition(now) {
       const [row = {}] = await database.query(READ_POSITION, [now - 2 * HOUR_MS]);
       return {
-        newestId: rows.textOrNull(row, 'newest'),
-        newestAuditId: rows.int(row, 'audit'),
-        recentCounts: rows.int(row, 'counted'),
-        suppressingCounts: rows.int(row, 'refused'),
+        newestId: rows.readTextOrNull(row, 'newest'),
+        newestAuditId: rows.readInteger(row, 'audit'),
+        recentCounts: rows.readInteger(row, 'counted'),
+        suppressingCounts: rows.readInteger(row, 'refused'),
       };
     },
   };

@@ -5,7 +5,7 @@
  * transferred store are old) are stored in the default partition.
  */
 
-import { minIdAt } from '../rules/messages.ts';
+import { getMinIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { errorCode } from './fault.ts';
 import type { Database, Statement, Transaction } from './session.ts';
@@ -50,7 +50,7 @@ interface Period {
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
   let isComplete = true;
-  for (const [parent, period] of periodsAt(rows.int(clock, 'now'))) {
+  for (const [parent, period] of periodsAt(rows.readInteger(clock, 'now'))) {
     const existing = await database.query(LIST_PARTITIONS, [parent]);
     if (existing.some(({ name }) => name === period.name)) continue;
     isComplete =
@@ -93,11 +93,11 @@ async function createPartition(transaction: Transaction, parent: string, { name,
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
   const dropped: string[] = [];
   for (const row of await database.query(LIST_PARTITIONS, ['body'])) {
-    const name = rows.text(row, 'name');
+    const name = rows.readText(row, 'name');
     const day = /^body_(\d{4})(\d\d)(\d\d)$/.exec(name);
     if (day === null) continue;
     const [, { from, to }] = dayPeriod(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
-    if (minIdAt(before) < to) continue;
+    if (getMinIdAt(before) < to) continue;
     const isDropped = await withLockTimeout(database, async (transaction) => {
       const retained = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
         WHERE ${idCondition({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
@@ -170,7 +170,7 @@ function dayPeriod(ms: number): readonly [string, Period] {
 }
 
 function period(name: string, from: number, to: number): Period {
-  return { name, from: minIdAt(from), to: minIdAt(to) };
+  return { name, from: getMinIdAt(from), to: getMinIdAt(to) };
 }
 
 /** Returns the date of `ms` in the form `20260105`. */

@@ -7,7 +7,7 @@
  *
  * Fairness: the queue has two lanes, one for first attempts and one for retries. Claims start with each lane
  * alternately. The lane that is first receives half of the claim's limits, and the other lane receives the remaining
- * limits. Within a lane, accounts are served round-robin, a few rows at a time (`rowsPerTurn`). If few accounts have
+ * limits. Within a lane, accounts are served round-robin, a few rows at a time (`getRowsPerTurn`). If few accounts have
  * due messages, each account receives an equal share.
  */
 
@@ -21,12 +21,12 @@ import {
 import type { ClaimedMessages, Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import {
-  checkedTransition,
-  laneForEvent,
+  getLane,
+  getRowsPerTurn,
+  getStateAfterChange,
   type PackedSettlement,
   packSettlements,
-  rowsPerTurn,
-  stateAfterChange,
+  requireTransition,
 } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
@@ -162,15 +162,15 @@ function createAccountRotation(lane: number): AccountRotation {
       const examined =
         afterPosition.length >= MAX_EXAMINED_ACCOUNTS ? afterPosition : [...afterPosition, ...beforePosition];
       const isFull = afterPosition.length >= MAX_EXAMINED_ACCOUNTS || beforePosition.length >= MAX_EXAMINED_ACCOUNTS;
-      const due = examined.filter((row) => row.unlocked === true && rows.int(row, 'due_at') <= now);
-      const accounts = due.slice(0, maxAccounts).map((row) => rows.int(row, 'account_id'));
+      const due = examined.filter((row) => row.unlocked === true && rows.readInteger(row, 'due_at') <= now);
+      const accounts = due.slice(0, maxAccounts).map((row) => rows.readInteger(row, 'account_id'));
       const last = accounts.at(-1);
       // If the maximum was reached without a due message, the next call continues after the last examined account,
       // until every account has been examined.
       searchStart = isFull && last === undefined ? end : null;
       const lastRow = examined.at(-1);
       if (last !== undefined) lastExamined = last;
-      else if (isFull && lastRow !== undefined) lastExamined = rows.int(lastRow, 'account_id');
+      else if (isFull && lastRow !== undefined) lastExamined = rows.readInteger(lastRow, 'account_id');
       return { accounts, hasMore: isFull || due.length > accounts.length };
     },
     resumeAfter(account) {
@@ -212,8 +212,8 @@ interface Remaining {
   nothingLeased: boolean;
 }
 
-const SUPPRESSED = checkedTransition('queued', 'suppressed', 'queue');
-checkedTransition('queued', 'sending', 'queue');
+const SUPPRESSED = requireTransition('queued', 'suppressed', 'queue');
+requireTransition('queued', 'sending', 'queue');
 
 export function prepareClaim(database: Database): Store['claim'] {
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(lane) }));
@@ -258,10 +258,10 @@ export function prepareClaim(database: Database): Store['claim'] {
         const leased = await transaction.query(LEASE, values);
         const perAccount = new Map<number, number>();
         for (const row of leased) {
-          const account = rows.int(row, 'account_id');
+          const account = rows.readInteger(row, 'account_id');
           perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
           remaining.messages -= 1;
-          remaining.bytes -= rows.int(row, 'bytes');
+          remaining.bytes -= rows.readInteger(row, 'bytes');
           remaining.nothingLeased = false;
           leasedRows.push(row);
         }
@@ -270,8 +270,8 @@ export function prepareClaim(database: Database): Store['claim'] {
         // rotation continues with this account.
         if (last === undefined && !remaining.nothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
         // A row did not fit. The rotation continues after the account of the last leased row.
-        else if (last !== undefined && leased.length < rows.int(last, 'n'))
-          rotation.resumeAfter(rows.int(last, 'account_id'));
+        else if (last !== undefined && leased.length < rows.readInteger(last, 'n'))
+          rotation.resumeAfter(rows.readInteger(last, 'account_id'));
         else if (remaining.messages <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
         else {
           accountsWithMore.push(...batch.filter((account) => perAccount.get(account) === share));
@@ -303,7 +303,7 @@ export function prepareClaim(database: Database): Store['claim'] {
       nothingLeased: true,
     };
     const firstLimits = { ...half };
-    const perTurn = rowsPerTurn(limits.messages);
+    const perTurn = getRowsPerTurn(limits.messages);
     let firstHasMore = await claimLane(transaction, first, perTurn, half, lease, now, leasedRows);
     remaining.messages -= firstLimits.messages - half.messages;
     remaining.bytes -= firstLimits.bytes - half.bytes;
@@ -316,11 +316,11 @@ export function prepareClaim(database: Database): Store['claim'] {
     return {
       messages: leasedRows
         .filter((row) => row.suppressed !== true)
-        .map((row) => rows.leasedMessage(row, lease, rows.int(row, 'attempts'))),
+        .map((row) => rows.toLeasedMessage(row, lease, rows.readInteger(row, 'attempts'))),
       suppressed: suppressed.map((row) => ({
-        id: rows.text(row, 'id'),
-        accountId: rows.int(row, 'account_id'),
-        to: rows.text(row, 'to'),
+        id: rows.readText(row, 'id'),
+        accountId: rows.readInteger(row, 'account_id'),
+        to: rows.readText(row, 'to'),
       })),
       hasMore: firstHasMore || secondHasMore,
     };
@@ -338,18 +338,18 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
     endMessages(
       transaction,
       suppressed.map((row) => ({
-        id: rows.text(row, 'id'),
+        id: rows.readText(row, 'id'),
         state: SUPPRESSED,
         endedAt: now,
-        attempts: rows.int(row, 'attempts') - 1,
+        attempts: rows.readInteger(row, 'attempts') - 1,
       })),
     ),
     appendEvents(
       transaction,
       suppressed.map((row) => ({
         ...createSuppressedEntry(now, 'store'),
-        id: rows.text(row, 'id'),
-        accountId: rows.int(row, 'account_id'),
+        id: rows.readText(row, 'id'),
+        accountId: rows.readInteger(row, 'account_id'),
       })),
     ),
   ]);
@@ -374,7 +374,7 @@ const MARK_TRANSMITTING: Statement = {
 const RELEASE: Statement = {
   name: 'settle_release',
   text: `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
-    UPDATE queue q SET state = '${checkedTransition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
+    UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
       owner = NULL, handing_over = false, attempts = q.attempts - 1
     FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`,
 };
@@ -455,7 +455,9 @@ export function prepareLeaseEnds(
 
 async function settleIn(transaction: Transaction, batch: readonly PackedSettlement[]): Promise<SettleResult[]> {
   const validLeases = await transaction.query(LOCK_LEASES, leaseParameters(batch));
-  const accounts = new Map(validLeases.map((row) => [rows.int(row, 'position'), rows.int(row, 'account_id')]));
+  const accounts = new Map(
+    validLeases.map((row) => [rows.readInteger(row, 'position'), rows.readInteger(row, 'account_id')]),
+  );
   const settledIds = new Set<string>();
   const settlementRows: SettlementRows = { ended: [], requeued: [], events: [], suppressed: [], references: [] };
   const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
@@ -498,7 +500,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
           references.map(({ at }) => at),
         ]),
   ]);
-  const newlySuppressed = new Set(newSuppressions.map((row) => rows.text(row, 'source')));
+  const newlySuppressed = new Set(newSuppressions.map((row) => rows.readText(row, 'source')));
   const deltas = new ReputationDeltas();
   for (const [{ id, changes, excludedFromReputation }, accountId] of settled) {
     if (excludedFromReputation) continue;
@@ -509,7 +511,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
       from = to;
     }
   }
-  for (const [accountId, delta, at] of deltas.sortedByAccount())
+  for (const [accountId, delta, at] of deltas.listByAccount())
     await addReputationDelta(transaction, accountId, delta, at);
   return answers;
 }
@@ -523,8 +525,8 @@ function collectRows(
   let from: State = 'sending';
   let lane = 0;
   for (const [index, { to, at, verb, by, detail, attempt, suppress, reference }] of changes.entries()) {
-    from = stateAfterChange(from, to, index === 0);
-    if (index === 0) lane = laneForEvent(verb);
+    from = getStateAfterChange(from, to, index === 0);
+    if (index === 0) lane = getLane(verb);
     settlementRows.events.push({ id, accountId, at, verb, by, detail, attempt });
     if (reference !== null) settlementRows.references.push({ reference, id, at });
     if (suppress !== null) settlementRows.suppressed.push({ id, reason: suppress, at });
@@ -562,10 +564,10 @@ async function recoverIn(
   if (found.length === 0) return 0;
   const recovered = found.map((row) => {
     const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, node);
-    checkedTransition('sending', to, 'queue');
+    requireTransition('sending', to, 'queue');
     // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
     const refund = lost.refundAttempt && row.owner !== node ? 1 : 0;
-    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, refund };
+    return { id: rows.readText(row, 'id'), accountId: rows.readInteger(row, 'account_id'), to, entry, refund };
   });
   await Promise.all([
     transaction.query(RECOVER, [
@@ -593,6 +595,6 @@ function leaseParameters(batch: LeaseBatch): unknown[] {
  * of the leases that were valid.
  */
 function settleResults(batch: LeaseBatch, validLeases: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
-  const validPositions = new Set(validLeases.map((row) => rows.int(row, 'position')));
+  const validPositions = new Set(validLeases.map((row) => rows.readInteger(row, 'position')));
   return batch.map((_, index) => (validPositions.has(index + 1) ? 'settled' : 'lost'));
 }

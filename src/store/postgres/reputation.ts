@@ -6,12 +6,12 @@
  */
 import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
 import {
-  complaintWindowStart,
   evaluateReputation,
-  hourSinceEpoch,
-  lastExpiredHour,
-  lastHourBeforeWindow,
+  getComplaintWindowStart,
+  getLastExpiredHour,
+  getLastHourBeforeWindow,
   needsEvaluation,
+  toHourSinceEpoch,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { nextRevision } from './directory.ts';
@@ -63,14 +63,14 @@ const WRITE_WARNING: Statement = {
 
 /** Returns the sums of the window that ends at `now`. */
 export async function readWindow(session: Session, accountId: number, now: number): Promise<WindowCounts> {
-  const [row = {}] = await session.query(SUM_ACCOUNT, [accountId, lastHourBeforeWindow(now)]);
-  return rows.windowCounts(row);
+  const [row = {}] = await session.query(SUM_ACCOUNT, [accountId, getLastHourBeforeWindow(now)]);
+  return rows.toWindowCounts(row);
 }
 
 /** Returns the same sums for every account with counts in the window, by account id. */
 export async function readAllWindows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
-  const found = await session.query(SUM_ALL_ACCOUNTS, [lastHourBeforeWindow(now)]);
-  return new Map(found.map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
+  const found = await session.query(SUM_ALL_ACCOUNTS, [getLastHourBeforeWindow(now)]);
+  return new Map(found.map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]));
 }
 
 /** Adds the counts of a batch. Locks or warns the account if it reaches a threshold. */
@@ -82,16 +82,16 @@ export async function addReputationDelta(
 ): Promise<void> {
   const { emails, bounces, complaints } = delta;
   const [, [status]] = await Promise.all([
-    transaction.query(ADD_COUNTS, [accountId, hourSinceEpoch(now), transaction.slot, emails, bounces, complaints]),
+    transaction.query(ADD_COUNTS, [accountId, toHourSinceEpoch(now), transaction.slot, emails, bounces, complaints]),
     transaction.query(READ_STATUS, [accountId]),
   ]);
   if (status === undefined || status.locked_at !== null || !needsEvaluation(delta, status.warning !== null)) return;
   const [row] = await transaction.query(LOCK_ACCOUNT, [accountId]);
-  if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
-  await transaction.query(DELETE_OLD, [accountId, lastExpiredHour(now)]);
+  if (row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null) return;
+  await transaction.query(DELETE_OLD, [accountId, getLastExpiredHour(now)]);
   const decision = evaluateReputation(
     await readWindow(transaction, accountId, now),
-    rows.thresholds(row),
+    rows.toThresholds(row),
     row.warning !== null,
   );
   switch (decision.kind) {
@@ -116,7 +116,7 @@ export async function recordComplaint(
   recipient: string,
   at: number,
 ): Promise<boolean> {
-  const windowStart = complaintWindowStart(at);
+  const windowStart = getComplaintWindowStart(at);
   return (await transaction.query(RECORD_COMPLAINT, [accountId, toComplainant(recipient), at, windowStart])).length > 0;
 }
 

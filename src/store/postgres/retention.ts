@@ -5,7 +5,7 @@
 import { createExpiredEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
-import { checkedTransition, maxIdAt, minIdAt } from '../rules/messages.ts';
+import { getMaxIdAt, getMinIdAt, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
 import { appendEvents, endMessages } from './queue.ts';
@@ -59,9 +59,9 @@ const PURGE_KEYS: Statement = {
     SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
 
-const EXPIRED = checkedTransition('queued', 'expired', 'queue');
+const EXPIRED = requireTransition('queued', 'expired', 'queue');
 const PARTITION_INTERVAL_MS = 3_600_000;
-const MIN_ID = minIdAt(0);
+const MIN_ID = getMinIdAt(0);
 
 /**
  * Creates the operations of the retention. `serverTime` determines the partitions to create. `monotonic` determines the
@@ -79,25 +79,25 @@ export function prepareRetention(
     },
     expire(acceptedBefore, now, limit, node) {
       return database.transaction(async (transaction) => {
-        const found = await transaction.query(SELECT_EXPIRED, [maxIdAt(acceptedBefore), limit]);
-        const ids = found.map((row) => rows.text(row, 'id'));
+        const found = await transaction.query(SELECT_EXPIRED, [getMaxIdAt(acceptedBefore), limit]);
+        const ids = found.map((row) => rows.readText(row, 'id'));
         const entry = createExpiredEntry(now, node);
         await Promise.all([
           endMessages(
             transaction,
             found.map((row) => ({
-              id: rows.text(row, 'id'),
+              id: rows.readText(row, 'id'),
               state: EXPIRED,
               endedAt: now,
-              attempts: rows.int(row, 'attempts'),
+              attempts: rows.readInteger(row, 'attempts'),
             })),
           ),
           appendEvents(
             transaction,
             found.map((row) => ({
               ...entry,
-              id: rows.text(row, 'id'),
-              accountId: rows.int(row, 'account_id'),
+              id: rows.readText(row, 'id'),
+              accountId: rows.readInteger(row, 'account_id'),
             })),
           ),
         ]);
@@ -125,10 +125,10 @@ async function purgeBodies(database: Database, endedBefore: number, limit: numbe
   let purged = 0;
   let afterId = MIN_ID;
   for (;;) {
-    const values = [afterId, maxIdAt(endedBefore), endedBefore, limit - purged];
+    const values = [afterId, getMaxIdAt(endedBefore), endedBefore, limit - purged];
     const [row = {}] = await database.query(PURGE_BODIES, values);
-    purged += rows.int(row, 'purged');
-    if (purged >= limit || rows.int(row, 'scanned') < MAX_SCANNED_BODIES) return purged;
-    afterId = rows.text(row, 'last');
+    purged += rows.readInteger(row, 'purged');
+    if (purged >= limit || rows.readInteger(row, 'scanned') < MAX_SCANNED_BODIES) return purged;
+    afterId = rows.readText(row, 'last');
   }
 }

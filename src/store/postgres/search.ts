@@ -6,7 +6,7 @@
 import type { State } from '../../model/message.ts';
 import type { MessageStore } from '../contract.ts';
 import { StoreError } from '../error.ts';
-import { minIdOfSeq, seqOf } from '../rules/messages.ts';
+import { getMinIdOfSeq, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { executeSearch } from '../search/execute.ts';
 import {
@@ -19,14 +19,14 @@ import {
 import type { SearchableMessage } from '../search/query.ts';
 import {
   DirectoryCache,
+  getPageKeyRange,
   type IdRange,
   MIN_SEQ,
-  pageKeyRange,
   type RowFilter,
   runAsync,
   type SearchSource,
-  seqsKey,
-  termsKey,
+  toSeqsKey,
+  toTermsKey,
 } from '../search/source.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
@@ -100,44 +100,44 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   }
 
   const source: SearchSource<SearchableMessage> = {
-    byId: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
-    rows: select,
-    fromState: (state, window, limit) => select(window, { accountId: null, state }, limit),
+    findById: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
+    readRows: select,
+    readRowsInState: (state, window, limit) => select(window, { accountId: null, state }, limit),
     async countInState(state, { first, end: past }, maxCount) {
       const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM ${fromState(state)} LIMIT $3) AS found`;
       const [row = {}] = await database.query({ name: `search_count_${state}`, text }, [first, past, maxCount]);
-      return rows.int(row, 'n');
+      return rows.readInteger(row, 'n');
     },
-    async seqsInState(state, { first, end: past }) {
+    async readSeqsInState(state, { first, end: past }) {
       const statement = { name: `search_seqs_${state}`, text: `SELECT id FROM ${fromState(state)}` };
-      return (await database.query(statement, [first, past])).map((row) => seqOf(rows.text(row, 'id')));
+      return (await database.query(statement, [first, past])).map((row) => toSeq(rows.readText(row, 'id')));
     },
-    async nth({ first, end: past }, count) {
+    async findNthId({ first, end: past }, count) {
       const [row] = await database.query(SELECT_NTH, [first, past, count - 1]);
-      return row === undefined ? null : rows.text(row, 'id');
+      return row === undefined ? null : rows.readText(row, 'id');
     },
-    async segments({ first, end: past }) {
-      const values = [seqOf(first), Math.min(seqOf(past), MAX_SEQ)];
+    async findSegments({ first, end: past }) {
+      const values = [toSeq(first), Math.min(toSeq(past), MAX_SEQ)];
       return (await database.query(SELECT_SEGMENTS, values)).map((row) => ({
-        number: rows.int(row, 'number'),
-        first: rows.int(row, 'first'),
-        end: rows.int(row, 'past'),
-        messageCount: rows.int(row, 'mails'),
+        number: rows.readInteger(row, 'number'),
+        first: rows.readInteger(row, 'first'),
+        end: rows.readInteger(row, 'past'),
+        messageCount: rows.readInteger(row, 'mails'),
       }));
     },
-    async directories(numbers) {
-      const missing = directories.missing(numbers);
+    async readDirectories(numbers) {
+      const missing = directories.listMissing(numbers);
       const read = missing.length === 0 ? [] : await database.query(SELECT_DIRECTORIES, [missing]);
       return directories.update(
         numbers,
-        read.map((row) => [rows.int(row, 'number'), bytes(row.directory)]),
+        read.map((row) => [rows.readInteger(row, 'number'), bytes(row.directory)]),
       );
     },
-    async pages(keys) {
+    async readPages(keys) {
       const read = keys.length === 0 ? [] : await database.query(SELECT_PAGES, [keys]);
-      return new Map(read.map((row) => [rows.int(row, 'key'), bytes(row.page)]));
+      return new Map(read.map((row) => [rows.readInteger(row, 'key'), bytes(row.page)]));
     },
-    bySeqs: (seqs, filter) => selectByRanges(seqs.map(minIdOfSeq), seqs.map(maxIdOfSeq), filter),
+    findBySeqs: (seqs, filter) => selectByRanges(seqs.map(getMinIdOfSeq), seqs.map(maxIdOfSeq), filter),
   };
 
   return {
@@ -145,7 +145,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       const deadline = monotonic() + budgetMs;
       const { messages, searchedTo } = await runAsync(executeSearch(source, search, () => monotonic() >= deadline));
       const found = messages.length === 0 ? [] : await database.query(SELECT_SUMMARIES, [messages.map(({ id }) => id)]);
-      return { messages: found.map(rows.messageSummary), searchedTo };
+      return { messages: found.map(rows.toMessageSummary), searchedTo };
     },
   };
 }
@@ -188,7 +188,7 @@ function selectValues({ first, end: past }: IdRange, { accountId }: RowFilter, l
 }
 
 function maxIdOfSeq(seq: number): string {
-  return `${minIdOfSeq(seq).slice(0, 19)}ffff-ffffffffffff`;
+  return `${getMinIdOfSeq(seq).slice(0, 19)}ffff-ffffffffffff`;
 }
 
 function bytes(value: unknown): Uint8Array {
@@ -198,12 +198,12 @@ function bytes(value: unknown): Uint8Array {
 
 function searchableMessage(row: Row): SearchableMessage {
   return {
-    id: rows.text(row, 'id'),
-    accountId: rows.int(row, 'account_id'),
-    to: rows.text(row, 'to'),
-    recipient: rows.textOrNull(row, 'recipient'),
-    from: rows.text(row, 'from'),
-    subject: rows.text(row, 'subject'),
+    id: rows.readText(row, 'id'),
+    accountId: rows.readInteger(row, 'account_id'),
+    to: rows.readText(row, 'to'),
+    recipient: rows.readTextOrNull(row, 'recipient'),
+    from: rows.readText(row, 'from'),
+    subject: rows.readText(row, 'subject'),
   };
 }
 
@@ -273,22 +273,22 @@ function createIndexSource(session: Session): IndexSource {
   return {
     async segments() {
       return (await session.query(SELECT_ALL_SEGMENTS, [])).map((row) => ({
-        number: rows.int(row, 'number'),
-        first: rows.int(row, 'first'),
-        end: rows.int(row, 'past'),
-        messageCount: rows.int(row, 'mails'),
-        builtAt: rows.int(row, 'built_at'),
+        number: rows.readInteger(row, 'number'),
+        first: rows.readInteger(row, 'first'),
+        end: rows.readInteger(row, 'past'),
+        messageCount: rows.readInteger(row, 'mails'),
+        builtAt: rows.readInteger(row, 'built_at'),
         verified: row.looked === true,
-        replacedAt: rows.intOrNull(row, 'replaced_at'),
+        replacedAt: rows.readIntegerOrNull(row, 'replaced_at'),
       }));
     },
-    async count(first, past, maxCount) {
-      const [row = {}] = await session.query(COUNT_MESSAGES, [minIdOfSeq(first), minIdOfSeq(past), maxCount]);
-      return rows.int(row, 'n');
+    async countMessages(first, past, maxCount) {
+      const [row = {}] = await session.query(COUNT_MESSAGES, [getMinIdOfSeq(first), getMinIdOfSeq(past), maxCount]);
+      return rows.readInteger(row, 'n');
     },
-    async rows(first, past, limit, end) {
+    async readMessages(first, past, limit, end) {
       const found = [];
-      let [from, to] = [minIdOfSeq(first), minIdOfSeq(past)];
+      let [from, to] = [getMinIdOfSeq(first), getMinIdOfSeq(past)];
       while (found.length < limit) {
         const batchSize = Math.min(ROWS_PER_STATEMENT, limit - found.length);
         const batch = (
@@ -315,10 +315,10 @@ function nextId(id: string): string {
 async function writeChange(session: Session, change: IndexChange): Promise<void> {
   for (const { first, end, messageCount, directory, termPages, seqPages } of change.add) {
     const [row = {}] = await session.query(ADD_SEGMENT, [first, end, messageCount, change.at, Buffer.from(directory)]);
-    const number = rows.int(row, 'number');
+    const number = rows.readInteger(row, 'number');
     const pages = [
-      ...termPages.map((page, index) => [termsKey(number, index), Buffer.from(page)] as const),
-      ...seqPages.map((page, index) => [seqsKey(number, index), Buffer.from(page)] as const),
+      ...termPages.map((page, index) => [toTermsKey(number, index), Buffer.from(page)] as const),
+      ...seqPages.map((page, index) => [toSeqsKey(number, index), Buffer.from(page)] as const),
     ];
     for (let begin = 0; begin < pages.length; begin += PAGES_PER_STATEMENT) {
       const batch = pages.slice(begin, begin + PAGES_PER_STATEMENT);
@@ -330,6 +330,6 @@ async function writeChange(session: Session, change: IndexChange): Promise<void>
   if (change.firstSegment !== null) await session.query(EXTEND_SEGMENT, [MIN_SEQ, change.firstSegment]);
   if (change.purge !== null) {
     await session.query(PURGE_SEGMENT, [change.purge]);
-    await session.query(PURGE_PAGES, pageKeyRange(change.purge));
+    await session.query(PURGE_PAGES, getPageKeyRange(change.purge));
   }
 }

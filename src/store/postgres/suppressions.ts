@@ -76,7 +76,7 @@ async function addEntries(transaction: Session, list: number, entries: readonly 
     ];
     // The next part is encoded while the server writes the current part.
     const previousInsert = currentInsert;
-    currentInsert = transaction.query(INSERT_ENTRIES, values).then(([row = {}]) => rows.int(row, 'added'));
+    currentInsert = transaction.query(INSERT_ENTRIES, values).then(([row = {}]) => rows.readInteger(row, 'added'));
     currentInsert.catch(() => undefined);
     count += await previousInsert;
   }
@@ -87,13 +87,13 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
   async function findListId(name: string): Promise<number | null> {
     if (name === '*') return SERVICE_LIST_ID;
     const [row] = await database.query(SELECT_ACCOUNT_ID, [name]);
-    return row === undefined ? null : rows.int(row, 'id');
+    return row === undefined ? null : rows.readInteger(row, 'id');
   }
 
   return {
     async checkSuppression(batch) {
       const unsuppressed = new Set(
-        (await database.query(SELECT_UNSUPPRESSED, [batch.map(({ id }) => id)])).map((row) => rows.text(row, 'id')),
+        (await database.query(SELECT_UNSUPPRESSED, [batch.map(({ id }) => id)])).map((row) => rows.readText(row, 'id')),
       );
       return batch.map(({ id }) => unsuppressed.has(id));
     },
@@ -138,7 +138,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       if (list === null) return { kind: 'missing' };
       return {
         kind: 'done',
-        value: (await database.query(LIST_ENTRIES, [list, after ?? '', limit])).map(rows.suppression),
+        value: (await database.query(LIST_ENTRIES, [list, after ?? '', limit])).map(rows.toSuppression),
       };
     },
     async searchSuppressions(name, { of, prefix }, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
@@ -154,11 +154,11 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
               after ?? '',
               limit,
             ]);
-      return { kind: 'done', value: found.map(rows.suppression) };
+      return { kind: 'done', value: found.map(rows.toSuppression) };
     },
     async findSuppression(address) {
       const found = await database.query(SELECT_FROM_ALL_LISTS, [address]);
-      return found.map((row) => ({ ...rows.suppression(row), list: rows.text(row, 'list') }));
+      return found.map((row) => ({ ...rows.toSuppression(row), list: rows.readText(row, 'list') }));
     },
   };
 }

@@ -57,9 +57,9 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
     },
     async readTraffic(since, until, stepMs) {
       return (await database.query(SUM_BY_STEP, [stepMs, getRowSpanMs(stepMs), since, until])).map((row) => ({
-        at: rows.int(row, 'step'),
-        ...readTrafficCounts((column) => rows.int(row, column)),
-        latencies: parseLatencies(rows.text(row, 'latencies')),
+        at: rows.readInteger(row, 'step'),
+        ...readTrafficCounts((column) => rows.readInteger(row, column)),
+        latencies: parseLatencies(rows.readText(row, 'latencies')),
       }));
     },
     async purgeTraffic(minuteRowsBefore, hourRowsBefore, limit) {

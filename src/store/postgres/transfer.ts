@@ -96,16 +96,16 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
       const earlier = transfers.find((row) => row.source === source);
       if (earlier?.done === true) throw new StoreError(`${source} has already been transferred to ${pool.server}.`);
       const [content = {}] = await pool.query(COUNT_CONTENT, []);
-      if (rows.int(content, 'nodes') > 0)
+      if (rows.readInteger(content, 'nodes') > 0)
         throw new StoreError(`a service runs on ${pool.server}. Stop every node before a transfer.`);
       if (earlier !== undefined) return;
-      if (rows.int(content, 'accounts') > 0 || transfers.length > 0)
+      if (rows.readInteger(content, 'accounts') > 0 || transfers.length > 0)
         throw new StoreError(`${pool.server} already contains accounts. Transfer to an empty database.`);
       await pool.query(INSERT_TRANSFER, [source]);
     },
     async lastMessageId() {
       const [row] = await pool.query(SELECT_LAST_ID, []);
-      return row === undefined ? null : rows.text(row, 'id');
+      return row === undefined ? null : rows.readText(row, 'id');
     },
     async writeRows(table, sourceRows) {
       const values = table.name === 'reputation' ? sourceRows.map((row) => ({ ...row, slot: 0 })) : sourceRows;
@@ -158,21 +158,21 @@ async function insertMessages(session: Session, messages: readonly TransferredMe
 
 function transferredMessage(row: Row): TransferredMessage {
   return {
-    id: rows.text(row, 'id'),
-    account_id: rows.int(row, 'account_id'),
-    key_id: rows.int(row, 'key_id'),
-    state: rows.state(row),
-    lane: rows.int(row, 'lane'),
-    due_at: rows.intOrNull(row, 'due_at'),
-    attempts: rows.int(row, 'attempts'),
-    accepted_at: rows.int(row, 'accepted_at'),
-    ended_at: rows.intOrNull(row, 'ended_at'),
-    to: rows.text(row, 'to'),
-    recipient: rows.textOrNull(row, 'recipient'),
-    from: rows.text(row, 'from'),
-    subject: rows.text(row, 'subject'),
-    message: rows.textOrNull(row, 'message'),
+    id: rows.readText(row, 'id'),
+    account_id: rows.readInteger(row, 'account_id'),
+    key_id: rows.readInteger(row, 'key_id'),
+    state: rows.readState(row),
+    lane: rows.readInteger(row, 'lane'),
+    due_at: rows.readIntegerOrNull(row, 'due_at'),
+    attempts: rows.readInteger(row, 'attempts'),
+    accepted_at: rows.readInteger(row, 'accepted_at'),
+    ended_at: rows.readIntegerOrNull(row, 'ended_at'),
+    to: rows.readText(row, 'to'),
+    recipient: rows.readTextOrNull(row, 'recipient'),
+    from: rows.readText(row, 'from'),
+    subject: rows.readText(row, 'subject'),
+    message: rows.readTextOrNull(row, 'message'),
     handing_over: row.handing_over === true,
-    events: JSON.parse(rows.text(row, 'events')) as TransferredEvent[],
+    events: JSON.parse(rows.readText(row, 'events')) as TransferredEvent[],
   };
 }

@@ -19,7 +19,7 @@ export const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, r
  * Returns the values of the columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and
  * throttle_burst.
  */
-export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
+export function toLimitColumns({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
   return [
     volume,
     volumeExpiresAt,
@@ -48,11 +48,11 @@ export function findChangeConflict(
  * Returns the time when a rotated key expires: the requested time, or its previous expiry if that is earlier. Returns
  * `missing` if the key does not exist, is revoked or has expired.
  */
-export function decideRotatedExpiry(old: ApiKey | null, requestedExpiry: number, now: number): ChangeResult<number> {
-  if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
+export function decideRotatedExpiry(oldKey: ApiKey | null, requestedExpiry: number, now: number): ChangeResult<number> {
+  if (oldKey === null || oldKey.revokedAt !== null || (oldKey.expiresAt !== null && oldKey.expiresAt <= now)) {
     return { kind: 'missing' };
   }
-  return { kind: 'done', value: Math.min(requestedExpiry, old.expiresAt ?? requestedExpiry) };
+  return { kind: 'done', value: Math.min(requestedExpiry, oldKey.expiresAt ?? requestedExpiry) };
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   isProviderSimulator,
 } from '../../model/feedback.ts';
 import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
-import { checkedTransition } from './messages.ts';
+import { requireTransition } from './messages.ts';
 
 /** The stored message to which a report refers. */
 export interface ReportedMessage {
@@ -59,19 +59,23 @@ export function decideWithoutMessage({
   mayBeOtherProgram,
   isFinal,
 }: FeedbackReport): FeedbackDecision {
-  if (messageRef === null) return storeForOperator(null, reasonWithoutMessage(events), false);
+  if (messageRef === null) return storeForOperator(null, describeMissingMessage(events), false);
   if (mayBeOtherProgram === true) return { kind: 'answer', answer: { kind: 'unrelated' } };
   if (!isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
   return storeForOperator(null, 'no message has the provider id that the report names', true);
 }
 
 /** Decides on a report about the message `id`. `found` is null if the message is not stored. */
-export function decideFeedback(report: FeedbackReport, id: string, found: ReportedMessage | null): FeedbackDecision {
-  if (found === null)
+export function decideFeedback(
+  report: FeedbackReport,
+  id: string,
+  storedMessage: ReportedMessage | null,
+): FeedbackDecision {
+  if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
-  const { accountId, state: from, to } = found;
+  const { accountId, state: from, to } = storedMessage;
   // `doctor --loop` sends without an API key.
-  const isTest = isProviderSimulator(to) || found.keyId === 0;
+  const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
   const change = decideFeedbackChange({ state: from, to, isTest }, report.events);
   switch (change.kind) {
     case 'wait':
@@ -93,7 +97,7 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
       const { to: newState, suppress, detail } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
-        newState: checkedTransition(from, newState, 'feedback'),
+        newState: requireTransition(from, newState, 'feedback'),
         entry: createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail),
         countedAs: newState,
         reputationRule: isTest ? 'never' : 'always',
@@ -135,7 +139,7 @@ function storeForOperator(messageId: string | null, reason: string, premature: b
  * Returns the reason why a report has no message: the report was not understood, or it names no message of this
  * installation.
  */
-function reasonWithoutMessage(notices: readonly FeedbackEvent[]): string {
+function describeMissingMessage(notices: readonly FeedbackEvent[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
   return unknown?.reason ?? 'the report names no message of this installation';
 }

@@ -36,9 +36,9 @@ export interface AcceptanceLookups {
 /** The initial state of a message. */
 export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
-const QUEUED = checkedTransition(null, 'queued', 'accept');
-const SENDING = checkedTransition(null, 'sending', 'accept');
-const SUPPRESSED = checkedTransition(null, 'suppressed', 'accept');
+const QUEUED = requireTransition(null, 'queued', 'accept');
+const SENDING = requireTransition(null, 'sending', 'accept');
+const SUPPRESSED = requireTransition(null, 'suppressed', 'accept');
 
 /**
  * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
@@ -51,10 +51,10 @@ export function decideAcceptance(
 ): AcceptResult {
   if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
   const { idempotency, acceptedAt } = message;
-  const earlier = idempotency === null ? null : lookups.findByIdempotencyKey(message);
-  if (idempotency !== null && earlier !== null) {
-    return earlier.fingerprint === idempotency.fingerprint
-      ? { kind: 'replayed', id: earlier.id }
+  const earlierMessage = idempotency === null ? null : lookups.findByIdempotencyKey(message);
+  if (idempotency !== null && earlierMessage !== null) {
+    return earlierMessage.fingerprint === idempotency.fingerprint
+      ? { kind: 'replayed', id: earlierMessage.id }
       : { kind: 'idempotency-conflict' };
   }
   const reason = findExceededLimit(counts, acceptedAt);
@@ -66,7 +66,7 @@ export function decideAcceptance(
 }
 
 /** Returns `to` if the table of transitions contains the transition. Otherwise throws a StoreError. */
-export function checkedTransition<To extends State>(from: State | null, to: To, by: Cause): To {
+export function requireTransition<To extends State>(from: State | null, to: To, by: Cause): To {
   if (isAllowedTransition(from, to, by)) return to;
   throw new StoreError(`a message cannot change from ${from ?? 'none'} to ${to} (${by}). See docs/states.md.`);
 }
@@ -76,7 +76,7 @@ const MAX_ROWS_PER_TURN = 8;
 const MIN_ACCOUNTS = 64;
 
 /** Returns the number of rows per account in one turn of the rotation, for a claim of up to `maxMessages`. */
-export function rowsPerTurn(maxMessages: number): number {
+export function getRowsPerTurn(maxMessages: number): number {
   return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(maxMessages / MIN_ACCOUNTS)));
 }
 
@@ -85,12 +85,12 @@ export function rowsPerTurn(maxMessages: number): number {
  * may also be a report about the message, such as the complaint of the simulator. Throws a StoreError if the table of
  * transitions does not contain the change.
  */
-export function stateAfterChange(from: State, to: State, isFirst: boolean): State {
-  return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : checkedTransition(from, to, 'queue');
+export function getStateAfterChange(from: State, to: State, isFirst: boolean): State {
+  return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : requireTransition(from, to, 'queue');
 }
 
 /** Returns the value of the column `lane` after an attempt: 0 for first attempts, 1 for retries. */
-export function laneForEvent(verb: string): 0 | 1 {
+export function getLane(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }
 
@@ -137,13 +137,13 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
       detail: event.detail,
       attempt: event.attempt === null ? null : JSON.stringify(event.attempt),
       suppress,
-      reference: providerReference(event.attempt),
+      reference: findProviderReference(event.attempt),
     })),
   }));
 }
 
 /** Returns the id that the provider assigned in its answer to the attempt, or null. */
-function providerReference(attempt: Attempt | null): string | null {
+function findProviderReference(attempt: Attempt | null): string | null {
   return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
 }
 
@@ -184,17 +184,17 @@ const SEQUENCE_EPOCH_MS = Date.UTC(2025, 0, 1);
 const COUNTERS_PER_MS = 4096;
 
 /** Returns the sequence number of an id: its time and counter, without the random part. */
-export function seqOf(id: string): number {
+export function toSeq(id: string): number {
   return (getIdTimestamp(id) - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + getIdCounter(id);
 }
 
 /** Returns the greatest sequence number of an id created at `ms`. */
-export function maxSeqAt(ms: number): number {
+export function getMaxSeqAt(ms: number): number {
   return (ms - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + COUNTERS_PER_MS - 1;
 }
 
 /** Returns the least id with this sequence number. This id is greater than all ids with a smaller sequence number. */
-export function minIdOfSeq(seq: number): string {
+export function getMinIdOfSeq(seq: number): string {
   const ms = Math.floor(seq / COUNTERS_PER_MS);
   const time = (ms + SEQUENCE_EPOCH_MS).toString(16).padStart(12, '0');
   const counter = (seq - ms * COUNTERS_PER_MS).toString(16).padStart(3, '0');
@@ -205,16 +205,16 @@ export function minIdOfSeq(seq: number): string {
  * Returns the least id of this time. This id is greater than all ids created before `ms`. A UUIDv7 begins with its time
  * (RFC 9562, section 5.7).
  */
-export function minIdAt(ms: number): string {
-  return idAt(ms, '0000-0000-000000000000');
+export function getMinIdAt(ms: number): string {
+  return toIdAt(ms, '0000-0000-000000000000');
 }
 
 /** Returns the greatest id of this time. This id is less than all ids created after `ms`. */
-export function maxIdAt(ms: number): string {
-  return idAt(ms, 'ffff-ffff-ffffffffffff');
+export function getMaxIdAt(ms: number): string {
+  return toIdAt(ms, 'ffff-ffff-ffffffffffff');
 }
 
-function idAt(ms: number, suffix: string): string {
+function toIdAt(ms: number, suffix: string): string {
   const time = Math.min(Math.max(0, Math.floor(ms)), 0xffff_ffff_ffff)
     .toString(16)
     .padStart(12, '0');

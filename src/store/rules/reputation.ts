@@ -14,25 +14,25 @@ import {
 import type { State } from '../../model/message.ts';
 
 /** Returns the bucket that contains a time, in hours since the epoch. */
-export function hourSinceEpoch(ms: number): number {
+export function toHourSinceEpoch(ms: number): number {
   return Math.floor(ms / REPUTATION_BUCKET_MS);
 }
 
 /** Returns the last bucket before the window that ends at `now`. */
-export function lastHourBeforeWindow(now: number): number {
-  return hourSinceEpoch(now) - REPUTATION_WINDOW_HOURS;
+export function getLastHourBeforeWindow(now: number): number {
+  return toHourSinceEpoch(now) - REPUTATION_WINDOW_HOURS;
 }
 
 /** Returns the last bucket that may be deleted, in hours since the epoch. */
-export function lastExpiredHour(now: number): number {
-  return hourSinceEpoch(now) - 2 * REPUTATION_WINDOW_HOURS;
+export function getLastExpiredHour(now: number): number {
+  return toHourSinceEpoch(now) - 2 * REPUTATION_WINDOW_HOURS;
 }
 
 /**
  * Returns the start of the window that ends at `at`. A complaint at `at` counts only if the last counted complaint of
  * the same recipient is not later than this start.
  */
-export function complaintWindowStart(at: number): number {
+export function getComplaintWindowStart(at: number): number {
   return at - REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS;
 }
 
@@ -92,7 +92,7 @@ export class ReputationDeltas {
   }
 
   /** Returns the counts in order of account id, each with the time of its last change. */
-  sortedByAccount(): readonly (readonly [accountId: number, delta: ReputationDelta, at: number])[] {
+  listByAccount(): readonly (readonly [accountId: number, delta: ReputationDelta, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)
       .map(([accountId, delta]) => [accountId, delta, delta.at] as const);

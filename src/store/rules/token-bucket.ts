@@ -26,7 +26,7 @@ export function takeTokens(
   { perSecond, burst, requested }: TokenRequest,
   now: number,
 ): { readonly bucket: TokenBucket; readonly answer: TokensGranted } {
-  const level = before === null ? burst : refilledLevel(before, burst, now);
+  const level = before === null ? burst : getRefilledLevel(before, burst, now);
   const granted = Math.min(Math.floor(level + ROUNDING_TOLERANCE), requested);
   const tokens = level - granted;
   const nextMs = tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond);
@@ -36,7 +36,7 @@ export function takeTokens(
   };
 }
 
-function refilledLevel(before: TokenBucket, burst: number, now: number): number {
+function getRefilledLevel(before: TokenBucket, burst: number, now: number): number {
   const refill = (Math.max(0, now - before.at) * before.perSecond) / 1000;
   const level = Math.min(before.burst, before.tokens + refill);
   return level >= before.burst ? burst : Math.min(level, burst);

@@ -5,27 +5,27 @@
  * same with and without an index.
  */
 import type { State } from '../../model/message.ts';
-import { minIdOfSeq, seqOf } from '../rules/messages.ts';
+import { getMinIdOfSeq, toSeq } from '../rules/messages.ts';
 import { type MessageSearch, matches, type SearchableMessage } from './query.ts';
 import {
-  accountRange,
   decodeSeqs,
+  findPageRange,
+  getAccountRange,
+  listTermRanges,
   markMatches,
-  pageRange,
   SEQS_PER_PAGE,
   type TermRange,
-  termRangesOf,
 } from './segment.ts';
 import {
   type Coroutine,
   type IdRange,
-  idRangeOf,
   MIN_ID,
   MIN_SEQ,
   type SearchSource,
   type SegmentInfo,
-  seqsKey,
-  termsKey,
+  toIdRange,
+  toSeqsKey,
+  toTermsKey,
   waitFor,
 } from './source.ts';
 
@@ -58,16 +58,16 @@ export function* executeSearch<Message extends SearchableMessage>(
 ): Coroutine<SearchOutcome<Message>> {
   const { criteria, accountId, state, limit } = search;
   const filter = { accountId, state };
-  const idRange = idRangeOf(search);
+  const idRange = toIdRange(search);
   const matched: Message[] = [];
 
   const id = criteria.find((criterion) => criterion.kind === 'id')?.id;
   if (id !== undefined) {
-    const message = id >= idRange.first && id < idRange.end ? yield* waitFor(source.byId(id, filter)) : null;
+    const message = id >= idRange.first && id < idRange.end ? yield* waitFor(source.findById(id, filter)) : null;
     return { messages: message !== null && matches(criteria, message) ? [message] : [], searchedTo: null };
   }
 
-  const termRanges = termRangesOfSearch(search);
+  const termRanges = listSearchTermRanges(search);
   const indexedState = state !== null && state !== STATE_WITHOUT_INDEX ? state : null;
   const stateCount =
     indexedState === null || termRanges.length === 0
@@ -93,13 +93,13 @@ export function* executeSearch<Message extends SearchableMessage>(
       let rows: readonly Message[];
       let reachedId: string | null;
       if (usesStateIndex && indexedState !== null) {
-        rows = yield* waitFor(source.fromState(indexedState, batchRange, batchSize));
+        rows = yield* waitFor(source.readRowsInState(indexedState, batchRange, batchSize));
         reachedId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
       } else {
-        reachedId = yield* waitFor(source.nth(batchRange, batchSize));
+        reachedId = yield* waitFor(source.findNthId(batchRange, batchSize));
         const readRange = { first: reachedId ?? first, end };
         rows = yield* waitFor(
-          source.rows(readRange, filter, criteria.length === 0 ? limit - matched.length : batchSize),
+          source.readRows(readRange, filter, criteria.length === 0 ? limit - matched.length : batchSize),
         );
       }
       const pageEndId = collect(rows);
@@ -126,14 +126,14 @@ export function* executeSearch<Message extends SearchableMessage>(
   }
 
   function* scanSegments(): Coroutine<string | null> {
-    const all = yield* waitFor(source.segments(idRange));
-    const segments = all.filter((segment) => firstIdOf(segment) < idRange.end);
+    const allSegments = yield* waitFor(source.findSegments(idRange));
+    const segments = allSegments.filter((segment) => getFirstId(segment) < idRange.end);
     let { end } = idRange;
     let groupSize = MIN_GROUP_SEGMENTS;
     for (let index = 0; end > idRange.first; ) {
       const group = consecutiveSegments(segments, index, groupSize);
       const [newest] = group;
-      const unindexedFrom = newest === undefined ? idRange.first : laterId(minIdOfSeq(newest.end), idRange.first);
+      const unindexedFrom = newest === undefined ? idRange.first : laterId(getMinIdOfSeq(newest.end), idRange.first);
       // These rows are newer than the index, or are between two segments.
       if (unindexedFrom < end) {
         const stoppedAt = yield* scanRange({ first: unindexedFrom, end });
@@ -143,7 +143,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       }
       const stoppedAt = yield* scanGroup(group, end);
       if (stoppedAt !== null) return stoppedAt;
-      end = laterId(firstIdOf(group.at(-1) ?? EMPTY_SEGMENT), idRange.first);
+      end = laterId(getFirstId(group.at(-1) ?? EMPTY_SEGMENT), idRange.first);
       if (end > idRange.first && hasTimedOut()) return end;
       index += group.length;
       groupSize = Math.min(groupSize * 2, MAX_GROUP_SEGMENTS);
@@ -163,28 +163,28 @@ export function* executeSearch<Message extends SearchableMessage>(
       }
       // The index cannot exclude rows of this segment. The pending candidates are read first, then every row of the
       // segment.
-      const segmentRange = searchedRangeOf(segment, end);
+      const segmentRange = getSearchedRange(segment, end);
       const stoppedAt =
         (yield* readCandidates(pending, { first: segmentRange.end, end })) ?? (yield* scanRange(segmentRange));
       if (stoppedAt !== null) return stoppedAt;
       pending = [];
       end = segmentRange.first;
     }
-    return yield* readCandidates(pending, { first: searchedRangeOf(group.at(-1) ?? EMPTY_SEGMENT, end).first, end });
+    return yield* readCandidates(pending, { first: getSearchedRange(group.at(-1) ?? EMPTY_SEGMENT, end).first, end });
   }
 
-  function searchedRangeOf(segment: SegmentInfo, end: string): IdRange {
-    const segmentEnd = minIdOfSeq(segment.end);
-    return { first: laterId(firstIdOf(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
+  function getSearchedRange(segment: SegmentInfo, end: string): IdRange {
+    const segmentEnd = getMinIdOfSeq(segment.end);
+    return { first: laterId(getFirstId(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
   }
 
   /** Reads the rows of the candidates. No other row in the range can match. */
   function* readCandidates(candidates: readonly Candidate[], { first, end }: IdRange): Coroutine<string | null> {
     // The greatest sequence number of an id before `end`.
-    const maxSeq = minIdOfSeq(seqOf(end)) < end ? seqOf(end) : seqOf(end) - 1;
+    const maxSeq = getMinIdOfSeq(toSeq(end)) < end ? toSeq(end) : toSeq(end) - 1;
     const seqsInState =
       isPreloaded && indexedState !== null && candidates.length > MIN_BATCH_ROWS
-        ? new Set(yield* waitFor(source.seqsInState(indexedState, { first, end })))
+        ? new Set(yield* waitFor(source.readSeqsInState(indexedState, { first, end })))
         : null;
     let lastSeq = Number.POSITIVE_INFINITY;
     let batchSize = Math.max(MIN_BATCH_ROWS, limit);
@@ -194,10 +194,10 @@ export function* executeSearch<Message extends SearchableMessage>(
       const seqs = yield* readSeqs(source, batch);
       // A segment was replaced during the search, so all rows of the range are read.
       if (seqs === null)
-        return yield* scanRange({ first, end: lastSeq === Number.POSITIVE_INFINITY ? end : minIdOfSeq(lastSeq) });
+        return yield* scanRange({ first, end: lastSeq === Number.POSITIVE_INFINITY ? end : getMinIdOfSeq(lastSeq) });
       const requestedSeqs = seqs.filter(
         (seq, index) =>
-          seq >= seqOf(first) &&
+          seq >= toSeq(first) &&
           seq <= maxSeq &&
           seq < lastSeq &&
           seq !== seqs[index - 1] &&
@@ -206,10 +206,10 @@ export function* executeSearch<Message extends SearchableMessage>(
       lastSeq = seqs.at(-1) ?? lastSeq;
       for (let batchOffset = 0; batchOffset < requestedSeqs.length; batchOffset += MAX_BATCH_ROWS) {
         const seqBatch = requestedSeqs.slice(batchOffset, batchOffset + MAX_BATCH_ROWS);
-        const rows = yield* waitFor(source.bySeqs(seqBatch, filter));
+        const rows = yield* waitFor(source.findBySeqs(seqBatch, filter));
         const pageEndId = collect(rows.filter((message) => message.id < end && message.id >= first));
         if (pageEndId !== null) return pageEndId;
-        const reachedId = minIdOfSeq(seqBatch.at(-1) ?? 0);
+        const reachedId = getMinIdOfSeq(seqBatch.at(-1) ?? 0);
         if (hasTimedOut() && reachedId > first) return reachedId;
       }
       batchSize = Math.min(batchSize * 4, MAX_BATCH_ROWS);
@@ -240,17 +240,17 @@ function consecutiveSegments(
 }
 
 /** Returns the first id of a segment. A segment that begins at the least sequence number covers all older ids. */
-function firstIdOf({ first }: SegmentInfo): string {
-  return first <= MIN_SEQ ? MIN_ID : minIdOfSeq(first);
+function getFirstId({ first }: SegmentInfo): string {
+  return first <= MIN_SEQ ? MIN_ID : getMinIdOfSeq(first);
 }
 
 function laterId(a: string, b: string): string {
   return a > b ? a : b;
 }
 
-function termRangesOfSearch({ criteria, accountId }: MessageSearch): readonly TermRange[] {
-  const textRanges = criteria.flatMap((criterion) => (criterion.kind === 'id' ? [] : termRangesOf(criterion)));
-  return accountId === null ? textRanges : [...textRanges, accountRange(accountId)];
+function listSearchTermRanges({ criteria, accountId }: MessageSearch): readonly TermRange[] {
+  const textRanges = criteria.flatMap((criterion) => (criterion.kind === 'id' ? [] : listTermRanges(criterion)));
+  return accountId === null ? textRanges : [...textRanges, getAccountRange(accountId)];
 }
 
 /**
@@ -259,7 +259,7 @@ function termRangesOfSearch({ criteria, accountId }: MessageSearch): readonly Te
  */
 const MAX_PAGES_PER_RANGE = 12;
 
-type Source = Pick<SearchSource<SearchableMessage>, 'directories' | 'pages'>;
+type Source = Pick<SearchSource<SearchableMessage>, 'readDirectories' | 'readPages'>;
 
 /**
  * The candidates of a segment as row numbers within the segment, newest first. Null if the index cannot exclude rows of
@@ -273,18 +273,18 @@ export function* findCandidates(
   segments: readonly SegmentInfo[],
   termRanges: readonly TermRange[],
 ): Coroutine<readonly Candidates[]> {
-  const directories = yield* waitFor(source.directories(segments.map(({ number }) => number)));
+  const directories = yield* waitFor(source.readDirectories(segments.map(({ number }) => number)));
   const rangesBySegment = segments.map(({ number }) => {
     const directory = directories.get(number);
     if (directory === undefined) return [];
     return termRanges
-      .map((range) => ({ range, pages: termPageKeys(number, pageRange(directory, range)) }))
+      .map((range) => ({ range, pages: termPageKeys(number, findPageRange(directory, range)) }))
       .filter(({ pages }) => pages.length <= MAX_PAGES_PER_RANGE);
   });
   const requiredPages = new Set(
     rangesBySegment.flatMap((segmentRanges) => segmentRanges.flatMap(({ pages }) => pages)),
   );
-  const pages = yield* waitFor(source.pages([...requiredPages]));
+  const pages = yield* waitFor(source.readPages([...requiredPages]));
   return segments.map(({ messageCount }, index) => {
     const segmentRanges = rangesBySegment[index] ?? [];
     if (segmentRanges.length === 0) return null;
@@ -299,16 +299,16 @@ export function* findCandidates(
       }
       for (const [byteIndex, byte] of bits.entries()) remaining[byteIndex] = (remaining[byteIndex] ?? 0) & byte;
     }
-    return setBits(remaining);
+    return listSetBits(remaining);
   });
 }
 
 function termPageKeys(segment: number, [from, to]: readonly [number, number]): readonly number[] {
-  return Array.from({ length: Math.max(0, to - from) }, (_, page) => termsKey(segment, from + page));
+  return Array.from({ length: Math.max(0, to - from) }, (_, page) => toTermsKey(segment, from + page));
 }
 
 /** Returns the positions of all set bits in descending order. */
-function setBits(bits: Uint8Array): readonly number[] {
+function listSetBits(bits: Uint8Array): readonly number[] {
   const numbers: number[] = [];
   for (let byteIndex = bits.length - 1; byteIndex >= 0; byteIndex -= 1) {
     const byte = bits[byteIndex] ?? 0;
@@ -322,14 +322,14 @@ function* readSeqs(
   source: Source,
   candidates: readonly { readonly segment: number; readonly number: number }[],
 ): Coroutine<readonly number[] | null> {
-  const keyOf = ({ segment, number }: { segment: number; number: number }) =>
-    seqsKey(segment, Math.floor(number / SEQS_PER_PAGE));
-  const pages = yield* waitFor(source.pages([...new Set(candidates.map(keyOf))]));
+  const toKey = ({ segment, number }: { segment: number; number: number }) =>
+    toSeqsKey(segment, Math.floor(number / SEQS_PER_PAGE));
+  const pages = yield* waitFor(source.readPages([...new Set(candidates.map(toKey))]));
   const decoded = new Map<number, readonly number[]>();
   for (const [key, page] of pages) decoded.set(key, decodeSeqs(page));
   const seqs: number[] = [];
   for (const candidate of candidates) {
-    const seq = decoded.get(keyOf(candidate))?.[candidate.number % SEQS_PER_PAGE];
+    const seq = decoded.get(toKey(candidate))?.[candidate.number % SEQS_PER_PAGE];
     if (seq === undefined) return null;
     seqs.push(seq);
   }

@@ -7,7 +7,7 @@
  * Each segment is verified once, some minutes later, because a message may be committed after messages with greater
  * ids. Small segments are merged.
  */
-import { seqOf } from '../rules/messages.ts';
+import { toSeq } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
 import { type EncodedSegment, encodeSegment, MAX_SEGMENT_MESSAGES } from './segment.ts';
 import { type Coroutine, type MaybePromise, MIN_ID, MIN_SEQ, type SegmentInfo, waitFor } from './source.ts';
@@ -57,9 +57,9 @@ export interface BuiltStep {
 export interface IndexSource {
   segments(): MaybePromise<readonly StoredSegment[]>;
   /** Counts the messages with sequence numbers from `first` (inclusive) to `end` (exclusive), up to `maxCount`. */
-  count(first: number, end: number, maxCount: number): MaybePromise<number>;
+  countMessages(first: number, end: number, maxCount: number): MaybePromise<number>;
   /** Reads messages of this range in order of id: the `limit` oldest or the `limit` newest messages. */
-  rows(
+  readMessages(
     first: number,
     end: number,
     limit: number,
@@ -80,13 +80,13 @@ export function* planIndexStep(
   source: IndexSource,
   { horizon: horizonId, minSegmentMessages, now }: IndexStep,
 ): Coroutine<BuiltStep> {
-  const horizon = seqOf(horizonId);
-  const all = yield* waitFor(source.segments());
-  const segments = all.filter(({ replacedAt }) => replacedAt === null);
-  const replaced = all.filter(({ replacedAt }) => replacedAt !== null);
+  const horizon = toSeq(horizonId);
+  const allSegments = yield* waitFor(source.segments());
+  const segments = allSegments.filter(({ replacedAt }) => replacedAt === null);
+  const replaced = allSegments.filter(({ replacedAt }) => replacedAt !== null);
   const [newest] = segments;
   const unindexedCount = yield* waitFor(
-    source.count(newest?.end ?? MIN_SEQ, horizon, newest === undefined ? 1 : MAX_COUNT),
+    source.countMessages(newest?.end ?? MIN_SEQ, horizon, newest === undefined ? 1 : MAX_COUNT),
   );
   const job = nextJob({ segments, replaced, unindexedCount, minSegmentMessages, start: MIN_SEQ, horizon, now });
   const change = job === null ? null : yield* executeJob(job);
@@ -101,20 +101,20 @@ export function* planIndexStep(
     switch (job.kind) {
       case 'index-newer': {
         const { messages, isComplete } = fitIntoSegment(
-          yield* waitFor(source.rows(job.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
+          yield* waitFor(source.readMessages(job.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
           MAX_NEW_SEGMENT_MESSAGES,
         );
         return { ...noChange, add: [buildSegment(messages, job.first, isComplete ? horizon : null)] };
       }
       case 'index-older': {
-        const rows = yield* waitFor(source.rows(MIN_SEQ, job.end, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
+        const rows = yield* waitFor(source.readMessages(MIN_SEQ, job.end, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
         const { messages, isComplete } = fitIntoSegment(rows.toReversed(), MAX_NEW_SEGMENT_MESSAGES);
         if (messages.length === 0) return { ...noChange, firstSegment: segments.at(-1)?.number ?? null };
         return { ...noChange, add: [buildSegment(messages.toReversed(), isComplete ? MIN_SEQ : null, job.end)] };
       }
       case 'verify': {
         const { number, first, end, messageCount } = job.segment;
-        if ((yield* waitFor(source.count(first, end, messageCount + 1))) === messageCount)
+        if ((yield* waitFor(source.countMessages(first, end, messageCount + 1))) === messageCount)
           return { ...noChange, verified: number };
         return { ...noChange, add: yield* buildSegments(first, end), replace: [number] };
       }
@@ -132,7 +132,7 @@ export function* planIndexStep(
     const built: NewSegment[] = [];
     for (let first = from; first < end; first = built.at(-1)?.end ?? end) {
       const { messages, isComplete } = fitIntoSegment(
-        yield* waitFor(source.rows(first, end, MAX_SEGMENT_MESSAGES, 'oldest')),
+        yield* waitFor(source.readMessages(first, end, MAX_SEGMENT_MESSAGES, 'oldest')),
         MAX_SEGMENT_MESSAGES,
       );
       built.push(buildSegment(messages, first, isComplete ? end : null));
@@ -165,10 +165,10 @@ function fitIntoSegment(
  * number may not have been read.
  */
 function buildSegment(messages: readonly SearchableMessage[], first: number | null, end: number | null): NewSegment {
-  const [oldest, newest] = [seqOf(messages.at(0)?.id ?? MIN_ID), seqOf(messages.at(-1)?.id ?? MIN_ID)];
+  const [oldest, newest] = [toSeq(messages.at(0)?.id ?? MIN_ID), toSeq(messages.at(-1)?.id ?? MIN_ID)];
   const firstSeq = first ?? oldest + 1;
   const endSeq = end ?? newest;
-  const included = messages.filter(({ id }) => seqOf(id) >= firstSeq && seqOf(id) < endSeq);
+  const included = messages.filter(({ id }) => toSeq(id) >= firstSeq && toSeq(id) < endSeq);
   return { first: firstSeq, end: endSeq, ...encodeSegment(included) };
 }
 
@@ -232,8 +232,8 @@ export function nextJob({
   if (oldest.first > start) return { kind: 'index-older', end: oldest.first };
   const unverified = segments.find(({ verified, builtAt }) => !verified && Math.abs(now - builtAt) >= VERIFY_AFTER_MS);
   if (unverified !== undefined) return { kind: 'verify', segment: unverified };
-  const small = findMergeableSegments(segments);
-  if (small !== null) return { kind: 'merge', segments: small };
+  const smallSegments = findMergeableSegments(segments);
+  if (smallSegments !== null) return { kind: 'merge', segments: smallSegments };
   const expired = replaced.find(({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= REPLACED_SEGMENT_TTL_MS);
   return expired === undefined ? null : { kind: 'purge', segment: expired };
 }

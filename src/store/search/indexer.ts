@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
-import { minIdAt } from '../rules/messages.ts';
+import { getMinIdAt } from '../rules/messages.ts';
 import type { IndexProgress } from './index-step.ts';
 
 const ROUND_INTERVAL_MS = 5_000;
@@ -55,7 +55,7 @@ export function startIndexer({
 
   async function runRound(): Promise<void> {
     const newestId = await store.newestId();
-    const horizon = horizonOf(previousNewestId);
+    const horizon = getHorizon(previousNewestId);
     previousNewestId = newestId;
     if (horizon === null) return;
     if (idleState !== null && idleState.horizon === horizon && monotonic() - idleState.at < IDLE_CHECK_INTERVAL_MS)
@@ -80,9 +80,9 @@ export function startIndexer({
     }
   }
 
-  function horizonOf(id: string | null): string | null {
+  function getHorizon(id: string | null): string | null {
     if (id === null || !sharesStore) return id;
-    const committedHorizon = minIdAt(clock.now() - COMMIT_DELAY_MS);
+    const committedHorizon = getMinIdAt(clock.now() - COMMIT_DELAY_MS);
     return id < committedHorizon ? id : committedHorizon;
   }
 

@@ -103,7 +103,7 @@ function stripWrapping(word: string): string {
 /** Returns true if the message meets every condition. */
 export function matches(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
   const texts = new Map<Field, readonly string[]>();
-  const textsOf = (field: Field): readonly string[] => {
+  const getTexts = (field: Field): readonly string[] => {
     const cached = texts.get(field);
     if (cached !== undefined) return cached;
     const computed = fieldTexts(message, field);
@@ -113,7 +113,7 @@ export function matches(criteria: readonly SearchCriterion[], message: Searchabl
   return criteria.every((criterion) =>
     criterion.kind === 'id'
       ? criterion.id === message.id
-      : criterion.fields.some((field) => textsOf(field).some((text) => textMatches(text, criterion))),
+      : criterion.fields.some((field) => getTexts(field).some((text) => textMatches(text, criterion))),
   );
 }
 
@@ -159,8 +159,8 @@ const WORDS =
 export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
   // The text is first converted to upper case, because this conversion maps ß to SS. A final sigma equals a sigma.
-  const cased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
-  return cased.normalize('NFC');
+  const upperCased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+  return upperCased.normalize('NFC');
 }
 
 /** Returns the words of a normalized text in order. */

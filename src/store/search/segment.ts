@@ -2,16 +2,16 @@
  * Encodes and reads segments. A segment is the immutable index of several thousand consecutive messages. Its terms are
  * sorted and stored in pages of about 2 KB. Each term has a list of the messages that contain the term, by their number
  * in the segment, where 0 is the oldest message. The directory contains the first term of each page. Separate pages
- * contain the sequence numbers (`seqOf`) of the messages.
+ * contain the sequence numbers (`toSeq`) of the messages.
  *
  * A term is a word, or a domain with its `@`, followed by a NUL and the letter of the field. A term can also be `#`
- * followed by an account id. A criterion has term ranges (`termRangesOf`). Every message that matches the criterion has
+ * followed by an account id. A criterion has term ranges (`listTermRanges`). Every message that matches the criterion has
  * a term in each of these ranges. A message with such terms does not always match; query.ts decides.
  *
  * The encoding of a term in a page is: the length of the prefix that it shares with the previous term, the remaining
  * text, twice the size of its list of numbers (plus one for a bitmap), and the list as a bitmap or as differences.
  */
-import { seqOf } from '../rules/messages.ts';
+import { toSeq } from '../rules/messages.ts';
 import {
   ALL_FIELDS,
   type Field,
@@ -45,14 +45,14 @@ export interface EncodedSegment {
 export function encodeSegment(messages: readonly SearchableMessage[]): EncodedSegment {
   const numbers = new Map<string, number[]>();
   for (const [number, message] of messages.entries()) {
-    for (const term of termsOf(message)) {
+    for (const term of listTerms(message)) {
       const existing = numbers.get(term);
       if (existing === undefined) numbers.set(term, [number]);
       else if (existing.at(-1) !== number) existing.push(number);
     }
   }
   const pages = encodeTerms(numbers, messages.length);
-  return { messageCount: messages.length, ...pages, seqPages: encodeSeqs(messages.map(({ id }) => seqOf(id))) };
+  return { messageCount: messages.length, ...pages, seqPages: encodeSeqs(messages.map(({ id }) => toSeq(id))) };
 }
 
 function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, messageCount: number) {
@@ -64,7 +64,7 @@ function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, messageCou
   let previousTerm = '';
   for (const term of [...numbers.keys()].sort()) {
     const [encoded, isBitmap] = encodeNumbers(list, numbers.get(term) ?? [], messageCount);
-    let prefixLength = sharedPrefixLength(previousTerm, term);
+    let prefixLength = measureSharedPrefix(previousTerm, term);
     entry.writeNumber(prefixLength);
     entry.writeText(term.slice(prefixLength));
     if (page.length > 0 && page.length + entry.length + SIZE_BYTES + encoded.length > PAGE_BYTES) {
@@ -103,7 +103,7 @@ function encodeNumbers(
   return [list.drain(), false];
 }
 
-function sharedPrefixLength(previousTerm: string, term: string): number {
+function measureSharedPrefix(previousTerm: string, term: string): number {
   const maxLength = Math.min(previousTerm.length, term.length);
   let shared = 0;
   while (shared < maxLength && previousTerm.charCodeAt(shared) === term.charCodeAt(shared)) shared += 1;
@@ -116,12 +116,12 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   const pages: Uint8Array[] = [];
   const page = new ByteWriter();
   for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
-    const [first = 0, ...others] = seqs.slice(begin, begin + SEQS_PER_PAGE);
+    const [first = 0, ...laterSeqs] = seqs.slice(begin, begin + SEQS_PER_PAGE);
     // Sequence numbers of times before 2025 are negative.
     page.writeNumber(first < 0 ? 1 : 0);
     page.writeNumber(Math.abs(first));
     let last = first;
-    for (const seq of others) {
+    for (const seq of laterSeqs) {
       page.writeNumber(seq - last);
       last = seq;
     }
@@ -152,7 +152,7 @@ export function decodeDirectory(directory: Uint8Array): readonly string[] {
 }
 
 /** Returns the pages that may contain terms of the range: the first page (inclusive) and the end (exclusive). */
-export function pageRange(directory: readonly string[], { first, end }: TermRange): readonly [number, number] {
+export function findPageRange(directory: readonly string[], { first, end }: TermRange): readonly [number, number] {
   return [Math.max(0, countBelow(directory, first, true) - 1), countBelow(directory, end, false)];
 }
 
@@ -211,8 +211,8 @@ export interface TermRange {
 }
 
 /** Returns every term of a message. The list may contain duplicates. */
-export function termsOf(message: SearchableMessage): readonly string[] {
-  const terms = [accountTerm(message.accountId)];
+export function listTerms(message: SearchableMessage): readonly string[] {
+  const terms = [toAccountTerm(message.accountId)];
   for (const field of ALL_FIELDS) {
     const suffix = TERM_END + FIELD_LETTERS[field];
     for (const text of fieldTexts(message, field)) {
@@ -226,8 +226,8 @@ export function termsOf(message: SearchableMessage): readonly string[] {
   return terms;
 }
 
-export function accountRange(accountId: number): TermRange {
-  const term = accountTerm(accountId);
+export function getAccountRange(accountId: number): TermRange {
+  const term = toAccountTerm(accountId);
   return { first: term, end: term + TERM_END, fieldLetters: null };
 }
 
@@ -235,7 +235,7 @@ export function accountRange(accountId: number): TermRange {
  * Returns the ranges of a criterion. A matching message has a term in each of them. Messages that do not match may also
  * have such terms.
  */
-export function termRangesOf(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
+export function listTermRanges(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
   const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
   const range = (text: string, prefix: boolean): TermRange => {
     return prefix
@@ -256,7 +256,7 @@ export function termRangesOf(criterion: Exclude<SearchCriterion, { kind: 'id' }>
   }
 }
 
-function accountTerm(accountId: number): string {
+function toAccountTerm(accountId: number): string {
   return `#${accountId}`;
 }
 
@@ -306,11 +306,11 @@ class ByteWriter {
     return copy;
   }
 
-  #reserve(more: number): void {
-    if (this.#length + more <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + more));
-    this.#bytes.copy(larger, 0, 0, this.#length);
-    this.#bytes = larger;
+  #reserve(byteCount: number): void {
+    if (this.#length + byteCount <= this.#bytes.length) return;
+    const largerBuffer = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + byteCount));
+    this.#bytes.copy(largerBuffer, 0, 0, this.#length);
+    this.#bytes = largerBuffer;
   }
 }
 

@@ -4,7 +4,7 @@
  * pending promise. All lists have the newest message first.
  */
 import type { State } from '../../model/message.ts';
-import { minIdAt, seqOf } from '../rules/messages.ts';
+import { getMinIdAt, toSeq } from '../rules/messages.ts';
 import type { MessageSearch, SearchableMessage } from './query.ts';
 import { decodeDirectory } from './segment.ts';
 
@@ -23,28 +23,28 @@ export interface SegmentInfo {
 }
 
 export interface SearchSource<Message extends SearchableMessage> {
-  byId(id: string, filter: RowFilter): MaybePromise<Message | null>;
-  rows(range: IdRange, filter: RowFilter, limit: number): MaybePromise<readonly Message[]>;
+  findById(id: string, filter: RowFilter): MaybePromise<Message | null>;
+  readRows(range: IdRange, filter: RowFilter, limit: number): MaybePromise<readonly Message[]>;
   /**
    * Returns the id of the message at position `count` of the range, counted from the newest. Returns null if the range
    * has fewer messages.
    */
-  nth(range: IdRange, count: number): MaybePromise<string | null>;
+  findNthId(range: IdRange, count: number): MaybePromise<string | null>;
   /**
    * Returns messages in one state from the index of this state. The search calls this function only for states with an
    * index.
    */
-  fromState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
+  readRowsInState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
   /** Counts the messages in one state, up to `maxCount`. */
   countInState(state: State, range: IdRange, maxCount: number): MaybePromise<number>;
-  seqsInState(state: State, range: IdRange): MaybePromise<readonly number[]>;
+  readSeqsInState(state: State, range: IdRange): MaybePromise<readonly number[]>;
   /** Returns the segments that overlap the range. */
-  segments(range: IdRange): MaybePromise<readonly SegmentInfo[]>;
+  findSegments(range: IdRange): MaybePromise<readonly SegmentInfo[]>;
   /** Returns the directories of segments. The result omits removed segments. */
-  directories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
-  /** Returns pages by their keys (`termsKey`, `seqsKey`). The result omits pages of removed segments. */
-  pages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
-  bySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
+  readDirectories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
+  /** Returns pages by their keys (`toTermsKey`, `toSeqsKey`). The result omits pages of removed segments. */
+  readPages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
+  findBySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
 }
 
 /**
@@ -54,17 +54,17 @@ export interface SearchSource<Message extends SearchableMessage> {
 const PAGES_PER_SEGMENT = 65_536;
 
 /** Returns the key of a page of terms. */
-export function termsKey(segment: number, page: number): number {
+export function toTermsKey(segment: number, page: number): number {
   return segment * PAGES_PER_SEGMENT + page;
 }
 
 /** Returns the key of a page of sequence numbers. */
-export function seqsKey(segment: number, page: number): number {
+export function toSeqsKey(segment: number, page: number): number {
   return segment * PAGES_PER_SEGMENT + PAGES_PER_SEGMENT / 2 + page;
 }
 
 /** Returns the range of the keys of all pages of a segment: the first key (inclusive) and the end (exclusive). */
-export function pageKeyRange(segment: number): readonly [number, number] {
+export function getPageKeyRange(segment: number): readonly [number, number] {
   return [segment * PAGES_PER_SEGMENT, (segment + 1) * PAGES_PER_SEGMENT];
 }
 
@@ -79,12 +79,12 @@ export const MIN_ID = '00000000-0000-0000-0000-000000000000';
 const AFTER_LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** The least sequence number. */
-export const MIN_SEQ = seqOf(MIN_ID);
+export const MIN_SEQ = toSeq(MIN_ID);
 
-export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' | 'until' | 'before'>): IdRange {
-  const end = until === null ? AFTER_LAST_ID : minIdAt(until);
+export function toIdRange({ since, until, before }: Pick<MessageSearch, 'since' | 'until' | 'before'>): IdRange {
+  const end = until === null ? AFTER_LAST_ID : getMinIdAt(until);
   return {
-    first: since === null ? MIN_ID : minIdAt(since),
+    first: since === null ? MIN_ID : getMinIdAt(since),
     end: before !== null && before < end ? before : end,
   };
 }
@@ -101,24 +101,24 @@ export function* waitFor<T>(value: MaybePromise<T>): Coroutine<T> {
 }
 
 /** Runs a coroutine that yields no promise. Throws if the coroutine yields a promise. */
-export function runSync<T>(steps: Coroutine<T>): T {
-  const step = steps.next();
+export function runSync<T>(coroutine: Coroutine<T>): T {
+  const step = coroutine.next();
   if (step.done !== true) throw new Error('a synchronous coroutine waited for a promise');
   return step.value;
 }
 
 /** Runs a coroutine and awaits each promise that it yields. */
-export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
-  let step = steps.next();
+export async function runAsync<T>(coroutine: Coroutine<T>): Promise<T> {
+  let step = coroutine.next();
   while (step.done !== true) {
     let value: unknown;
     try {
       value = await step.value;
     } catch (error) {
-      step = steps.throw(error);
+      step = coroutine.throw(error);
       continue;
     }
-    step = steps.next(value);
+    step = coroutine.next(value);
   }
   return step.value;
 }
@@ -130,7 +130,7 @@ export class DirectoryCache {
   readonly #cache = new Map<number, readonly string[]>();
 
   /** Returns those of `numbers` that are not cached. */
-  missing(numbers: readonly number[]): readonly number[] {
+  listMissing(numbers: readonly number[]): readonly number[] {
     return numbers.filter((number) => !this.#cache.has(number));
   }
 

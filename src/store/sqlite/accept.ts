@@ -12,7 +12,7 @@ import {
   getIdempotencyExpiryCutoff,
   type NewMessage,
 } from '../../model/message.ts';
-import { type AcceptanceLookups, type AcceptedState, decideAcceptance, seqOf } from '../rules/messages.ts';
+import { type AcceptanceLookups, type AcceptedState, decideAcceptance, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
@@ -42,7 +42,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
     if (cached !== undefined) return cached;
     const row = readAccount.get(id);
     if (row === undefined) return null;
-    const usage = toLimitUsage(rows.account(row));
+    const usage = toLimitUsage(rows.toAccount(row));
     usageByAccount.set(id, usage);
     return usage;
   }
@@ -50,13 +50,15 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
   const lookups: AcceptanceLookups = {
     findByIdempotencyKey(message) {
       const row = readKey.get(message.accountId, message.idempotency?.key ?? null, getIdempotencyExpiryCutoff(message));
-      return row === undefined ? null : { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint') };
+      return row === undefined
+        ? null
+        : { id: rows.readText(row, 'id'), fingerprint: rows.readText(row, 'fingerprint') };
     },
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
   };
 
   function insert(message: NewMessage, state: AcceptedState): void {
-    const seq = seqOf(message.id);
+    const seq = toSeq(message.id);
     const at = message.acceptedAt;
     const suppressed = state === 'suppressed';
     const recipient = message.recipient === message.to ? null : message.recipient;

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult, WindowCounts } from '../../model/account.ts';
 import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
-import { decideRotatedExpiry, findChangeConflict, limitColumns, UNLIMITED } from '../rules/directory.ts';
+import { decideRotatedExpiry, findChangeConflict, toLimitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
@@ -46,20 +46,20 @@ export function prepareAccounts(
 
   const findAccount = (name: string): Account | null => {
     const row = byName.get(name);
-    return row === undefined ? null : rows.account(row);
+    return row === undefined ? null : rows.toAccount(row);
   };
   const readChanged = (name: string): ChangeResult<Account> => {
     const account = findAccount(name);
     return account === null ? { kind: 'missing' } : { kind: 'done', value: account };
   };
-  const key = (id: number | bigint): ApiKey => rows.apiKey(keyById.get(id) ?? {});
+  const key = (id: number | bigint): ApiKey => rows.toApiKey(keyById.get(id) ?? {});
 
   function lock(
     name: string,
     reason: string | null,
     at: number | null,
     expected: string | undefined,
-    by: Actor | undefined,
+    actor: Actor | undefined,
   ): GuardedChangeResult<Account> {
     const account = findAccount(name);
     const conflict = findChangeConflict(account, expected);
@@ -67,35 +67,35 @@ export function prepareAccounts(
     // An unlock resets the reputation; otherwise the next bounce would lock the account again.
     if (reason === null) reputation.resetWindow(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
-    return withAudit(by, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));
+    return withAudit(actor, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));
   }
 
   function withAudit(
-    by: Actor | undefined,
+    actor: Actor | undefined,
     action: string,
     before: Account | null,
     result: ChangeResult<Account>,
   ): ChangeResult<Account> {
     if (result.kind !== 'done') return result;
     const auditedBefore = before === null ? null : toAuditedAccount(before);
-    audit.writeChange(by, action, result.value.name, auditedBefore, toAuditedAccount(result.value));
+    audit.writeChange(actor, action, result.value.name, auditedBefore, toAuditedAccount(result.value));
     return result;
   }
 
-  function withKeyAudit(by: Actor | undefined, action: string, target: string, value: ApiKey): ChangeResult<ApiKey> {
-    audit.writeChange(by, action, target, null, toAuditedKey(value));
+  function withKeyAudit(actor: Actor | undefined, action: string, target: string, value: ApiKey): ChangeResult<ApiKey> {
+    audit.writeChange(actor, action, target, null, toAuditedKey(value));
     return { kind: 'done', value };
   }
 
   function storeKey(
     action: 'key.create' | 'key.import',
-    ...[accountName, { name, prefix, hash, expiresAt }, now, by]: Parameters<Store['createKey']>
+    ...[accountName, { name, prefix, hash, expiresAt }, now, actor]: Parameters<Store['createKey']>
   ): ChangeResult<ApiKey> {
     const account = findAccount(accountName);
     if (account === null) return { kind: 'missing' };
     if (keyByHash.get(hash) !== undefined) return { kind: 'exists' };
     const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
-    return withKeyAudit(by, action, accountName, key(lastInsertRowid));
+    return withKeyAudit(actor, action, accountName, key(lastInsertRowid));
   }
 
   return {
@@ -103,7 +103,7 @@ export function prepareAccounts(
       ...[name, newKey, now]: Parameters<Store['createFirstAccount']>
     ): { account: Account; key: ApiKey | null } | null {
       if (all.get() !== undefined) return null;
-      insert.run(name, now, ...limitColumns(UNLIMITED), nextRevision());
+      insert.run(name, now, ...toLimitColumns(UNLIMITED), nextRevision());
       const account = findAccount(name);
       if (account === null) return null;
       if (newKey === null) return { account, key: null };
@@ -111,12 +111,12 @@ export function prepareAccounts(
       const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
       return { account, key: key(lastInsertRowid) };
     },
-    createAccount(...[name, limits, now, by]: Parameters<Store['createAccount']>): ChangeResult<Account> {
+    createAccount(...[name, limits, now, actor]: Parameters<Store['createAccount']>): ChangeResult<Account> {
       if (findAccount(name) !== null) return { kind: 'exists' };
-      insert.run(name, now, ...limitColumns(limits), nextRevision());
-      return withAudit(by, 'account.create', null, readChanged(name));
+      insert.run(name, now, ...toLimitColumns(limits), nextRevision());
+      return withAudit(actor, 'account.create', null, readChanged(name));
     },
-    setAccount(...[name, changes, , expected, by]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
+    setAccount(...[name, changes, , expected, actor]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
       const account = findAccount(name);
       const conflict = findChangeConflict(account, expected);
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
@@ -124,7 +124,7 @@ export function prepareAccounts(
       const newVolume = limits.volume === undefined ? 0 : 1;
       const newRate = limits.rate === undefined ? 0 : 1;
       update.run(
-        ...limitColumns({ ...account.limits, ...limits }),
+        ...toLimitColumns({ ...account.limits, ...limits }),
         newVolume,
         newRate,
         newRate,
@@ -133,41 +133,45 @@ export function prepareAccounts(
         nextRevision(),
         account.id,
       );
-      return withAudit(by, 'account.set', account, readChanged(name));
+      return withAudit(actor, 'account.set', account, readChanged(name));
     },
     readReputation(name: string, now: number): ChangeResult<WindowCounts> {
       const account = findAccount(name);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
     },
     readAllReputations: (now: number): Map<number, WindowCounts> => reputation.windows(now),
-    lockAccount: (...[name, reason, now, expected, by]: Parameters<Store['lockAccount']>) =>
-      lock(name, reason, now, expected, by),
-    unlockAccount: (...[name, , expected, by]: Parameters<Store['unlockAccount']>) =>
-      lock(name, null, null, expected, by),
-    listAccounts: (): Account[] => all.all().map(rows.account),
+    lockAccount: (...[name, reason, now, expected, actor]: Parameters<Store['lockAccount']>) =>
+      lock(name, reason, now, expected, actor),
+    unlockAccount: (...[name, , expected, actor]: Parameters<Store['unlockAccount']>) =>
+      lock(name, null, null, expected, actor),
+    listAccounts: (): Account[] => all.all().map(rows.toAccount),
 
     createKey: (...args: Parameters<Store['createKey']>) => storeKey('key.create', ...args),
     importKey: (...args: Parameters<Store['importKey']>) => storeKey('key.import', ...args),
     listKeys(accountName: string): ChangeResult<readonly ApiKey[]> {
       const account = findAccount(accountName);
-      return account === null ? { kind: 'missing' } : { kind: 'done', value: keysOf.all(account.id).map(rows.apiKey) };
+      return account === null
+        ? { kind: 'missing' }
+        : { kind: 'done', value: keysOf.all(account.id).map(rows.toApiKey) };
     },
-    revokeKey(...[id, now, by]: Parameters<Store['revokeKey']>): ChangeResult<ApiKey> {
+    revokeKey(...[id, now, actor]: Parameters<Store['revokeKey']>): ChangeResult<ApiKey> {
       const row = keyById.get(id);
       if (row === undefined) return { kind: 'missing' };
-      const { revokedAt, expiresAt } = rows.apiKey(row);
+      const { revokedAt, expiresAt } = rows.toApiKey(row);
       endKey.run(revokedAt ?? now, expiresAt, nextRevision(), id);
-      return withKeyAudit(by, 'key.revoke', `key_${id}`, key(id));
+      return withKeyAudit(actor, 'key.revoke', `key_${id}`, key(id));
     },
-    rotateKey(...[id, { prefix, hash }, oldExpiresAt, now, by]: Parameters<Store['rotateKey']>): ChangeResult<ApiKey> {
+    rotateKey(
+      ...[id, { prefix, hash }, oldExpiresAt, now, actor]: Parameters<Store['rotateKey']>
+    ): ChangeResult<ApiKey> {
       const row = keyById.get(id);
-      const old = row === undefined ? null : rows.apiKey(row);
+      const old = row === undefined ? null : rows.toApiKey(row);
       const expiry = decideRotatedExpiry(old, oldExpiresAt, now);
       if (old === null || expiry.kind !== 'done') return { kind: 'missing' };
       const revision = nextRevision();
       endKey.run(null, expiry.value, revision, id);
       const { lastInsertRowid } = insertKey.run(old.accountId, old.name, prefix, hash, now, old.expiresAt, revision);
-      return withKeyAudit(by, 'key.rotate', `key_${id}`, key(lastInsertRowid));
+      return withKeyAudit(actor, 'key.rotate', `key_${id}`, key(lastInsertRowid));
     },
     updateKeysLastUsed(...[used]: Parameters<Store['updateKeysLastUsed']>): void {
       for (const { id, at } of used) updateLastUsed.run(at, id);

@@ -25,20 +25,20 @@ export function prepareAudit(database: DatabaseSync) {
   return {
     write,
     /** Writes the entry of a change. Writes nothing if no operator made the change. */
-    writeChange(by: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
-      if (by !== undefined) write(createAuditEntry(by, action, target, before, after));
+    writeChange(actor: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
+      if (actor !== undefined) write(createAuditEntry(actor, action, target, before, after));
     },
     /**
      * Writes the entry of an import, or updates its counts. Returns the id of the entry, or null if no operator started
      * the import.
      */
-    recordImport(by: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
-      if (by === undefined) return null;
+    recordImport(actor: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
+      if (actor === undefined) return null;
       const row = step.entry === null ? undefined : selectAfter.get(step.entry);
       if (step.entry === null || row === undefined) {
-        return write(createAuditEntry(by, 'suppression.import', list, null, toAuditedImport(null, step, added)));
+        return write(createAuditEntry(actor, 'suppression.import', list, null, toAuditedImport(null, step, added)));
       }
-      updateAfter.run(JSON.stringify(toAuditedImport(rows.text(row, 'after'), step, added)), step.entry);
+      updateAfter.run(JSON.stringify(toAuditedImport(rows.readText(row, 'after'), step, added)), step.entry);
       return step.entry;
     },
   };

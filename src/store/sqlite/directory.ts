@@ -16,15 +16,15 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
   const account = database.prepare('SELECT * FROM account WHERE id = ?');
 
   return {
-    nextRevision: (): number => rows.int(incrementRevision.get() ?? {}, 'revision'),
+    nextRevision: (): number => rows.readInteger(incrementRevision.get() ?? {}, 'revision'),
     /** Returns the changes after `revision`, or null if there is no change. */
     changesSince(revision: number): DirectoryChanges | null {
-      const newest = rows.int(selectRevision.get() ?? {}, 'revision');
+      const newest = rows.readInteger(selectRevision.get() ?? {}, 'revision');
       if (newest <= revision) return null;
       return {
         revision: newest,
-        accounts: accounts.all(revision).map(rows.account),
-        keys: keys.all(revision).map(rows.apiKey),
+        accounts: accounts.all(revision).map(rows.toAccount),
+        keys: keys.all(revision).map(rows.toApiKey),
         ...domainsSince(revision),
       };
     },
@@ -32,10 +32,10 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
     findKeys(hashes: readonly string[]): FoundKeys {
       // The revision is read first. Another process may commit between the statements; the rows are then newer than the
       // revision, which is safe.
-      const revision = rows.int(selectRevision.get() ?? {}, 'revision');
-      const found = keysOf.all(JSON.stringify(hashes)).map(rows.apiKey);
+      const revision = rows.readInteger(selectRevision.get() ?? {}, 'revision');
+      const found = keysOf.all(JSON.stringify(hashes)).map(rows.toApiKey);
       const accounts = [...new Set(found.map(({ accountId }) => accountId))].map((id) =>
-        rows.account(account.get(id) ?? {}),
+        rows.toAccount(account.get(id) ?? {}),
       );
       return { revision, accounts, keys: found };
     },

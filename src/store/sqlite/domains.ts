@@ -38,11 +38,11 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
 
-  const domain = (row: rows.Row): SendingDomain => rows.domain(row, keysOf.all(rows.int(row, 'id')));
+  const domain = (row: rows.Row): SendingDomain => rows.toDomain(row, keysOf.all(rows.readInteger(row, 'id')));
 
   function readRow(name: string): rows.Row | null {
     const row = byName.get(name);
-    return row === undefined || rows.bool(row, 'removed') ? null : row;
+    return row === undefined || rows.readBoolean(row, 'removed') ? null : row;
   }
 
   function readChanged(name: string): ChangeResult<SendingDomain> {
@@ -51,14 +51,14 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   }
 
   function withAudit(
-    by: Actor | undefined,
+    actor: Actor | undefined,
     action: string,
     before: SendingDomain | null,
     changed: ChangeResult<SendingDomain>,
   ): ChangeResult<SendingDomain> {
     if (changed.kind !== 'done') return changed;
     const shown = before === null ? null : toAuditedDomain(before);
-    audit.writeChange(by, action, changed.value.name, shown, toAuditedDomain(changed.value));
+    audit.writeChange(actor, action, changed.value.name, shown, toAuditedDomain(changed.value));
     return changed;
   }
 
@@ -78,19 +78,25 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
         keys,
       }: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
       now: number,
-      by?: Actor,
+      actor?: Actor,
     ): ChangeResult<SendingDomain> {
       const account = accountId.get(accountName);
       if (account === undefined) return { kind: 'missing' };
       const old = byName.get(name);
       if (old !== undefined) {
-        if (!rows.bool(old, 'removed')) return { kind: 'exists' };
-        deleteKeys.run(rows.int(old, 'id'));
-        deleteRow.run(rows.int(old, 'id'));
+        if (!rows.readBoolean(old, 'removed')) return { kind: 'exists' };
+        deleteKeys.run(rows.readInteger(old, 'id'));
+        deleteRow.run(rows.readInteger(old, 'id'));
       }
-      const { lastInsertRowid } = insert.run(rows.int(account, 'id'), name, subdomains ? 1 : 0, now, nextRevision());
+      const { lastInsertRowid } = insert.run(
+        rows.readInteger(account, 'id'),
+        name,
+        subdomains ? 1 : 0,
+        now,
+        nextRevision(),
+      );
       writeKeys(lastInsertRowid, keys);
-      return withAudit(by, 'domain.add', null, readChanged(name));
+      return withAudit(actor, 'domain.add', null, readChanged(name));
     },
     findDomain(name: string): SendingDomain | null {
       const row = readRow(name);
@@ -99,45 +105,45 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     listDomains: (): SendingDomain[] => all.all().map(domain),
     findDomainChecks(name: string): readonly RecordCheck[] {
       const row = readRow(name);
-      return row === null ? [] : rows.domainChecks(row);
+      return row === null ? [] : rows.toDomainChecks(row);
     },
-    updateDomain(update: DomainUpdate, by?: Actor): ChangeResult<SendingDomain> | { readonly kind: 'stale' } {
+    updateDomain(update: DomainUpdate, actor?: Actor): ChangeResult<SendingDomain> | { readonly kind: 'stale' } {
       const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
       const row = byId.get(id);
       if (row === undefined) return { kind: 'missing' };
-      if (rows.int(row, 'revision') !== revision) return { kind: 'stale' };
+      if (rows.readInteger(row, 'revision') !== revision) return { kind: 'stale' };
       const before = domain(row);
-      const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
+      const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.toDomainChecks(row), update);
       const next = needsNewRevision ? nextRevision() : revision;
       write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id);
       if (needsNewRevision) writeKeys(id, keys);
       const after = readChanged(before.name);
       // A check whose result is unchanged writes no audit entry.
       if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
-      return withAudit(by, 'domain.update', before, after);
+      return withAudit(actor, 'domain.update', before, after);
     },
-    setSubdomains(name: string, subdomains: boolean, by?: Actor): ChangeResult<SendingDomain> {
+    setSubdomains(name: string, subdomains: boolean, actor?: Actor): ChangeResult<SendingDomain> {
       const row = readRow(name);
       if (row === null) return { kind: 'missing' };
       const before = domain(row);
       writeSubdomains.run(subdomains ? 1 : 0, nextRevision(), before.id);
-      return withAudit(by, 'domain.set', before, readChanged(name));
+      return withAudit(actor, 'domain.set', before, readChanged(name));
     },
-    removeDomain(name: string, by?: Actor): ChangeResult<SendingDomain> {
+    removeDomain(name: string, actor?: Actor): ChangeResult<SendingDomain> {
       const row = readRow(name);
       if (row === null) return { kind: 'missing' };
       const removedDomain = domain(row);
       deleteKeys.run(removedDomain.id);
       markRemoved.run(nextRevision(), removedDomain.id);
-      audit.writeChange(by, 'domain.remove', name, toAuditedDomain(removedDomain), null);
+      audit.writeChange(actor, 'domain.remove', name, toAuditedDomain(removedDomain), null);
       return { kind: 'done', value: removedDomain };
     },
     /** Returns the domains that changed after `revision` and the names of removed domains. */
     domainsSince(revision: number): DomainChanges {
       const changed = since.all(revision);
       return {
-        domains: changed.filter((row) => !rows.bool(row, 'removed')).map(domain),
-        removed: changed.filter((row) => rows.bool(row, 'removed')).map((row) => rows.text(row, 'name')),
+        domains: changed.filter((row) => !rows.readBoolean(row, 'removed')).map(domain),
+        removed: changed.filter((row) => rows.readBoolean(row, 'removed')).map((row) => rows.readText(row, 'name')),
       };
     },
   };

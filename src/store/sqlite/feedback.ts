@@ -12,7 +12,7 @@ import {
   type FeedbackDecision,
   prematureReportDigest,
 } from '../rules/feedback.ts';
-import { seqOf } from '../rules/messages.ts';
+import { toSeq } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
@@ -79,14 +79,14 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
     if (about === null) return null;
     if ('id' in about) return about.id;
     const row = byReference.get(about.reference);
-    return row === undefined ? null : rows.text(row, 'id');
+    return row === undefined ? null : rows.readText(row, 'id');
   }
 
   function decide(report: FeedbackReport): { readonly decision: FeedbackDecision; readonly row: rows.Row } {
     const id = idOf(report);
     if (id === null) return { decision: decideWithoutMessage(report), row: {} };
-    const row = findMessage.get(seqOf(id), id);
-    const found = row === undefined ? null : rows.reportedMessage(row);
+    const row = findMessage.get(toSeq(id), id);
+    const found = row === undefined ? null : rows.toReportedMessage(row);
     return { decision: decideFeedback(report, id, found), row: row ?? {} };
   }
 
@@ -100,7 +100,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
       case 'store':
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
-        const seq = rows.int(row, 'seq');
+        const seq = rows.readInteger(row, 'seq');
         insert.run(digest, at, source, decision.id, null, null, null);
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
         append(seq, decision.entry);
@@ -108,7 +108,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
         if (countsTowardReputation(decision, suppressed)) {
           const { accountId, from, countedAs } = decision;
           const isComplaint = countedAs === 'complained';
-          const isFirst = isComplaint ? recordComplaint(accountId, rows.text(row, 'recipient'), at) : suppressed;
+          const isFirst = isComplaint ? recordComplaint(accountId, rows.readText(row, 'recipient'), at) : suppressed;
           deltas.add(accountId, from, countedAs, isFirst, at);
         }
         return decision.answer(suppressed);
@@ -120,16 +120,16 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
     recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
       const deltas = new ReputationDeltas();
       const answers = batch.map((report) => recordOne(report, deltas));
-      for (const [accountId, delta, at] of deltas.sortedByAccount()) addToReputation(accountId, delta, at);
+      for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
       return answers;
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
-      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.unprocessedReport),
+      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),
     findFeedback(id: number): (UnprocessedReport & { raw: Uint8Array }) | null {
       const row = show.get(id);
-      return row === undefined ? null : rows.rawReport(row);
+      return row === undefined ? null : rows.toRawReport(row);
     },
-    lastFeedbackAt: (): number | null => rows.intOrNull(last.get() ?? { at: null }, 'at'),
+    lastFeedbackAt: (): number | null => rows.readIntegerOrNull(last.get() ?? { at: null }, 'at'),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {
       const old = Number(purgeOld.run(before, limit).changes);
       const references = Number(purgeReferences.run(before, limit).changes);

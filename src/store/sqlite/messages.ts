@@ -11,11 +11,11 @@ import type {
 } from '../../model/message.ts';
 import type { QueueStatistics } from '../../model/overview.ts';
 import {
-  checkedTransition,
   decideOperatorChange,
-  maxSeqAt,
+  getMaxSeqAt,
   type OperatorTargetState,
-  seqOf,
+  requireTransition,
+  toSeq,
 } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
@@ -27,8 +27,8 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
   );
   const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
-  const queued = checkedTransition('uncertain', 'queued', 'operator');
-  const cancelled = checkedTransition('queued', 'cancelled', 'operator');
+  const queued = requireTransition('uncertain', 'queued', 'operator');
+  const cancelled = requireTransition('queued', 'cancelled', 'operator');
   const requeue = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
   );
@@ -57,29 +57,29 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     if (accountId !== null) addCondition('account_id = ?', accountId);
     if (state !== null) addCondition('state = ?', state);
     if (to !== null) addCondition('("to" = ? COLLATE NOCASE OR recipient = ? COLLATE NOCASE)', to, to);
-    if (since !== null) addCondition('seq > ?', maxSeqAt(since - 1));
-    if (before !== null) addCondition('seq < ?', seqOf(before));
+    if (since !== null) addCondition('seq > ?', getMaxSeqAt(since - 1));
+    if (before !== null) addCondition('seq < ?', toSeq(before));
     const clause = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`;
     const sql = `SELECT id, account_id, state, "to", "from", subject, accepted_at FROM mail_request ${clause} ORDER BY seq DESC LIMIT ?`;
     return database
       .prepare(sql)
       .all(...values, limit)
-      .map(rows.messageSummary);
+      .map(rows.toMessageSummary);
   }
 
   function show(id: string): StoredMessage | null {
-    const row = withBody.get(seqOf(id), id);
-    return row === undefined ? null : { ...toHistory(row), message: rows.textOrNull(row, 'message') };
+    const row = withBody.get(toSeq(id), id);
+    return row === undefined ? null : { ...toHistory(row), message: rows.readTextOrNull(row, 'message') };
   }
 
   const toHistory = (row: rows.Row): MessageHistory =>
-    rows.messageHistory(row, history.all(seqOf(rows.text(row, 'id'))));
+    rows.toMessageHistory(row, history.all(toSeq(rows.readText(row, 'id'))));
 
   function changeState(id: string, to: OperatorTargetState, now: number, by: Actor | undefined): OperatorChangeResult {
-    const seq = seqOf(id);
+    const seq = toSeq(id);
     const row = byId.get(seq, id);
     if (row === undefined) return { kind: 'missing' };
-    const before = { id, from: rows.state(row), dueAt: rows.intOrNull(row, 'due_at') };
+    const before = { id, from: rows.readState(row), dueAt: rows.readIntegerOrNull(row, 'due_at') };
     const decision = decideOperatorChange(before, to, now, by);
     if (decision.kind === 'wrong-state') return decision;
     if (to === 'queued') requeue.run(now, seq);
@@ -93,24 +93,24 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     listMessages: list,
     findMessage: show,
     messageHistories: (ids: readonly string[]): MessageHistory[] =>
-      ids.map((id) => byId.get(seqOf(id), id)).flatMap((row) => (row === undefined ? [] : [toHistory(row)])),
+      ids.map((id) => byId.get(toSeq(id), id)).flatMap((row) => (row === undefined ? [] : [toHistory(row)])),
     retryMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'queued', now, by),
     cancelMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'cancelled', now, by),
     readQueueStatistics(): QueueStatistics {
       const oldestOpen = ['queued', 'sending']
         .flatMap((state) => oldest.all(state))
-        .map((row) => ({ id: rows.text(row, 'id'), acceptedAt: rows.int(row, 'accepted_at') }))
+        .map((row) => ({ id: rows.readText(row, 'id'), acceptedAt: rows.readInteger(row, 'accepted_at') }))
         .sort((a, b) => a.acceptedAt - b.acceptedAt);
       return {
-        queued: rows.int(countQueued.get() ?? {}, 'n'),
-        sending: rows.int(countOpen.get('sending') ?? {}, 'n'),
-        uncertain: rows.int(countOpen.get('uncertain') ?? {}, 'n'),
+        queued: rows.readInteger(countQueued.get() ?? {}, 'n'),
+        sending: rows.readInteger(countOpen.get('sending') ?? {}, 'n'),
+        uncertain: rows.readInteger(countOpen.get('uncertain') ?? {}, 'n'),
         oldest: oldestOpen[0] ?? null,
       };
     },
     newestId(): string | null {
       const row = newest.get();
-      return row === undefined ? null : rows.text(row, 'id');
+      return row === undefined ? null : rows.readText(row, 'id');
     },
   };
 }

@@ -32,7 +32,7 @@ export function prepareNodes(database: DatabaseSync) {
   return {
     updateRunningTime(passedMs: number, now: number): RunningTime {
       const row = readTime.get();
-      const before = row === undefined ? startRunningTime(now) : rows.runningTime(row);
+      const before = row === undefined ? startRunningTime(now) : rows.toRunningTime(row);
       const time = advanceRunningTime(before, now, Math.ceil(passedMs));
       writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.segments));
       return time;
@@ -45,11 +45,11 @@ export function prepareNodes(database: DatabaseSync) {
     removeNode(name: string): void {
       remove.run(name);
     },
-    listNodes: (now: number): NodeStatus[] => all.all(now - LIST_DEAD_NODES_MS).map(rows.node),
+    listNodes: (now: number): NodeStatus[] => all.all(now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
     takeTokens: (batch: readonly TokenRequest[], now: number): TokensGranted[] =>
       batch.map((request) => {
         const row = readBucket.get(request.accountId);
-        const { bucket, answer } = takeTokens(row === undefined ? null : rows.tokenBucket(row), request, now);
+        const { bucket, answer } = takeTokens(row === undefined ? null : rows.toTokenBucket(row), request, now);
         writeBucket.run(request.accountId, bucket.tokens, bucket.perSecond, bucket.burst, bucket.at);
         return answer;
       }),

@@ -25,24 +25,25 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
 
   return {
     listAudit: (before: number | null, limit: number): AuditEntry[] =>
-      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.auditEntry),
+      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toAuditEntry),
     createToken(
       { name, prefix, hash, expiresAt }: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
       now: number,
-      by?: Actor,
+      actor?: Actor,
     ): ChangeResult<OperatorToken> {
       if (activeByName.get(name) !== undefined) return { kind: 'exists' };
-      const value = rows.credential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
-      audit.writeChange(by, 'token.create', name, null, { expiresAt });
+      const value = rows.toCredential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
+      audit.writeChange(actor, 'token.create', name, null, { expiresAt });
       return { kind: 'done', value };
     },
-    listTokens: (): OperatorToken[] => all.all().map(rows.credential),
-    findTokens: (hashes: readonly string[]): OperatorToken[] => byHash.all(JSON.stringify(hashes)).map(rows.credential),
-    revokeToken(id: number, now: number, by?: Actor): ChangeResult<OperatorToken> {
+    listTokens: (): OperatorToken[] => all.all().map(rows.toCredential),
+    findTokens: (hashes: readonly string[]): OperatorToken[] =>
+      byHash.all(JSON.stringify(hashes)).map(rows.toCredential),
+    revokeToken(id: number, now: number, actor?: Actor): ChangeResult<OperatorToken> {
       const row = revoke.get(now, id);
       if (row === undefined) return { kind: 'missing' };
-      const value = rows.credential(row);
-      audit.writeChange(by, 'token.revoke', value.name, null, null);
+      const value = rows.toCredential(row);
+      audit.writeChange(actor, 'token.revoke', value.name, null, null);
       return { kind: 'done', value };
     },
     updateTokenLastUsed(id: number, at: number): void {

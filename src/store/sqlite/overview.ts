@@ -65,9 +65,10 @@ export function prepareOverview(database: DatabaseSync) {
       position !== undefined && scannedAccounts < MAX_SCANNED_ACCOUNTS;
       scannedAccounts += 1
     ) {
-      const [lane, account] = [rows.int(position, 'lane'), rows.int(position, 'account_id')];
+      const [lane, account] = [rows.readInteger(position, 'lane'), rows.readInteger(position, 'account_id')];
       const first = firstDue.get(lane, account);
-      if (first !== undefined) earliest = Math.min(earliest ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
+      if (first !== undefined)
+        earliest = Math.min(earliest ?? Number.POSITIVE_INFINITY, rows.readInteger(first, 'due_at'));
       // If a message is already due, later accounts need no check.
       if (earliest !== null && earliest <= now) return earliest;
       position = nextAccount.get(lane, account);
@@ -82,24 +83,24 @@ export function prepareOverview(database: DatabaseSync) {
       return {
         everAccepted: newest.get() !== undefined,
         nextDueAt: nextDueAt(now),
-        accounts: accounts.all({ from: now - EXPIRY_WARNING_MS, until }).map(rows.account),
-        keys: keys.all({ now, until, recent: now - RECENT_USE_MS }).map(rows.expiringKey),
+        accounts: accounts.all({ from: now - EXPIRY_WARNING_MS, until }).map(rows.toAccount),
+        keys: keys.all({ now, until, recent: now - RECENT_USE_MS }).map(rows.toExpiringKey),
         domains: {
-          all: rows.int(counts, 'all'),
-          authenticated: rows.int(counts, 'authenticated'),
-          problems: problemDomains.all().map(rows.domainProblem),
+          all: rows.readInteger(counts, 'all'),
+          authenticated: rows.readInteger(counts, 'authenticated'),
+          problems: problemDomains.all().map(rows.toDomainProblem),
         },
-        notUnderstood: rows.int(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
+        notUnderstood: rows.readInteger(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
       };
     },
     changeFeedPosition(now: number): ChangeFeedPosition {
       const sums = counted.get(now - 2 * HOUR_MS) ?? {};
       const last = newest.get();
       return {
-        newestId: last === undefined ? null : rows.text(last, 'id'),
-        newestAuditId: rows.int(audit.get() ?? {}, 'id'),
-        recentCounts: rows.int(sums, 'counted'),
-        suppressingCounts: rows.int(sums, 'refused'),
+        newestId: last === undefined ? null : rows.readText(last, 'id'),
+        newestAuditId: rows.readInteger(audit.get() ?? {}, 'id'),
+        recentCounts: rows.readInteger(sums, 'counted'),
+        suppressingCounts: rows.readInteger(sums, 'refused'),
       };
     },
   };

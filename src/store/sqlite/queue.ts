@@ -5,7 +5,7 @@
  *
  * Fairness: claims alternate between the two lanes (first attempts, retries). The first lane receives half of the
  * limits of the claim, and the other lane receives the remaining limits. Within a lane, accounts are served round-robin
- * (`createAccountRotation`), a few rows at a time (`rowsPerTurn`), so that the backlog of one account does not delay
+ * (`createAccountRotation`), a few rows at a time (`getRowsPerTurn`), so that the backlog of one account does not delay
  * another account.
  */
 
@@ -22,12 +22,12 @@ import {
 } from '../../model/message.ts';
 import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
 import {
-  checkedTransition,
-  laneForEvent,
+  getLane,
+  getRowsPerTurn,
+  getStateAfterChange,
   type PackedSettlement,
-  rowsPerTurn,
-  seqOf,
-  stateAfterChange,
+  requireTransition,
+  toSeq,
 } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
@@ -49,8 +49,8 @@ interface ClaimResult {
 export function prepareClaim(
   database: DatabaseSync,
 ): (limits: ClaimLimits, lease: Lease, now: number) => ClaimedMessages {
-  const sending = checkedTransition('queued', 'sending', 'queue');
-  const suppressed = checkedTransition('queued', 'suppressed', 'queue');
+  const sending = requireTransition('queued', 'sending', 'queue');
+  const suppressed = requireTransition('queued', 'suppressed', 'queue');
   const due = database.prepare(
     `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
        octet_length(b.message) AS bytes
@@ -70,18 +70,18 @@ export function prepareClaim(
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(database, lane) }));
 
   function leaseOne(row: rows.Row, lease: Lease, now: number, claimed: ClaimResult): void {
-    const seq = rows.int(row, 'seq');
-    const id = rows.text(row, 'id');
-    const to = rows.text(row, 'to');
-    const accountId = rows.int(row, 'account_id');
-    if (isSuppressed.get(rows.textOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
+    const seq = rows.readInteger(row, 'seq');
+    const id = rows.readText(row, 'id');
+    const to = rows.readText(row, 'to');
+    const accountId = rows.readInteger(row, 'account_id');
+    if (isSuppressed.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
       append(seq, createSuppressedEntry(now, 'store'));
       claimed.suppressed.push({ id, accountId, to });
       return;
     }
     leaseRow.run(lease.until, lease.owner, seq);
-    claimed.messages.push(rows.leasedMessage(row, lease, rows.int(row, 'attempts') + 1));
+    claimed.messages.push(rows.toLeasedMessage(row, lease, rows.readInteger(row, 'attempts') + 1));
   }
 
   /**
@@ -92,7 +92,7 @@ export function prepareClaim(
     const found: rows.Row[] = [];
     // Rows are read one at a time, so that at most one message beyond the limit is in memory.
     for (const row of due.iterate(lane, account, now, rowLimit)) {
-      const bytes = rows.int(row, 'bytes');
+      const bytes = rows.readInteger(row, 'bytes');
       if (bytes > remaining.bytes && !remaining.nothingLeased) return { found, full: true };
       remaining.nothingLeased = false;
       remaining.bytes -= bytes;
@@ -151,7 +151,7 @@ export function prepareClaim(
   return function claim(limits, lease, now) {
     const claimed: ClaimResult = { messages: [], suppressed: [] };
     const remaining: RemainingLimits = { messages: limits.messages, bytes: limits.bytes, nothingLeased: true };
-    const share = rowsPerTurn(limits.messages);
+    const share = getRowsPerTurn(limits.messages);
     const [first, second] = lanes;
     lanes.reverse();
     if (first === undefined || second === undefined) return { ...claimed, hasMore: false };
@@ -214,7 +214,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 
   function isLocked(account: number): boolean {
     const row = selectLock.get(account);
-    return row === undefined || rows.intOrNull(row, 'locked_at') !== null;
+    return row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null;
   }
 
   return {
@@ -234,7 +234,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
           position = 0;
           continue;
         }
-        const account = row === undefined ? null : rows.int(row, 'account_id');
+        const account = row === undefined ? null : rows.readInteger(row, 'account_id');
         // The round is complete: every account has been examined.
         if (row === undefined || account === null || (hasWrapped && account > roundEnd)) {
           hasMore = false;
@@ -243,7 +243,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
           return null;
         }
         position = account;
-        if (rows.int(row, 'due_at') <= now && !isLocked(account)) {
+        if (rows.readInteger(row, 'due_at') <= now && !isLocked(account)) {
           lastFound = account;
           searchStart = null;
           return account;
@@ -294,7 +294,7 @@ export function prepareLeaseEnds(
   const recoverRow = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
-  const queued = checkedTransition('sending', 'queued', 'queue');
+  const queued = requireTransition('sending', 'queued', 'queue');
   // In the lane of first attempts, messages are due in the order of acceptance. A released message returns to its
   // position.
   const releaseOne = database.prepare(
@@ -303,19 +303,19 @@ export function prepareLeaseEnds(
   );
 
   function settleOne(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
-    const seq = seqOf(settlement.id);
+    const seq = toSeq(settlement.id);
     let isFirst = true;
     let accountId = 0;
     let from: State = 'sending';
     for (const change of settlement.changes) {
       const { to, terminal, dueAt, at, suppress: reason, reference } = change;
       const endedAt = terminal ? at : null;
-      const newState = stateAfterChange(from, to, isFirst);
+      const newState = getStateAfterChange(from, to, isFirst);
       if (isFirst) {
         const row = endLease.get(
           newState,
           dueAt,
-          laneForEvent(change.verb),
+          getLane(change.verb),
           settlement.refundAttempt ? 1 : 0,
           endedAt,
           seq,
@@ -323,7 +323,7 @@ export function prepareLeaseEnds(
           settlement.attempts,
         );
         if (row === undefined) return 'lost';
-        accountId = rows.int(row, 'account_id');
+        accountId = rows.readInteger(row, 'account_id');
         isFirst = false;
       } else {
         updateState.run(newState, dueAt, endedAt, seq);
@@ -342,18 +342,18 @@ export function prepareLeaseEnds(
   return {
     markTransmitting(batch: Parameters<Store['markTransmitting']>[0]): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
-        mark.run(seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+        mark.run(toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
     settle(batch: readonly PackedSettlement[]): SettleResult[] {
       const deltas = new ReputationDeltas();
       const results = batch.map((one) => settleOne(one, deltas));
-      for (const [accountId, delta, at] of deltas.sortedByAccount()) addToReputation(accountId, delta, at);
+      for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
       return results;
     },
     release(...[batch, now]: Parameters<Store['release']>): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
-        releaseOne.run(now, now, seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+        releaseOne.run(now, now, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
     recover({
@@ -368,14 +368,14 @@ export function prepareLeaseEnds(
       const excluded = new Set(excludedIds);
       const found = recoverable
         .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
-        .filter((row) => !excluded.has(rows.text(row, 'id')));
+        .filter((row) => !excluded.has(rows.readText(row, 'id')));
       for (const row of found) {
-        const seq = rows.int(row, 'seq');
-        const wasMarked = rows.int(row, 'handing_over') === 1;
+        const seq = rows.readInteger(row, 'seq');
+        const wasMarked = rows.readInteger(row, 'handing_over') === 1;
         const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
-        checkedTransition('sending', to, 'queue');
+        requireTransition('sending', to, 'queue');
         // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
-        const refundsAttempt = lost.refundAttempt && rows.textOrNull(row, 'owner') !== by;
+        const refundsAttempt = lost.refundAttempt && rows.readTextOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
         append(seq, entry);
       }

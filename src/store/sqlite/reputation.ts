@@ -5,12 +5,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
 import {
-  complaintWindowStart,
   evaluateReputation,
-  hourSinceEpoch,
-  lastExpiredHour,
-  lastHourBeforeWindow,
+  getComplaintWindowStart,
+  getLastExpiredHour,
+  getLastHourBeforeWindow,
   needsEvaluation,
+  toHourSinceEpoch,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
@@ -45,24 +45,26 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   const warn = database.prepare('UPDATE account SET warning = ?, revision = ? WHERE id = ?');
 
   function windowOf(accountId: number, now: number): WindowCounts {
-    return rows.windowCounts(sum.get(accountId, lastHourBeforeWindow(now)) ?? {});
+    return rows.toWindowCounts(sum.get(accountId, getLastHourBeforeWindow(now)) ?? {});
   }
 
   function windows(now: number): Map<number, WindowCounts> {
     return new Map(
-      sums.all(lastHourBeforeWindow(now)).map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]),
+      sums
+        .all(getLastHourBeforeWindow(now))
+        .map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]),
     );
   }
 
   /** Adds counts to the current hour. Locks the account or sets its warning if it reaches a threshold. */
   function addToReputation(accountId: number, delta: ReputationDelta, now: number): void {
-    add.run(accountId, hourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
+    add.run(accountId, toHourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
     const row = account.get(accountId);
-    if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
+    if (row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null) return;
     const isWarned = row.warning !== null;
     if (!needsEvaluation(delta, isWarned)) return;
-    deleteExpired.run(accountId, lastExpiredHour(now));
-    const evaluation = evaluateReputation(windowOf(accountId, now), rows.thresholds(row), isWarned);
+    deleteExpired.run(accountId, getLastExpiredHour(now));
+    const evaluation = evaluateReputation(windowOf(accountId, now), rows.toThresholds(row), isWarned);
     switch (evaluation.kind) {
       case 'lock':
         lock.run(evaluation.reason, now, nextRevision(), accountId);
@@ -80,7 +82,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
    * first complaint counts.
    */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {
-    const before = complaintWindowStart(at);
+    const before = getComplaintWindowStart(at);
     return insertComplainant.run({ account: accountId, recipient: toComplainant(recipient), at, before }).changes > 0;
   }
 

@@ -5,7 +5,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { createExpiredEntry } from '../../model/message.ts';
-import { checkedTransition, maxSeqAt } from '../rules/messages.ts';
+import { getMaxSeqAt, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
@@ -15,7 +15,7 @@ export function prepareRetention(database: DatabaseSync) {
   const selectOverAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
-  const expired = checkedTransition('queued', 'expired', 'queue');
+  const expired = requireTransition('queued', 'expired', 'queue');
   const end = database.prepare(
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
@@ -46,25 +46,25 @@ export function prepareRetention(database: DatabaseSync) {
       let changedCount = 0;
       let position = nextAccount.get(-1, 0);
       while (position !== undefined && changedCount < limit) {
-        const [lane, account] = [rows.int(position, 'lane'), rows.int(position, 'account_id')];
+        const [lane, account] = [rows.readInteger(position, 'lane'), rows.readInteger(position, 'account_id')];
         const found = selectTooLate.all(lane, account, latestDueAt, limit - changedCount);
-        for (const row of found) setDueTime.run(now, rows.int(row, 'seq'));
+        for (const row of found) setDueTime.run(now, rows.readInteger(row, 'seq'));
         changedCount += found.length;
         position = nextAccount.get(lane, account);
       }
       return changedCount;
     },
     expire(acceptedBefore: number, now: number, limit: number, by: string): string[] {
-      return selectOverAge.all(maxSeqAt(acceptedBefore), limit).map((row) => {
-        const seq = rows.int(row, 'seq');
+      return selectOverAge.all(getMaxSeqAt(acceptedBefore), limit).map((row) => {
+        const seq = rows.readInteger(row, 'seq');
         end.run(now, seq);
         append(seq, createExpiredEntry(now, by));
-        return rows.text(row, 'id');
+        return rows.readText(row, 'id');
       });
     },
     purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): number {
-      const found = selectEnded.all(maxSeqAt(endedBefore), endedBefore, limit);
-      for (const row of found) deleteBody.run(rows.int(row, 'seq'));
+      const found = selectEnded.all(getMaxSeqAt(endedBefore), endedBefore, limit);
+      for (const row of found) deleteBody.run(rows.readInteger(row, 'seq'));
       const { changes } = deleteKeys.run(keysBefore, limit);
       return Math.max(found.length, Number(changes));
     },

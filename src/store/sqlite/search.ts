@@ -6,7 +6,7 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { State, StoredMessageSummary } from '../../model/message.ts';
 import { StoreError } from '../error.ts';
-import { seqOf } from '../rules/messages.ts';
+import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { executeSearch } from '../search/execute.ts';
 import {
@@ -19,14 +19,14 @@ import {
 import type { MessageSearch, MessageSearchResult, SearchableMessage } from '../search/query.ts';
 import {
   DirectoryCache,
+  getPageKeyRange,
   type IdRange,
   MIN_SEQ,
-  pageKeyRange,
   type RowFilter,
   runSync,
   type SearchSource,
-  seqsKey,
-  termsKey,
+  toSeqsKey,
+  toTermsKey,
 } from '../search/source.ts';
 
 type SearchedMessage = StoredMessageSummary & SearchableMessage;
@@ -57,7 +57,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
     limit: number,
     extraCondition: string,
   ): SearchedMessage[] {
-    const values: SQLInputValue[] = [seqOf(first), seqOf(end)];
+    const values: SQLInputValue[] = [toSeq(first), toSeq(end)];
     // The state is a literal, because SQLite does not use a partial index for a parameter.
     const conditions = `${accountId === null ? '' : 'AND account_id = ?'} ${state === null ? '' : `AND state = '${state}'`} ${extraCondition}`;
     if (accountId !== null) values.push(accountId);
@@ -77,42 +77,42 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   }
 
   const source: SearchSource<SearchedMessage> = {
-    byId(id, filter) {
-      const message = findBySeq(seqOf(id), filter);
+    findById(id, filter) {
+      const message = findBySeq(toSeq(id), filter);
       return message?.id === id ? message : null;
     },
-    rows: (range, filter, limit) => select(range, filter, limit, ''),
-    fromState: (state, range, limit) => select(range, { accountId: null, state }, limit, indexCondition(state)),
+    readRows: (range, filter, limit) => select(range, filter, limit, ''),
+    readRowsInState: (state, range, limit) => select(range, { accountId: null, state }, limit, indexCondition(state)),
     countInState(state, { first, end }, maxCount) {
       const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)} LIMIT ?)`;
-      return rows.int(database.prepare(sql).get(seqOf(first), seqOf(end), maxCount) ?? {}, 'n');
+      return rows.readInteger(database.prepare(sql).get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
     },
-    seqsInState(state, { first, end }) {
+    readSeqsInState(state, { first, end }) {
       const sql = `SELECT seq FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)}`;
       return database
         .prepare(sql)
-        .all(seqOf(first), seqOf(end))
-        .map((row) => rows.int(row, 'seq'));
+        .all(toSeq(first), toSeq(end))
+        .map((row) => rows.readInteger(row, 'seq'));
     },
-    nth({ first, end }, count) {
-      const row = nth.get(seqOf(first), seqOf(end), count - 1);
-      return row === undefined ? null : rows.text(row, 'id');
+    findNthId({ first, end }, count) {
+      const row = nth.get(toSeq(first), toSeq(end), count - 1);
+      return row === undefined ? null : rows.readText(row, 'id');
     },
-    segments: ({ first, end }) =>
-      segments.all(seqOf(first), seqOf(end)).map((row) => ({
-        number: rows.int(row, 'number'),
-        first: rows.int(row, 'first'),
-        end: rows.int(row, 'past'),
-        messageCount: rows.int(row, 'mails'),
+    findSegments: ({ first, end }) =>
+      segments.all(toSeq(first), toSeq(end)).map((row) => ({
+        number: rows.readInteger(row, 'number'),
+        first: rows.readInteger(row, 'first'),
+        end: rows.readInteger(row, 'past'),
+        messageCount: rows.readInteger(row, 'mails'),
       })),
-    directories(numbers) {
-      const read = directories.missing(numbers).flatMap((number) => {
+    readDirectories(numbers) {
+      const read = directories.listMissing(numbers).flatMap((number) => {
         const row = selectDirectory.get(number);
         return row === undefined ? [] : [[number, requireBytes(row.directory)] as const];
       });
       return directories.update(numbers, read);
     },
-    pages(keys) {
+    readPages(keys) {
       const found = new Map<number, Uint8Array>();
       for (const key of keys) {
         const row = selectPage.get(key);
@@ -120,7 +120,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       }
       return found;
     },
-    bySeqs: (seqs, filter) => seqs.flatMap((seq) => findBySeq(seq, filter) ?? []),
+    findBySeqs: (seqs, filter) => seqs.flatMap((seq) => findBySeq(seq, filter) ?? []),
   };
 
   return {
@@ -152,7 +152,7 @@ function requireBytes(value: SQLOutputValue | undefined): Uint8Array {
 }
 
 function toSearchedMessage(row: rows.Row): SearchedMessage {
-  return { ...rows.messageSummary(row), recipient: rows.textOrNull(row, 'recipient') };
+  return { ...rows.toMessageSummary(row), recipient: rows.readTextOrNull(row, 'recipient') };
 }
 
 const INDEXED_COLUMNS = 'id, account_id, "to", recipient, "from", subject';
@@ -183,16 +183,16 @@ export function prepareSearchIndex(database: DatabaseSync) {
   const source: IndexSource = {
     segments: () =>
       segments.all().map((row) => ({
-        number: rows.int(row, 'number'),
-        first: rows.int(row, 'first'),
-        end: rows.int(row, 'past'),
-        messageCount: rows.int(row, 'mails'),
-        builtAt: rows.int(row, 'built_at'),
-        verified: rows.int(row, 'looked') === 1,
-        replacedAt: rows.intOrNull(row, 'replaced_at'),
+        number: rows.readInteger(row, 'number'),
+        first: rows.readInteger(row, 'first'),
+        end: rows.readInteger(row, 'past'),
+        messageCount: rows.readInteger(row, 'mails'),
+        builtAt: rows.readInteger(row, 'built_at'),
+        verified: rows.readInteger(row, 'looked') === 1,
+        replacedAt: rows.readIntegerOrNull(row, 'replaced_at'),
       })),
-    count: (first, end, maxCount) => rows.int(count.get(first, end, maxCount) ?? {}, 'n'),
-    rows(first, end, limit, side) {
+    countMessages: (first, end, maxCount) => rows.readInteger(count.get(first, end, maxCount) ?? {}, 'n'),
+    readMessages(first, end, limit, side) {
       if (side === 'oldest') return oldest.all(first, end, limit).map(toSearchableMessage);
       return newest.all(first, end, limit).map(toSearchableMessage).reverse();
     },
@@ -205,15 +205,15 @@ export function prepareSearchIndex(database: DatabaseSync) {
     changeIndex(change: IndexChange): void {
       for (const { first, end, messageCount, directory, termPages, seqPages } of change.add) {
         const number = Number(insertSegment.run(first, end, messageCount, change.at, directory).lastInsertRowid);
-        for (const [index, page] of termPages.entries()) insertPage.run(termsKey(number, index), page);
-        for (const [index, page] of seqPages.entries()) insertPage.run(seqsKey(number, index), page);
+        for (const [index, page] of termPages.entries()) insertPage.run(toTermsKey(number, index), page);
+        for (const [index, page] of seqPages.entries()) insertPage.run(toSeqsKey(number, index), page);
       }
       for (const number of change.replace) markReplaced.run(change.at, number);
       if (change.verified !== null) markVerified.run(change.verified);
       if (change.firstSegment !== null) setFirst.run(MIN_SEQ, change.firstSegment);
       if (change.purge !== null) {
         deleteSegment.run(change.purge);
-        deletePages.run(...pageKeyRange(change.purge));
+        deletePages.run(...getPageKeyRange(change.purge));
       }
     },
   };
@@ -221,11 +221,11 @@ export function prepareSearchIndex(database: DatabaseSync) {
 
 function toSearchableMessage(row: rows.Row): SearchableMessage {
   return {
-    id: rows.text(row, 'id'),
-    accountId: rows.int(row, 'account_id'),
-    to: rows.text(row, 'to'),
-    recipient: rows.textOrNull(row, 'recipient'),
-    from: rows.text(row, 'from'),
-    subject: rows.text(row, 'subject'),
+    id: rows.readText(row, 'id'),
+    accountId: rows.readInteger(row, 'account_id'),
+    to: rows.readText(row, 'to'),
+    recipient: rows.readTextOrNull(row, 'recipient'),
+    from: rows.readText(row, 'from'),
+    subject: rows.readText(row, 'subject'),
   };
 }

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult } from '../../model/account.ts';
 import { type Actor, type ImportStep, toAuditedSuppressions } from '../../model/audit.ts';
 import type { ListedSuppression, Suppression, SuppressionSearch } from '../../model/suppression.ts';
-import { seqOf } from '../rules/messages.ts';
+import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
@@ -67,7 +67,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
   function listId(name: string): number | null {
     if (name === '*') return SERVICE_LIST_ID;
     const row = accountId.get(name);
-    return row === undefined ? null : rows.int(row, 'id');
+    return row === undefined ? null : rows.readInteger(row, 'id');
   }
 
   function add(id: number, entries: readonly Suppression[]): number {
@@ -79,36 +79,36 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
 
   return {
     checkSuppression: (batch: readonly { readonly id: string }[]): boolean[] =>
-      batch.map(({ id }) => selectUnsuppressed.get(seqOf(id)) !== undefined),
-    addSuppressions(name: string, entries: readonly Suppression[], by?: Actor): ChangeResult<number> {
+      batch.map(({ id }) => selectUnsuppressed.get(toSeq(id)) !== undefined),
+    addSuppressions(name: string, entries: readonly Suppression[], actor?: Actor): ChangeResult<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const added = add(id, entries);
-      audit.writeChange(by, 'suppression.add', name, null, toAuditedSuppressions(added, entries));
+      audit.writeChange(actor, 'suppression.add', name, null, toAuditedSuppressions(added, entries));
       return { kind: 'done', value: added };
     },
     importSuppressions(
       name: string,
       entries: readonly Suppression[],
       step: ImportStep,
-      by?: Actor,
+      actor?: Actor,
     ): ChangeResult<{ readonly added: number; readonly entry: number | null }> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const added = add(id, entries);
-      return { kind: 'done', value: { added, entry: audit.recordImport(by, name, step, added) } };
+      return { kind: 'done', value: { added, entry: audit.recordImport(actor, name, step, added) } };
     },
-    removeSuppression(name: string, address: string, by?: Actor): ChangeResult<boolean> {
+    removeSuppression(name: string, address: string, actor?: Actor): ChangeResult<boolean> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const removed = remove.run(address, id).changes === 1;
-      if (removed) audit.writeChange(by, 'suppression.remove', name, { address }, null);
+      if (removed) audit.writeChange(actor, 'suppression.remove', name, { address }, null);
       return { kind: 'done', value: removed };
     },
     listSuppressions(name: string, after: string | null, limit: number): ChangeResult<readonly Suppression[]> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      return { kind: 'done', value: list.all(id, after ?? '', limit).map(rows.suppression) };
+      return { kind: 'done', value: list.all(id, after ?? '', limit).map(rows.toSuppression) };
     },
     searchSuppressions(
       ...[name, { of, prefix }, after, limit]: [string, SuppressionSearch, string | null, number]
@@ -119,10 +119,10 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
         of === 'address'
           ? byAddress.all(id, prefix, after ?? '', prefix + AFTER_PREFIX, limit)
           : inDomains(id, prefix, after, limit);
-      return { kind: 'done', value: found.map(rows.suppression) };
+      return { kind: 'done', value: found.map(rows.toSuppression) };
     },
     findSuppression: (address: string): ListedSuppression[] =>
-      selectAllLists.all(address).map((row) => ({ ...rows.suppression(row), list: rows.text(row, 'list') })),
+      selectAllLists.all(address).map((row) => ({ ...rows.toSuppression(row), list: rows.readText(row, 'list') })),
   };
 }
 

@@ -38,9 +38,9 @@ export function prepareTraffic(database: DatabaseSync) {
     },
     readTraffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
       sums.all({ step: stepMs, span: getRowSpanMs(stepMs), since, until }).map((row) => ({
-        at: rows.int(row, 'step'),
-        ...readTrafficCounts((column) => rows.int(row, column)),
-        latencies: parseLatencies(rows.text(row, 'latencies')),
+        at: rows.readInteger(row, 'step'),
+        ...readTrafficCounts((column) => rows.readInteger(row, column)),
+        latencies: parseLatencies(rows.readText(row, 'latencies')),
       })),
     purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): number {
       const minutes = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
-import { seqOf } from '../rules/messages.ts';
+import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type {
   TransferredEvent,
@@ -39,28 +39,28 @@ export function openSqliteSource(configuredPath: string): TransferSource {
 
   function toTransferredMessage(row: rows.Row): TransferredMessage {
     return {
-      id: rows.text(row, 'id'),
-      account_id: rows.int(row, 'account_id'),
-      key_id: rows.int(row, 'key_id'),
-      state: rows.state(row),
-      lane: rows.int(row, 'lane'),
-      due_at: rows.intOrNull(row, 'due_at'),
-      attempts: rows.int(row, 'attempts'),
-      accepted_at: rows.int(row, 'accepted_at'),
-      ended_at: rows.intOrNull(row, 'ended_at'),
-      to: rows.text(row, 'to'),
-      recipient: rows.textOrNull(row, 'recipient'),
-      from: rows.text(row, 'from'),
-      subject: rows.text(row, 'subject'),
-      message: rows.textOrNull(row, 'message'),
-      handing_over: rows.int(row, 'handing_over') === 1,
-      events: history.all(rows.int(row, 'seq')).map(
+      id: rows.readText(row, 'id'),
+      account_id: rows.readInteger(row, 'account_id'),
+      key_id: rows.readInteger(row, 'key_id'),
+      state: rows.readState(row),
+      lane: rows.readInteger(row, 'lane'),
+      due_at: rows.readIntegerOrNull(row, 'due_at'),
+      attempts: rows.readInteger(row, 'attempts'),
+      accepted_at: rows.readInteger(row, 'accepted_at'),
+      ended_at: rows.readIntegerOrNull(row, 'ended_at'),
+      to: rows.readText(row, 'to'),
+      recipient: rows.readTextOrNull(row, 'recipient'),
+      from: rows.readText(row, 'from'),
+      subject: rows.readText(row, 'subject'),
+      message: rows.readTextOrNull(row, 'message'),
+      handing_over: rows.readInteger(row, 'handing_over') === 1,
+      events: history.all(rows.readInteger(row, 'seq')).map(
         (event): TransferredEvent => ({
-          at: rows.int(event, 'at'),
-          verb: rows.text(event, 'verb'),
-          by: rows.text(event, 'by'),
-          detail: rows.textOrNull(event, 'detail'),
-          attempt: rows.textOrNull(event, 'attempt'),
+          at: rows.readInteger(event, 'at'),
+          verb: rows.readText(event, 'verb'),
+          by: rows.readText(event, 'by'),
+          detail: rows.readTextOrNull(event, 'detail'),
+          attempt: rows.readTextOrNull(event, 'attempt'),
         }),
       ),
     };
@@ -68,7 +68,7 @@ export function openSqliteSource(configuredPath: string): TransferSource {
 
   return {
     name: resolve(path),
-    count: () => ({ messages: rows.int(countMessages.get() ?? {}, 'n') }),
+    count: () => ({ messages: rows.readInteger(countMessages.get() ?? {}, 'n') }),
     *readRows(table: TransferTable): Iterable<TransferredRow> {
       const columns = table.columns.map((name) => `"${name}"`).join(', ');
       const order = table.keyColumns.map((name) => `"${name}"`).join(', ');
@@ -77,7 +77,7 @@ export function openSqliteSource(configuredPath: string): TransferSource {
         yield { ...row, ...Object.fromEntries(booleans) };
       }
     },
-    readMessages: (after, limit) => page.all(after === null ? -1 : seqOf(after), limit).map(toTransferredMessage),
+    readMessages: (after, limit) => page.all(after === null ? -1 : toSeq(after), limit).map(toTransferredMessage),
     close() {
       database.close();
       unlock();

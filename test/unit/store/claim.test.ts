@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { checkedTransition } from '../../../src/store/rules/messages.ts';
+import { requireTransition } from '../../../src/store/rules/messages.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
@@ -36,7 +36,7 @@ test('the duration of a claim does not depend on the number of queued messages o
 });
 
 test('a transition that is not in the table is rejected', () => {
-  expect(checkedTransition('queued', 'sending', 'queue')).toBe('sending');
-  expect(() => checkedTransition('sending', 'cancelled', 'operator')).toThrow('from sending to cancelled (operator)');
-  expect(() => checkedTransition(null, 'delivered', 'accept')).toThrow('from none to delivered (accept)');
+  expect(requireTransition('queued', 'sending', 'queue')).toBe('sending');
+  expect(() => requireTransition('sending', 'cancelled', 'operator')).toThrow('from sending to cancelled (operator)');
+  expect(() => requireTransition(null, 'delivered', 'accept')).toThrow('from none to delivered (accept)');
 });

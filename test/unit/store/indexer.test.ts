@@ -1,6 +1,6 @@
 /** When the index is maintained: after acceptance, in steps, and at high load only if many messages wait. */
 import { expect, onTestFinished, test } from 'vitest';
-import { minIdAt } from '../../../src/store/rules/messages.ts';
+import { getMinIdAt } from '../../../src/store/rules/messages.ts';
 import type { IndexStep } from '../../../src/store/search/index-step.ts';
 import { startIndexer } from '../../../src/store/search/indexer.ts';
 import { virtualClock } from '../../rig/clock.ts';
@@ -13,7 +13,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
   const clock = virtualClock(START);
   const steps: IndexStep[] = [];
   const faults: unknown[] = [];
-  const state = { newest: minIdAt(START) as string | null, waiting: 0, failing: false };
+  const state = { newest: getMinIdAt(START) as string | null, waiting: 0, failing: false };
   const stop = startIndexer({
     clock,
     monotonic: clock.now,
@@ -38,18 +38,18 @@ test('messages are indexed up to the newest one of the previous round', async ()
   const { clock, steps, state } = rig();
   await clock.advance(ROUND_INTERVAL_MS - 1);
   expect(steps).toEqual([]);
-  state.newest = minIdAt(START + 10);
+  state.newest = getMinIdAt(START + 10);
   await clock.advance(ROUND_INTERVAL_MS);
-  expect(steps.map(({ horizon }) => horizon)).toEqual([minIdAt(START)]);
+  expect(steps.map(({ horizon }) => horizon)).toEqual([getMinIdAt(START)]);
   await clock.advance(ROUND_INTERVAL_MS);
-  expect(steps.at(-1)?.horizon).toBe(minIdAt(START + 10));
+  expect(steps.at(-1)?.horizon).toBe(getMinIdAt(START + 10));
 });
 
 test('if nodes share the store, a clock that is ahead does not cause messages to be indexed too early', async () => {
   const { clock, steps, state } = rig({ shared: true });
-  state.newest = minIdAt(START + 86_400_000);
+  state.newest = getMinIdAt(START + 86_400_000);
   await clock.advance(3 * ROUND_INTERVAL_MS);
-  expect(steps.map(({ horizon, now }) => horizon <= minIdAt(now - 10_000))).not.toContain(false);
+  expect(steps.map(({ horizon, now }) => horizon <= getMinIdAt(now - 10_000))).not.toContain(false);
   expect(steps.length).toBeGreaterThan(0);
 });
 
@@ -61,7 +61,7 @@ test('an idle store is indexed completely, and no further step runs until a new 
   const stepCount = steps.length;
   await clock.advance(4 * ROUND_INTERVAL_MS);
   expect(steps).toHaveLength(stepCount);
-  state.newest = minIdAt(START + 1);
+  state.newest = getMinIdAt(START + 1);
   await clock.advance(2 * ROUND_INTERVAL_MS);
   expect(steps.length).toBeGreaterThan(stepCount);
 });
@@ -71,7 +71,7 @@ test('at high load no message is indexed before many messages wait', async () =>
   let at = START;
   const accept = async (count: number) => {
     at += 1;
-    state.newest = minIdAt(at);
+    state.newest = getMinIdAt(at);
     state.waiting += count;
     await clock.advance(ROUND_INTERVAL_MS);
   };

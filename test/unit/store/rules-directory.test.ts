@@ -7,7 +7,7 @@ import {
   decideDomainUpdate,
   decideRotatedExpiry,
   findChangeConflict,
-  limitColumns,
+  toLimitColumns,
   UNLIMITED,
 } from '../../../src/store/rules/directory.ts';
 import * as rows from '../../../src/store/rules/rows.ts';
@@ -33,7 +33,7 @@ const KEY_ROW: rows.Row = {
 };
 
 describe('a change of an account', () => {
-  const account = rows.account(ACCOUNT_ROW);
+  const account = rows.toAccount(ACCOUNT_ROW);
 
   test('is allowed if the account has the expected version, or if no version is expected', () => {
     expect(findChangeConflict(account, undefined)).toBeNull();
@@ -52,18 +52,18 @@ describe('a change of an account', () => {
     fc.assert(
       fc.property(limits, (given) => {
         const [volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst] =
-          limitColumns(given);
+          toLimitColumns(given);
         const columns = { volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst };
-        expect(rows.account({ ...ACCOUNT_ROW, ...columns }).limits).toEqual(given);
+        expect(rows.toAccount({ ...ACCOUNT_ROW, ...columns }).limits).toEqual(given);
       }),
       RUNS,
     );
-    expect(limitColumns(UNLIMITED).every((column) => column === null)).toBe(true);
+    expect(toLimitColumns(UNLIMITED).every((column) => column === null)).toBe(true);
   });
 });
 
 describe('a rotated key', () => {
-  const key = (given: rows.Row) => rows.apiKey({ ...KEY_ROW, ...given });
+  const key = (given: rows.Row) => rows.toApiKey({ ...KEY_ROW, ...given });
 
   test.each([
     ['none', null, { kind: 'missing' }],
@@ -97,18 +97,18 @@ describe('a check of a domain', () => {
 
 describe('a row', () => {
   test.each([
-    ['does not contain a number', () => rows.int({ n: '1' }, 'n')],
-    ['does not contain text', () => rows.text({ t: 1 }, 't')],
-    ['does not contain a boolean', () => rows.bool({ f: 2 }, 'f')],
-    ['contains an unknown value', () => rows.state({ state: 'lost' })],
-    ['does not contain JSON', () => rows.domainChecks({ checks: '{' })],
+    ['does not contain a number', () => rows.readInteger({ n: '1' }, 'n')],
+    ['does not contain text', () => rows.readText({ t: 1 }, 't')],
+    ['does not contain a boolean', () => rows.readBoolean({ f: 2 }, 'f')],
+    ['contains an unknown value', () => rows.readState({ state: 'lost' })],
+    ['does not contain JSON', () => rows.toDomainChecks({ checks: '{' })],
   ])('with an invalid value causes a StoreError: column %s', (what, read) => {
     expect(read).toThrow(what);
     expect(read).toThrow('the database is damaged');
   });
 
   test('can contain booleans in the form of either database', () => {
-    expect([true, 1, false, 0].map((f) => rows.bool({ f }, 'f'))).toEqual([true, true, false, false]);
+    expect([true, 1, false, 0].map((f) => rows.readBoolean({ f }, 'f'))).toEqual([true, true, false, false]);
   });
 });
 

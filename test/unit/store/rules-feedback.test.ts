@@ -11,13 +11,13 @@ import {
   prematureReportDigest,
 } from '../../../src/store/rules/feedback.ts';
 import {
-  complaintWindowStart,
   evaluateReputation,
-  hourSinceEpoch,
-  lastExpiredHour,
-  lastHourBeforeWindow,
+  getComplaintWindowStart,
+  getLastExpiredHour,
+  getLastHourBeforeWindow,
   needsEvaluation,
   ReputationDeltas,
+  toHourSinceEpoch,
 } from '../../../src/store/rules/reputation.ts';
 
 const RUNS = { seed: 13, numRuns: 300 };
@@ -138,7 +138,7 @@ describe('reputation', () => {
           return [[accountId, sum('emails'), sum('bounces'), sum('complaints'), last.at]];
         });
         const found = deltas
-          .sortedByAccount()
+          .listByAccount()
           .map(([id, { emails, bounces, complaints }, at]) => [id, emails, bounces, complaints, at]);
         expect(found).toEqual(expected);
       }),
@@ -150,11 +150,12 @@ describe('reputation', () => {
     fc.assert(
       fc.property(fc.integer({ min: NOW, max: NOW * 2 }), (now) => {
         expect(
-          hourSinceEpoch(now) * REPUTATION_BUCKET_MS <= now && now < (hourSinceEpoch(now) + 1) * REPUTATION_BUCKET_MS,
+          toHourSinceEpoch(now) * REPUTATION_BUCKET_MS <= now &&
+            now < (toHourSinceEpoch(now) + 1) * REPUTATION_BUCKET_MS,
         ).toBe(true);
-        expect(hourSinceEpoch(now) - lastHourBeforeWindow(now)).toBe(REPUTATION_WINDOW_HOURS);
-        expect(lastExpiredHour(now)).toBeLessThan(lastHourBeforeWindow(now));
-        expect(now - complaintWindowStart(now)).toBe(REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS);
+        expect(toHourSinceEpoch(now) - getLastHourBeforeWindow(now)).toBe(REPUTATION_WINDOW_HOURS);
+        expect(getLastExpiredHour(now)).toBeLessThan(getLastHourBeforeWindow(now));
+        expect(now - getComplaintWindowStart(now)).toBe(REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS);
       }),
       RUNS,
     );

@@ -11,18 +11,18 @@ import {
   TERMINAL_STATES,
 } from '../../../src/model/message.ts';
 import {
-  checkedTransition,
   decideAcceptance,
   decideOperatorChange,
-  laneForEvent,
-  maxIdAt,
-  maxSeqAt,
-  minIdAt,
-  minIdOfSeq,
+  getLane,
+  getMaxIdAt,
+  getMaxSeqAt,
+  getMinIdAt,
+  getMinIdOfSeq,
+  getRowsPerTurn,
+  getStateAfterChange,
   packSettlements,
-  rowsPerTurn,
-  seqOf,
-  stateAfterChange,
+  requireTransition,
+  toSeq,
 } from '../../../src/store/rules/messages.ts';
 import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../../rig/messages.ts';
 
@@ -125,16 +125,16 @@ test('only transitions in the table are allowed', () => {
   for (const from of [null, ...STATES])
     for (const to of STATES)
       for (const by of CAUSES) {
-        if (isAllowedTransition(from, to, by)) expect(checkedTransition(from, to, by)).toBe(to);
-        else expect(() => checkedTransition(from, to, by)).toThrow(`from ${from ?? 'none'} to ${to} (${by})`);
+        if (isAllowedTransition(from, to, by)) expect(requireTransition(from, to, by)).toBe(to);
+        else expect(() => requireTransition(from, to, by)).toThrow(`from ${from ?? 'none'} to ${to} (${by})`);
       }
 });
 
 test('the first change of a settlement is the outcome of the attempt, and only a later change may be a report', () => {
   for (const from of STATES)
     for (const to of STATES) {
-      const first = () => stateAfterChange(from, to, true);
-      const later = () => stateAfterChange(from, to, false);
+      const first = () => getStateAfterChange(from, to, true);
+      const later = () => getStateAfterChange(from, to, false);
       if (isAllowedTransition(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
       else {
         expect(first).toThrow('See docs/states.md');
@@ -145,7 +145,7 @@ test('the first change of a settlement is the outcome of the attempt, and only a
 });
 
 test('only a deferred message becomes a retry', () => {
-  expect(['deferred', 'delivered', 'bounced', 'expired'].map(laneForEvent)).toEqual([1, 0, 0, 0]);
+  expect(['deferred', 'delivered', 'bounced', 'expired'].map(getLane)).toEqual([1, 0, 0, 0]);
 });
 
 test.each([
@@ -156,13 +156,13 @@ test.each([
   [512, 8],
   [100_000, 8],
 ])('a claim of %i messages leases %i messages of an account in one turn', (messages, rows) => {
-  expect(rowsPerTurn(messages)).toBe(rows);
+  expect(getRowsPerTurn(messages)).toBe(rows);
 });
 
 test('a claim that leases several rows of an account in one turn serves at least 64 accounts', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 100_000 }), (messages) => {
-      const rows = rowsPerTurn(messages);
+      const rows = getRowsPerTurn(messages);
       expect(rows).toBeGreaterThanOrEqual(1);
       expect(rows === 1 || Math.floor(messages / rows) >= 64).toBe(true);
     }),
@@ -222,8 +222,8 @@ describe('sequence numbers of ids', () => {
       fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
         const ids = times.map(newIdAt);
         const byId = ids.toSorted();
-        expect(byId.map(seqOf)).toEqual(ids.map(seqOf).toSorted((one, other) => one - other));
-        expect(ids.every((id) => Number.isSafeInteger(seqOf(id)))).toBe(true);
+        expect(byId.map(toSeq)).toEqual(ids.map(toSeq).toSorted((one, other) => one - other));
+        expect(ids.every((id) => Number.isSafeInteger(toSeq(id)))).toBe(true);
       }),
       RUNS,
     );
@@ -233,10 +233,10 @@ describe('sequence numbers of ids', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = newIdAt(ms);
-        expect(seqOf(minIdOfSeq(seqOf(id)))).toBe(seqOf(id));
-        expect(minIdOfSeq(seqOf(id)) <= id && id < minIdOfSeq(seqOf(id) + 1)).toBe(true);
-        expect(seqOf(id)).toBeLessThanOrEqual(maxSeqAt(ms));
-        expect(maxSeqAt(ms)).toBeLessThan(maxSeqAt(ms + 1));
+        expect(toSeq(getMinIdOfSeq(toSeq(id)))).toBe(toSeq(id));
+        expect(getMinIdOfSeq(toSeq(id)) <= id && id < getMinIdOfSeq(toSeq(id) + 1)).toBe(true);
+        expect(toSeq(id)).toBeLessThanOrEqual(getMaxSeqAt(ms));
+        expect(getMaxSeqAt(ms)).toBeLessThan(getMaxSeqAt(ms + 1));
       }),
       RUNS,
     );
@@ -246,12 +246,12 @@ describe('sequence numbers of ids', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = newIdAt(ms);
-        expect(minIdAt(ms) <= id && id <= maxIdAt(ms)).toBe(true);
-        expect(maxIdAt(ms - 1) < minIdAt(ms)).toBe(true);
+        expect(getMinIdAt(ms) <= id && id <= getMaxIdAt(ms)).toBe(true);
+        expect(getMaxIdAt(ms - 1) < getMinIdAt(ms)).toBe(true);
       }),
       RUNS,
     );
-    expect([minIdAt(-1), minIdAt(Number.MAX_SAFE_INTEGER)]).toEqual([
+    expect([getMinIdAt(-1), getMinIdAt(Number.MAX_SAFE_INTEGER)]).toEqual([
       '00000000-0000-0000-0000-000000000000',
       'ffffffff-ffff-0000-0000-000000000000',
     ]);

@@ -10,7 +10,7 @@ import {
   type SearchableMessage,
   splitWords,
 } from '../../../src/store/search/query.ts';
-import { termRangesOf, termsOf } from '../../../src/store/search/segment.ts';
+import { listTermRanges, listTerms } from '../../../src/store/search/segment.ts';
 
 const messageWith = (overrides: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: '019c0000-0000-7000-8000-000000000000',
@@ -105,10 +105,10 @@ test('every match has a term for each condition, so the index omits nothing', ()
         const searchText = message[cut.field].slice(cut.begin, cut.begin + cut.size);
         const criteria = parseSearchText(searchText, fields) ?? [];
         if (!matches(criteria, message)) return;
-        const terms = termsOf(message);
+        const terms = listTerms(message);
         for (const criterion of criteria) {
           if (criterion.kind === 'id') continue;
-          for (const { first, end, fieldLetters: letters } of termRangesOf(criterion)) {
+          for (const { first, end, fieldLetters: letters } of listTermRanges(criterion)) {
             const hasTerm = terms.some(
               (term) => term >= first && term < end && (letters ?? '').includes(term.at(-1) ?? ''),
             );

@@ -1,18 +1,18 @@
 /** Tests that a segment returns exactly the messages that have a term, and their sequence numbers. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { minIdOfSeq, seqOf } from '../../../src/store/rules/messages.ts';
+import { getMinIdOfSeq, toSeq } from '../../../src/store/rules/messages.ts';
 import type { SearchableMessage } from '../../../src/store/search/query.ts';
 import {
-  accountRange,
   decodeDirectory,
   decodeSeqs,
   encodeSegment,
+  findPageRange,
+  getAccountRange,
+  listTerms,
   MAX_SEGMENT_MESSAGES,
   markMatches,
-  pageRange,
   type TermRange,
-  termsOf,
 } from '../../../src/store/search/segment.ts';
 import { newIdAt } from '../../rig/messages.ts';
 
@@ -28,7 +28,7 @@ const messageAt = (ms: number, inputs: Partial<SearchableMessage> = {}): Searcha
 
 function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange): readonly number[] {
   const bits = new Uint8Array(Math.ceil(segment.messageCount / 8));
-  const [from, to] = pageRange(decodeDirectory(segment.directory), range);
+  const [from, to] = findPageRange(decodeDirectory(segment.directory), range);
   for (const page of segment.termPages.slice(from, to)) markMatches(page, range, bits);
   return Array.from({ length: segment.messageCount }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
 }
@@ -55,16 +55,16 @@ test('for every range of terms a segment returns the messages that have one, and
       const ranges = [
         ...words.map((first) => ({ first, end: `${first}\uffff`, fieldLetters: 'ts' })),
         ...words.map((first) => ({ first: `${first}\u0000`, end: `${first}\u0001`, fieldLetters: 's' })),
-        accountRange(7),
+        getAccountRange(7),
       ];
       for (const range of ranges) {
         const { first, end, fieldLetters: letters } = range;
         const isInRange = (term: string) =>
           term >= first && term < end && (letters === null || letters.includes(term.at(-1) ?? ' '));
-        const expected = testMessages.flatMap((message, n) => (termsOf(message).some(isInRange) ? [n] : []));
+        const expected = testMessages.flatMap((message, n) => (listTerms(message).some(isInRange) ? [n] : []));
         expect(numbersOf(segment, range)).toEqual(expected);
       }
-      expect(segment.seqPages.flatMap(decodeSeqs)).toEqual(testMessages.map(({ id }) => seqOf(id)));
+      expect(segment.seqPages.flatMap(decodeSeqs)).toEqual(testMessages.map(({ id }) => toSeq(id)));
     }),
     { numRuns: 60 },
   );
@@ -89,9 +89,9 @@ test('an id is between the least id of its sequence number and the least id of t
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
       const id = newIdAt(ms);
-      const seq = seqOf(id);
-      expect(minIdOfSeq(seq) <= id && id < minIdOfSeq(seq + 1)).toBe(true);
-      expect(seqOf(minIdOfSeq(seq))).toBe(seq);
+      const seq = toSeq(id);
+      expect(getMinIdOfSeq(seq) <= id && id < getMinIdOfSeq(seq + 1)).toBe(true);
+      expect(toSeq(getMinIdOfSeq(seq))).toBe(seq);
     }),
   );
 });
