@@ -33,7 +33,7 @@ export const LOG_FIELDS = {
   retryAt: 'the time at which the next attempt is due',
   count: 'a number of messages or lines',
   transport: 'the kind of the transport, such as `smtp`',
-  url: 'the address of the listener',
+  url: 'the address of the public listener',
   operation: 'the operation that failed',
   names: 'names of environment variables, separated by commas',
   detail: 'a description for the operator, in one sentence',
