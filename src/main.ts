@@ -15,6 +15,7 @@ import { DomainCache } from './domains/signing.ts';
 import { readDescriptorLimit } from './http/capacity.ts';
 import { ApiKeyCache } from './http/keys.ts';
 import type { ListenerLimits } from './http/listener-options.ts';
+import { readCertificate } from './http/tls.ts';
 import { generateApiKey } from './model/credentials.ts';
 import { type RuntimeStatus, STANDBY_TEXTS, type Standby } from './model/node.ts';
 import { createEvents } from './observability/events.ts';
@@ -29,6 +30,7 @@ import { openTransport } from './transports/open.ts';
 import { createReplaceableTransport } from './transports/replaceable.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
+import { requireValidClock } from './wiring/clock-check.ts';
 import { allocateConnections, createHttpConnections } from './wiring/connections.ts';
 import { startDelivery } from './wiring/delivery.ts';
 import { firstError } from './wiring/disposal.ts';
@@ -110,7 +112,10 @@ export async function startService(settings: Settings, options: ServiceOptions =
 async function start(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const { clock: machineClock = systemClock, limits = {}, drainMs = DRAIN_MS, delayLogUntil = null } = options;
-  const { roles } = settings;
+  const { roles, tls } = settings;
+  // These checks run before the store opens, so that a start that cannot succeed changes nothing.
+  requireValidClock(machineClock);
+  if (tls !== null && (roles.has('api') || roles.has('feedback'))) readCertificate(tls);
   const node = createNodeName();
   const version = options.operatorApi?.version ?? '';
   const log = createLog(settings.logLevel, null, delayLogUntil);

@@ -66,7 +66,7 @@ function readFile(setting: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Error(`${setting}: cannot read ${path} (${messageOf(error)})`);
+    throw new Error(`${setting}: cannot read ${path} (${messageOf(error)}); give the path of a readable PEM file`);
   }
 }
 

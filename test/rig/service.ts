@@ -46,8 +46,22 @@ export function environment(settings: Record<string, string>): Record<string, st
   return { ...inheritedVariables, NO_COLOR: '1', ...listen, ...settings };
 }
 
+/** A service that ended before it listened. */
+export class FailedStart extends Error {
+  override readonly name = 'FailedStart';
+  readonly code: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+  constructor(code: number | string, stdout: string, stderr: string) {
+    super(`serve ended with ${code}: ${stderr}`);
+    this.code = code;
+    this.stdout = stdout;
+    this.stderr = stderr;
+  }
+}
+
 /**
- * Starts `serve` in `folder`. Resolves when it listens; rejects with its standard error if it ends before that. `wrap`
+ * Starts `serve` in `folder`. Resolves when it listens; rejects with a FailedStart if it ends before that. `wrap`
  * adds a shell prefix to the command. `launcher` is the command of another installation.
  */
 export async function startProcess(
@@ -71,6 +85,8 @@ export async function startProcess(
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
+  // The streams may still contain output when the process has ended.
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const ended = new Promise<number | string>((resolve) =>
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
   );
@@ -81,7 +97,10 @@ export async function startProcess(
   const lines = createInterface(child.stdout);
   const first = await Promise.race([
     new Promise<string>((resolve) => lines.once('line', resolve)),
-    ended.then((code) => Promise.reject(new Error(`serve ended with ${code}: ${stderr}`))),
+    ended.then(async (code) => {
+      await closed;
+      throw new FailedStart(code, stdout, stderr);
+    }),
   ]);
   const { publicUrl, operatorUrl, key } = JSON.parse(first) as {
     publicUrl: string;

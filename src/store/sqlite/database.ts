@@ -3,11 +3,11 @@
  * database, and migrates the schema. Only the holder of the serve lock migrates the schema. Throws a one-line
  * StoreError that names the file and the remedy.
  */
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
-import { errorText, resultCode, SQLITE_BUSY, toStoreError } from './fault.ts';
+import { errorText, resultCode, SQLITE_BUSY, systemErrorCode, toStoreError } from './fault.ts';
 import {
   createFolder,
   fileIdentity,
@@ -115,11 +115,41 @@ export function prepareFile(path: string): void {
     if (found === undefined) closeSync(openSync(path, 'a', 0o600));
     else if (found.isDirectory())
       throw new StoreError(`${path} is a folder. Set POSTRIDER_DATABASE to the database file.`);
+    else requireWritable(path);
   } catch (error) {
     if (error instanceof StoreError) throw error;
     throw new StoreError(
       `cannot create the database ${path}: ${errorText(error)}. Set POSTRIDER_DATABASE to a folder that this user may write.`,
     );
+  }
+}
+
+function requireWritable(path: string): void {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    throw new StoreError(
+      `cannot write the database ${path} (${systemErrorCode(error)}). Check its owner and permissions.`,
+    );
+  }
+}
+
+/**
+ * Throws a StoreError if the file is the database of another application or is not a database. Call it before the serve
+ * lock is acquired, so that no lock file is created beside such a file. A lock file exists beside a database that a
+ * service has used, and then this check is left to `openDatabase`.
+ */
+export function requireOwnDatabase(path: string): void {
+  if (existsSync(`${path}-serve`) || statSync(path).size === 0) return;
+  let database: DatabaseSync | null = null;
+  try {
+    requireSinglePath(path);
+    database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    checkOwner(database, path);
+  } catch (error) {
+    throw toStoreError(error, path);
+  } finally {
+    database?.close();
   }
 }
 

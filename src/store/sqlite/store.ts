@@ -16,7 +16,7 @@ import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
 import { packSettlements } from '../rules/messages.ts';
 import { createOnDemandThread, INDEX_THREAD_LIMITS, setThreadFlags } from '../threads.ts';
-import { openDatabase, prepareFile } from './database.ts';
+import { openDatabase, prepareFile, requireOwnDatabase } from './database.ts';
 import { acquireServeLock, removeLeftoverHardLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
 import {
   type Call,
@@ -81,7 +81,10 @@ export async function openSqliteStore({
   const path = resolveDatabasePath(configuredPath);
   // The lock is acquired before the database is opened, so that a service that must not start does not migrate the
   // database of another service.
-  if (exclusive) prepareFile(path);
+  if (exclusive) {
+    prepareFile(path);
+    requireOwnDatabase(path);
+  }
   const unlock = exclusive ? acquireServeLock(path) : () => undefined;
   const start = ({ memory, ...options }: typeof WRITER_OPTIONS | typeof INDEX_OPTIONS, onFault?: typeof onFilesFault) =>
     startThread(worker, { path, holdsServeLock: exclusive, ...options }, memory, onFault);
