@@ -152,8 +152,8 @@ export function prepareAccept(
         async (transaction) => {
           const checkStored = monotonic() < checkStoredUntil;
           // `requireStandby` runs in the transaction that accepts, and in the same round trip.
-          const required = requireStandby(transaction);
-          const [, answers] = await Promise.all([required, acceptIn(transaction, batch, checkStored)]);
+          const standbyCheck = requireStandby(transaction);
+          const [, answers] = await Promise.all([standbyCheck, acceptInTransaction(transaction, batch, checkStored)]);
           return answers;
         },
         (session, answers) => allStored(session, batch, answers),
@@ -165,7 +165,7 @@ export function prepareAccept(
   };
 }
 
-async function acceptIn(
+async function acceptInTransaction(
   transaction: Transaction,
   batch: readonly NewMessage[],
   checkStored: boolean,
@@ -184,7 +184,7 @@ async function acceptIn(
     const counts = context.accounts.get(message.accountId) ?? null;
     const storedRow = context.storedRows.get(message.id);
     if (storedRow !== undefined && counts !== null && counts.account.locked === null)
-      return storedAnswer(storedRow, getRemainingLimits(counts, message.acceptedAt));
+      return toStoredResult(storedRow, getRemainingLimits(counts, message.acceptedAt));
     const answer = decideAcceptance(message, counts, lookups);
     if (answer.kind !== 'accepted') return answer;
     accepted.push({ ...message, state: answer.state });
@@ -209,18 +209,21 @@ async function readContext(
   checkStored: boolean,
 ): Promise<AcceptContext> {
   const ids = [...new Set(batch.map(({ accountId }) => accountId))];
-  const keyed = batch.flatMap(({ accountId, idempotency }) =>
+  const keyedMessages = batch.flatMap(({ accountId, idempotency }) =>
     idempotency === null ? [] : [{ accountId, ...idempotency }],
   );
-  const none: readonly Row[] = [];
+  const emptyResult: readonly Row[] = [];
   const [lockedRows, accounts, keys, suppressions, storedRows] = await Promise.all([
     transaction.query(LOCK_ACCOUNTS, [ids]),
     transaction.query(READ_ACCOUNTS, [ids]),
-    keyed.length === 0
-      ? none
-      : transaction.query(READ_KEYS, [keyed.map(({ accountId }) => accountId), keyed.map(({ key }) => key)]),
+    keyedMessages.length === 0
+      ? emptyResult
+      : transaction.query(READ_KEYS, [
+          keyedMessages.map(({ accountId }) => accountId),
+          keyedMessages.map(({ key }) => key),
+        ]),
     transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
-    checkStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : none,
+    checkStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : emptyResult,
   ]);
   const counts = accounts.map((row) => toLimitUsage(rows.toAccount(row)));
   // The limit was set between the two statements. Other transactions already count under the limit, but this
@@ -263,7 +266,7 @@ async function allStored(
  * Returns the result of a message that an earlier transaction has stored, although the response to that transaction was
  * lost.
  */
-function storedAnswer(row: Row, limits: ReturnType<typeof getRemainingLimits>): AcceptResult {
+function toStoredResult(row: Row, limits: ReturnType<typeof getRemainingLimits>): AcceptResult {
   const state = rows.readState(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
 }
@@ -279,15 +282,15 @@ async function writeAccepted(
   const acceptedTimes = accepted.map(({ acceptedAt }) => acceptedAt);
   // A batch may contain an idempotency key twice if the key expires between the two messages. The last use is then
   // stored.
-  const keyed = new Map(
+  const keyedMessages = new Map(
     accepted.flatMap((message) =>
       message.idempotency === null
         ? []
         : [[`${message.accountId} ${message.idempotency.key}`, { ...message, ...message.idempotency }]],
     ),
   );
-  if (keyed.size > 0) {
-    const keys = [...keyed.values()];
+  if (keyedMessages.size > 0) {
+    const keys = [...keyedMessages.values()];
     statements.push(
       transaction
         .query(WRITE_KEYS, [
@@ -353,29 +356,29 @@ async function writeAccepted(
 }
 
 async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefore }: AcceptContext): Promise<void> {
-  const added = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
+  const addedMessages = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
   // Refused messages do not change counts, so a batch of refused messages writes nothing.
   const changed = [...accounts.values()].filter(
-    (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
+    (counts) => addedMessages(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );
-  const limited = changed.filter(({ account }) => isLimited(account));
-  const unlimited = changed.filter(({ account }) => !isLimited(account));
+  const limitedAccounts = changed.filter(({ account }) => isLimited(account));
+  const unlimitedAccounts = changed.filter(({ account }) => !isLimited(account));
   const statements: Promise<unknown>[] = [];
-  if (limited.length > 0)
+  if (limitedAccounts.length > 0)
     statements.push(
       transaction.query(WRITE_COUNTS, [
-        limited.map(({ account }) => account.id),
-        limited.map((counts) => added(counts.account.id, counts)),
-        limited.map(({ rateUsed }) => rateUsed),
-        limited.map(({ rateWindowAt }) => rateWindowAt),
+        limitedAccounts.map(({ account }) => account.id),
+        limitedAccounts.map((counts) => addedMessages(counts.account.id, counts)),
+        limitedAccounts.map(({ rateUsed }) => rateUsed),
+        limitedAccounts.map(({ rateWindowAt }) => rateWindowAt),
       ]),
     );
-  if (unlimited.length > 0)
+  if (unlimitedAccounts.length > 0)
     statements.push(
       transaction.query(WRITE_USAGE, [
         transaction.slot,
-        unlimited.map(({ account }) => account.id),
-        unlimited.map((counts) => added(counts.account.id, counts)),
+        unlimitedAccounts.map(({ account }) => account.id),
+        unlimitedAccounts.map((counts) => addedMessages(counts.account.id, counts)),
       ]),
     );
   await Promise.all(statements);

@@ -101,7 +101,7 @@ export function prepareAccounts(database: Database): Operations {
       await write(transaction, account, revision);
       const changed = (await findAccount(transaction, name)) ?? account;
       await writeChange(transaction, actor, action, name, toAuditedAccount(account), toAuditedAccount(changed));
-      return done(changed);
+      return toDone(changed);
     });
   }
 
@@ -161,7 +161,7 @@ export function prepareAccounts(database: Database): Operations {
         const account = await findAccount(transaction, name);
         if (inserted.length === 0 || account === null) return { kind: 'exists' };
         await writeChange(transaction, actor, 'account.create', name, null, toAuditedAccount(account));
-        return done(account);
+        return toDone(account);
       });
     },
     setAccount: (name, { bounceRate, complaintRate, ...limits }, _now, expected, actor) =>
@@ -175,7 +175,7 @@ export function prepareAccounts(database: Database): Operations {
       }),
     async readReputation(name, now) {
       const account = await findAccount(database, name);
-      return account === null ? { kind: 'missing' } : done(await readWindow(database, account.id, now));
+      return account === null ? { kind: 'missing' } : toDone(await readWindow(database, account.id, now));
     },
     readAllReputations: (now) => readAllWindows(database, now),
     lockAccount: (name, reason, now, expected, actor) => setLock(actor, name, reason, now, expected),
@@ -187,7 +187,7 @@ export function prepareAccounts(database: Database): Operations {
     async listKeys(accountName): Promise<ChangeResult<readonly ApiKey[]>> {
       const account = await findAccount(database, accountName);
       if (account === null) return { kind: 'missing' };
-      return done((await database.query(SELECT_ACCOUNT_KEYS, [account.id])).map(rows.toApiKey));
+      return toDone((await database.query(SELECT_ACCOUNT_KEYS, [account.id])).map(rows.toApiKey));
     },
     revokeKey(id, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
@@ -201,11 +201,11 @@ export function prepareAccounts(database: Database): Operations {
     rotateKey(id, { prefix, hash }, oldExpiresAt, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        const old = await findKey(transaction, id);
-        const expiry = decideRotatedExpiry(old, oldExpiresAt, now);
-        if (old === null || expiry.kind !== 'done') return { kind: 'missing' };
+        const oldKey = await findKey(transaction, id);
+        const expiry = decideRotatedExpiry(oldKey, oldExpiresAt, now);
+        if (oldKey === null || expiry.kind !== 'done') return { kind: 'missing' };
         await transaction.query(END_KEY, [null, expiry.value, revision, id]);
-        const values = [old.accountId, old.name, prefix, hash, now, old.expiresAt, revision];
+        const values = [oldKey.accountId, oldKey.name, prefix, hash, now, oldKey.expiresAt, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
         return withAudit(transaction, actor, 'key.rotate', `key_${id}`, rows.toApiKey(row));
       });
@@ -236,9 +236,9 @@ async function withAudit(
   key: ApiKey,
 ): Promise<ChangeResult<ApiKey>> {
   await writeChange(transaction, actor, action, target, null, toAuditedKey(key));
-  return done(key);
+  return toDone(key);
 }
 
-function done<T>(value: T): { readonly kind: 'done'; readonly value: T } {
+function toDone<T>(value: T): { readonly kind: 'done'; readonly value: T } {
   return { kind: 'done', value };
 }

@@ -15,26 +15,26 @@ import type { HostPort } from '../../model/listen-address.ts';
 import { StoreError } from '../error.ts';
 import {
   ConfigurationFault,
-  defaultReadOnlyText,
-  errorCode,
+  describeReadOnlyDefault,
+  describeReadOnlyReplica,
+  getErrorCode,
   isServerError,
-  oneLine,
-  readOnlyReplicaText,
+  toOneLine,
   toStoreError,
   UnknownCommitResult,
 } from './fault.ts';
 import {
+  buildTransactionPrologue,
+  getRequiredSettings,
   parseOptions,
   type RequiredSettings,
-  requiredSettings,
   type ServerSetting,
   STATEMENT_TIMEOUT_SETTING,
-  searchPathOf,
-  transactionPrologue,
+  toSearchPath,
   VERSION_17_SETTINGS,
 } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
-import { tlsOptions } from './tls.ts';
+import { readTlsOptions } from './tls.ts';
 
 /** The oldest supported version of the server. Older servers lack features that the schema uses. */
 const MIN_SERVER_VERSION = 150_000;
@@ -156,23 +156,23 @@ async function connectTo(
 ): Promise<Connection> {
   const { user, password, database, hosts } = setting;
   const { settings, atStart } = parseOptions(setting.options ?? '');
-  const operatorSettings = setting.schema === null ? settings : [...settings, searchPathOf(setting.schema)];
+  const operatorSettings = setting.schema === null ? settings : [...settings, toSearchPath(setting.schema)];
   const client = new pg.Client({
     host: host.host,
     port: host.port,
     user,
     database,
     ...(password === null ? {} : { password }),
-    ssl: tls === 'never' ? false : tlsOptions(tls, setting.tlsFiles),
+    ssl: tls === 'never' ? false : readTlsOptions(tls, setting.tlsFiles),
     application_name: application,
     query_timeout: statementTimeoutMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
     pipeline: true,
-    types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => typeParser(oid, format)) as never },
+    types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => getTypeParser(oid, format)) as never },
   });
   // The options are always set. Otherwise the driver would use the environment variable PGOPTIONS.
-  startupParameters(client).options = atStart;
+  getStartupParameters(client).options = atStart;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());
   client.on('end', () => ended.resolve());
@@ -182,7 +182,7 @@ async function connectTo(
   );
   try {
     await client.connect();
-    const required = requiredSettings(statementTimeoutMs);
+    const required = getRequiredSettings(statementTimeoutMs);
     const applied =
       setting.pooler === 'transaction'
         ? await readPooledServer(client, { setting, required, host })
@@ -198,7 +198,7 @@ async function connectTo(
   } catch (error) {
     client.connection.stream.destroy();
     // The server itself has another code for an invalid option.
-    if (atStart !== '' && errorCode(error) === PROTOCOL_VIOLATION)
+    if (atStart !== '' && getErrorCode(error) === PROTOCOL_VIOLATION)
       throw refusedOptions(error, describeServer([host], database));
     throw error;
   } finally {
@@ -230,12 +230,12 @@ async function readPooledServer(
   const row: Row = read.value.rows[0] ?? {};
   const version = Number(row.version);
   requireVersion(version, host);
-  if (row.recovering === true) throw new StoreError(readOnlyReplicaText(describeServer([host], database)));
+  if (row.recovering === true) throw new StoreError(describeReadOnlyReplica(describeServer([host], database)));
   return {
     pid: Number(row.pid),
     // Each transaction reads the history again. The history is null if the server does not permit the query.
     history: historyResult.status === 'fulfilled' ? (historyResult.value.rows[0]?.history ?? null) : null,
-    prologue: transactionPrologue(required, schema, version),
+    prologue: buildTransactionPrologue(required, schema, version),
   };
 }
 
@@ -262,21 +262,19 @@ async function applySettings(
   { operatorSettings, required, host, database }: ApplyOptions,
 ): Promise<Pick<Connection, 'pid' | 'history'>> {
   const server = describeServer([host], database);
-  const literal = (text: string) => client.escapeLiteral(text);
+  const quoteLiteral = (text: string) => client.escapeLiteral(text);
   const names = new Set(required.map(([name]) => name));
   // If a setting is given twice, the last value applies.
   const lastValues = new Map(operatorSettings.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
   const otherSettings = [...lastValues.values()].filter(({ name }) => !names.has(name.toLowerCase()));
   const setOthers = otherSettings.map(
-    ({ name, value }, index) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${index}`,
+    ({ name, value }, index) => `set_config(${quoteLiteral(name)}, ${quoteLiteral(value)}, false) AS o${index}`,
   );
   // The settings are separate statements, because a statement timeout of a few milliseconds then applies to each of
   // them individually.
   const setRequired = required
-    .toSorted(
-      ([one], [other]) => Number(other === STATEMENT_TIMEOUT_SETTING) - Number(one === STATEMENT_TIMEOUT_SETTING),
-    )
-    .map(([name, value]) => `SET ${name} = ${literal(String(value))}`);
+    .toSorted(([a], [b]) => Number(b === STATEMENT_TIMEOUT_SETTING) - Number(a === STATEMENT_TIMEOUT_SETTING))
+    .map(([name, value]) => `SET ${name} = ${quoteLiteral(String(value))}`);
   const setVersion17 = VERSION_17_SETTINGS.map(
     ([name, value]) =>
       `SELECT set_config('${name}', '${value}', false) WHERE current_setting('${name}', true) IS NOT NULL`,
@@ -286,7 +284,7 @@ async function applySettings(
     "current_setting('transaction_read_only') AS read_only",
     'pg_is_in_recovery() AS recovering',
     'pg_backend_pid() AS pid',
-    ...otherSettings.map(({ name }, index) => `current_setting(${literal(name)}) AS o${index}`),
+    ...otherSettings.map(({ name }, index) => `current_setting(${quoteLiteral(name)}) AS o${index}`),
     ...VERSION_17_SETTINGS.map(
       ([name, value], index) => `coalesce(current_setting('${name}', true), '${value}') AS n${index}`,
     ),
@@ -304,11 +302,11 @@ async function applySettings(
   ]);
   const row: Row = (readResult.status === 'fulfilled' ? readResult.value.rows[0] : undefined) ?? {};
   requireVersion(Number(row.version ?? MIN_SERVER_VERSION), host);
-  if (othersResult.status === 'rejected') throw refusedSetting(othersResult.reason, server);
+  if (othersResult.status === 'rejected') throw toSettingError(othersResult.reason, server);
   if (requiredResult.status === 'rejected') throw requiredResult.reason;
   if (readResult.status === 'rejected') throw readResult.reason;
-  if (row.recovering === true) throw new StoreError(readOnlyReplicaText(server));
-  if (row.read_only === 'on') throw new StoreError(defaultReadOnlyText(server));
+  if (row.recovering === true) throw new StoreError(describeReadOnlyReplica(server));
+  if (row.read_only === 'on') throw new StoreError(describeReadOnlyDefault(server));
   const expected = othersResult.value?.rows[0] ?? {};
   for (const [name, value, actual] of [
     ...required.map(([name, value], index) => [name, String(value), row[`s${index}`]]),
@@ -326,9 +324,9 @@ async function applySettings(
 }
 
 /** Maps the error with which the server refuses an operator's setting to a StoreError. */
-function refusedSetting(error: unknown, server: string): unknown {
-  if (!isServerError(error) || errorCode(error) === '42704') return error;
-  const detail = error instanceof Error ? oneLine(error.message) : '';
+function toSettingError(error: unknown, server: string): unknown {
+  if (!isServerError(error) || getErrorCode(error) === '42704') return error;
+  const detail = error instanceof Error ? toOneLine(error.message) : '';
   return new StoreError(
     `${server}: the server refuses a setting of options= in POSTRIDER_DATABASE (${detail}). Correct it.`,
   );
@@ -336,12 +334,12 @@ function refusedSetting(error: unknown, server: string): unknown {
 
 /** Returns the error of a pooler that refuses the startup parameter `options`. */
 function refusedOptions(error: unknown, server: string): ConfigurationFault {
-  const detail = error instanceof Error ? oneLine(error.message) : '';
+  const detail = error instanceof Error ? toOneLine(error.message) : '';
   return new ConfigurationFault(`${server}: the pooler refuses options= in POSTRIDER_DATABASE (${detail}). Remove it.`);
 }
 
 /** Returns the startup parameters, which the driver's type declarations omit. */
-function startupParameters(client: pg.Client): { options?: string } {
+function getStartupParameters(client: pg.Client): { options?: string } {
   return (client as unknown as { connectionParameters: { options?: string } }).connectionParameters;
 }
 
@@ -351,7 +349,7 @@ class ConnectTimeout extends Error {
   override readonly message = 'no answer within the time limit';
 }
 
-function typeParser(oid: number, format: 'text' | 'binary') {
+function getTypeParser(oid: number, format: 'text' | 'binary') {
   return oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format);
 }
 
@@ -359,7 +357,7 @@ function wrapClient(
   client: pg.Client,
   ended: Promise<void>,
   server: string,
-  info: Pick<Connection, 'slot' | 'pid' | 'host' | 'history' | 'isPooled' | 'prologue'>,
+  properties: Pick<Connection, 'slot' | 'pid' | 'host' | 'history' | 'isPooled' | 'prologue'>,
 ): Connection {
   let cancelledWaits = 0;
   client.on('notice', ({ routine }) => {
@@ -374,11 +372,11 @@ function wrapClient(
     return answer;
   };
   return {
-    ...info,
+    ...properties,
     ended,
     async query(statement, values): Promise<readonly Row[]> {
       const { text } = statement;
-      const name = info.prologue === null ? statement.name : '';
+      const name = properties.prologue === null ? statement.name : '';
       return (await checkReplication(client.query({ name, text, values: encodeValues(statement, values) })))
         .rows as Row[];
     },
@@ -442,7 +440,7 @@ function parseArrayTypes(text: string): readonly (ArrayElementType | undefined)[
 
 /** Returns the array in binary format, or null if an element does not fit the type. */
 export function encodeArray(type: ArrayElementType, values: readonly unknown[]): Buffer | null {
-  const bytes = arrayBytes(type, values);
+  const bytes = measureArray(type, values);
   if (bytes === null) return null;
   const array = Buffer.allocUnsafe(bytes);
   array.writeInt32BE(values.length === 0 ? 0 : 1, 0);
@@ -470,7 +468,7 @@ export function encodeArray(type: ArrayElementType, values: readonly unknown[]):
 }
 
 /** Returns the size of the encoded array in bytes, or null if an element does not fit the type. */
-function arrayBytes(type: ArrayElementType, values: readonly unknown[]): number | null {
+function measureArray(type: ArrayElementType, values: readonly unknown[]): number | null {
   if (values.length === 0) return HEADER_BYTES - 8;
   let bytes = HEADER_BYTES + LENGTH_BYTES * values.length;
   for (const value of values) {
@@ -499,6 +497,6 @@ function arrayBytes(type: ArrayElementType, values: readonly unknown[]): number 
 
 function writeNumber(array: Buffer, offset: number, type: ArrayElementType, value: number): number {
   if (type === 'int') return array.writeInt32BE(value, array.writeInt32BE(4, offset));
-  const high = Math.floor(value / 2 ** 32);
-  return array.writeUInt32BE(value - high * 2 ** 32, array.writeInt32BE(high, array.writeInt32BE(8, offset)));
+  const highWord = Math.floor(value / 2 ** 32);
+  return array.writeUInt32BE(value - highWord * 2 ** 32, array.writeInt32BE(highWord, array.writeInt32BE(8, offset)));
 }

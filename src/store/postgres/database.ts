@@ -13,6 +13,7 @@ import { StoreError } from '../error.ts';
 import { type Connection, connect, describeServer, WRITE_HISTORY } from './connection.ts';
 import {
   ConfigurationFault,
+  describeUndeclaredPooler,
   endsConnection,
   isConfigurationError,
   isServerError,
@@ -21,7 +22,6 @@ import {
   isTransient,
   toStoreError,
   UnknownCommitResult,
-  undeclaredPoolerText,
 } from './fault.ts';
 import {
   type Database,
@@ -31,7 +31,7 @@ import {
   type Statement,
   type Transaction,
 } from './session.ts';
-import { begin, requireCommit, runOnOneServer, runSingle, settingsChanged } from './transaction-start.ts';
+import { begin, createSettingsError, requireCommit, runOnOneServer, runSingle } from './transaction-start.ts';
 
 /**
  * Maximum number of connections of a process. Two batches of accepted messages, two batches of settlements, claims,
@@ -146,16 +146,16 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       // After a failure only one connection attempt runs at a time.
       if (consecutiveFailures > 0 && connectingCount > 0) return;
       connectingCount += 1;
-      connect({ ...options, preferredHost }).then(connected, failed);
+      connect({ ...options, preferredHost }).then(addConnection, recordFailure);
     }
   }
 
-  function connected(connection: Connection): void {
+  function addConnection(connection: Connection): void {
     // Two open connections to a server have two server connections, except behind a pooler in transaction mode.
     if (setting.pooler === null && [...openConnections].some((other) => isSameBackend(other, connection))) {
       connection.destroy();
-      failed(new ConfigurationFault(undeclaredPoolerText(server)));
-      rejectWaiters(new ConfigurationFault(undeclaredPoolerText(server)));
+      recordFailure(new ConfigurationFault(describeUndeclaredPooler(server)));
+      rejectWaiters(new ConfigurationFault(describeUndeclaredPooler(server)));
       return;
     }
     connectingCount -= 1;
@@ -168,7 +168,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     growPool();
   }
 
-  function failed(error: unknown): void {
+  function recordFailure(error: unknown): void {
     connectingCount -= 1;
     consecutiveFailures += 1;
     lastFault = toStoreError(error, server);
@@ -370,7 +370,7 @@ export function createPool(options: PoolOptions): Pool {
     await withConnection(async (connection) => {
       if (!connection.isPooled) return;
       const [row] = await connection.query({ name: '', text: 'SELECT pg_backend_pid() AS pid' }, []);
-      if (row?.pid !== connection.pid) throw new ConfigurationFault(undeclaredPoolerText(server));
+      if (row?.pid !== connection.pid) throw new ConfigurationFault(describeUndeclaredPooler(server));
       // The first connection is idle. A pooler in transaction mode gives its server connection to the second one.
       await withConnection(async () => undefined).catch((error: unknown) => {
         if (error instanceof ConfigurationFault) throw error;
@@ -388,7 +388,7 @@ export function createPool(options: PoolOptions): Pool {
         isTransient(result.error) ||
         (result.connectionLost && attempt === 1 && performance.now() - startedAt < MAX_RETRY_AFTER_LOSS_MS);
       if (attempt >= MAX_ATTEMPTS || !isRetryable) throw toStoreError(result.error, server);
-      await pause(isTransient(result.error) ? options.random() * 10 * 2 ** attempt : 0);
+      await wait(isTransient(result.error) ? options.random() * 10 * 2 ** attempt : 0);
     }
   }
 
@@ -435,7 +435,7 @@ export function createPool(options: PoolOptions): Pool {
     hasEnded = true;
     if (begun.status === 'fulfilled' && worked.status === 'fulfilled' && !begun.value.isSafe) {
       connections.drop(connection);
-      return { kind: 'failed', error: settingsChanged(server), connectionLost: false };
+      return { kind: 'failed', error: createSettingsError(server), connectionLost: false };
     }
     if (begun.status === 'rejected' || worked.status === 'rejected') {
       const reason: unknown =
@@ -459,7 +459,7 @@ export function createPool(options: PoolOptions): Pool {
       releaseAfter(connection, error, pid);
       if (error instanceof UnknownCommitResult) return { kind: 'failed', error, connectionLost: false };
       if (isServerError(error) && !endsConnection(error)) return { kind: 'failed', error, connectionLost: false };
-      const status = history === null || xid === null ? 'unknown' : await transactionStatus(xid, pid, history);
+      const status = history === null || xid === null ? 'unknown' : await findTransactionStatus(xid, pid, history);
       if (status !== 'committed') return { kind: 'failed', error, connectionLost: status === 'aborted' };
       const isStored =
         checkStored === undefined ||
@@ -483,7 +483,7 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   /** Queries the server for the result of a transaction whose commit had no response. */
-  async function transactionStatus(
+  async function findTransactionStatus(
     xid: string,
     pid: number,
     history: string,
@@ -497,9 +497,9 @@ export function createPool(options: PoolOptions): Pool {
           deadline - performance.now(),
           withConnection((connection) =>
             runOnOneServer(connection, server, async (session) => {
-              const isSame = (await currentHistory(connection, session)) === history;
+              const isSameHistory = (await readHistory(connection, session)) === history;
               // In another write history, another transaction may have the same id.
-              return isSame ? queryStatus(session, xid, pid) : 'unknown';
+              return isSameHistory ? queryStatus(session, xid, pid) : 'unknown';
             }),
           ),
         );
@@ -508,7 +508,7 @@ export function createPool(options: PoolOptions): Pool {
       } catch {
         // The loop repeats the query until the deadline.
       }
-      await pause(STATUS_POLL_MS);
+      await wait(STATUS_POLL_MS);
     }
     return 'unknown';
   }
@@ -526,7 +526,7 @@ export function createPool(options: PoolOptions): Pool {
 }
 
 /** Reads the write history of the server on which `session` runs. */
-async function currentHistory({ prologue, history }: Connection, session: Session): Promise<unknown> {
+async function readHistory({ prologue, history }: Connection, session: Session): Promise<unknown> {
   if (prologue === null) return history;
   const [row] = await session.query(READ_HISTORY, []);
   return row?.history;
@@ -565,6 +565,6 @@ async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T | undefin
   }
 }
 
-function pause(ms: number): Promise<void> {
+function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -41,13 +41,13 @@ export class UnknownCommitResult extends StoreError {
 export class ConfigurationFault extends StoreError {}
 
 /** Returns the SQLSTATE or Node's error code, or an empty string. */
-export function errorCode(error: unknown): string {
+export function getErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 /** Returns true if the server has returned the error. The server has then rolled back the transaction. */
 export function isServerError(error: unknown): boolean {
-  const code = errorCode(error);
+  const code = getErrorCode(error);
   // Some of Node's error codes also have five letters, such as EPIPE.
   return (
     code.length === 5 &&
@@ -57,7 +57,7 @@ export function isServerError(error: unknown): boolean {
 
 /** Returns true if a migration by another node has changed tables that prepared statements use. */
 export function isStalePlan(error: unknown): boolean {
-  return errorCode(error) === '0A000' && error instanceof Error && error.message.includes('cached plan');
+  return getErrorCode(error) === '0A000' && error instanceof Error && error.message.includes('cached plan');
 }
 
 /** Returns true if a statement had no answer within its time limit, for example because the network path is broken. */
@@ -67,15 +67,15 @@ export function isStatementTimeout(error: unknown): boolean {
 
 /** Returns true if the same transaction may succeed when it is retried. */
 export function isTransient(error: unknown): boolean {
-  return RETRYABLE.has(errorCode(error)) || isStalePlan(error);
+  return RETRYABLE.has(getErrorCode(error)) || isStalePlan(error);
 }
 
 /** Returns true if the connection cannot be used after this error. */
 export function endsConnection(error: unknown): boolean {
   return (
     !isServerError(error) ||
-    CONNECTION_LOST.has(errorCode(error)) ||
-    errorCode(error).startsWith('08') ||
+    CONNECTION_LOST.has(getErrorCode(error)) ||
+    getErrorCode(error).startsWith('08') ||
     isStalePlan(error)
   );
 }
@@ -86,7 +86,7 @@ export function isConfigurationError(error: unknown): boolean {
   // With several hosts, another host may work later.
   if (isPerHost(error)) return error.errors.every(isConfigurationError);
   if (error instanceof StoreError && error.cause !== undefined) return isConfigurationError(error.cause);
-  const code = errorCode(error);
+  const code = getErrorCode(error);
   return code.startsWith('28') || ['3D000', '3F000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
 }
 
@@ -95,7 +95,7 @@ export function isConfigurationError(error: unknown): boolean {
  * a host, has a code.
  */
 function isPerHost(error: unknown): error is AggregateError {
-  return error instanceof AggregateError && errorCode(error) === '';
+  return error instanceof AggregateError && getErrorCode(error) === '';
 }
 
 /** Maps an error to a StoreError. Returns a StoreError unchanged. `server` contains host, port and database. */
@@ -103,7 +103,7 @@ export function toStoreError(error: unknown, server: string): StoreError {
   if (error instanceof StoreError) return error;
   if (isPerHost(error))
     return new StoreError(error.errors.map((hostError) => toStoreError(hostError, server).message).join(' '));
-  const detail = error instanceof Error ? oneLine(error.message) : oneLine(String(error));
+  const detail = error instanceof Error ? toOneLine(error.message) : toOneLine(String(error));
   if (isTlsFault(error)) {
     return new StoreError(
       `${server}: the TLS connection failed (${detail}). Correct sslmode= in POSTRIDER_DATABASE, or the certificate of the server. For a private certificate authority, add sslrootcert=FILE.`,
@@ -115,7 +115,7 @@ export function toStoreError(error: unknown, server: string): StoreError {
   if (isStatementTimeout(error)) {
     return new StoreError(`${server}: the server no longer answers. Check the network and its firewalls.`);
   }
-  switch (errorCode(error)) {
+  switch (getErrorCode(error)) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return new StoreError(`${server}: the host was not found (${detail}). Correct POSTRIDER_DATABASE, or check DNS.`);
@@ -164,12 +164,12 @@ export function toStoreError(error: unknown, server: string): StoreError {
         `${server}: the disk of the server is full (${detail}). Free disk space. No acknowledged message is lost.`,
       );
     case '25006':
-      return new StoreError(readOnlyReplicaText(server));
+      return new StoreError(describeReadOnlyReplica(server));
     // The server connection lacks a prepared statement of this connection, or already has a prepared statement with the
     // same name.
     case '26000':
     case '42P05':
-      return new StoreError(undeclaredPoolerText(server));
+      return new StoreError(describeUndeclaredPooler(server));
     // PgBouncer reports all its own errors with this code. PostgreSQL reports no connection error with this code.
     case '08P01':
       return new StoreError(
@@ -190,22 +190,22 @@ export function toStoreError(error: unknown, server: string): StoreError {
 }
 
 /** Returns the error message for a server that is not a replica but makes every transaction read-only. */
-export function defaultReadOnlyText(server: string): string {
+export function describeReadOnlyDefault(server: string): string {
   return `${server}: the server makes every transaction read-only, although it is not a replica. Set default_transaction_read_only=off for the server, the database and the role.`;
 }
 
 /** Returns the error message for a pooler in transaction mode without `pooler=transaction`. */
-export function undeclaredPoolerText(server: string): string {
+export function describeUndeclaredPooler(server: string): string {
   return `${server}: a connection pooler in transaction mode is in front of the server. Add pooler=transaction to POSTRIDER_DATABASE.`;
 }
 
 /** Returns the error message for a replica. */
-export function readOnlyReplicaText(server: string): string {
+export function describeReadOnlyReplica(server: string): string {
   return `${server}: the server is a read-only replica. Set POSTRIDER_DATABASE to the primary, or to all hosts separated by commas.`;
 }
 
 function isTlsFault(error: unknown): boolean {
-  const code = errorCode(error);
+  const code = getErrorCode(error);
   return (
     code.startsWith('ERR_TLS') ||
     code.startsWith('ERR_SSL') ||
@@ -215,6 +215,6 @@ function isTlsFault(error: unknown): boolean {
 }
 
 /** Returns the message of a server on one line, truncated. */
-export function oneLine(text: string): string {
+export function toOneLine(text: string): string {
   return text.replaceAll('\n', ' ').slice(0, 300);
 }

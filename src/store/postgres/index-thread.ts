@@ -44,7 +44,7 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
     if (reply.ok) pendingStep?.resolve(reply.progress);
     else pendingStep?.reject(new StoreError(reply.fault));
   });
-  worker.on('error', (error) => fail(new StoreError(`the index thread failed: ${errorMessage(error)}`)));
+  worker.on('error', (error) => fail(new StoreError(`the index thread failed: ${getErrorMessage(error)}`)));
   worker.on('exit', () => fail(new StoreError('the index thread has ended.')));
   return {
     step(step) {
@@ -62,6 +62,6 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
   };
 }
 
-function errorMessage(error: unknown): string {
+function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

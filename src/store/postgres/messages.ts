@@ -99,9 +99,9 @@ export function prepareMessages(database: Database): Operations {
         return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.readState(ended) };
       }
       const before = { id, from: rows.readState(queueRow), dueAt: rows.readIntegerOrNull(queueRow, 'due_at') };
-      const decided = decideOperatorChange(before, to, now, actor);
-      if (decided.kind === 'wrong-state') return decided;
-      const { entry, audit } = decided;
+      const decision = decideOperatorChange(before, to, now, actor);
+      if (decision.kind === 'wrong-state') return decision;
+      const { entry, audit } = decision;
       const attempts = rows.readInteger(queueRow, 'attempts');
       await Promise.all([
         to === 'queued'

@@ -34,7 +34,7 @@ export function reportOpeningWaits(
         if (isStopped) return;
         if (row === undefined) scheduleCheck();
         else if (row.wait_event === 'advisory') onWait(`${server}: waiting for another node to migrate the schema.`);
-        else onWait(standbyWaitText(server, String(row.standbys)));
+        else onWait(describeStandbyWait(server, String(row.standbys)));
       },
       // The caller reports the errors of the opening.
       () => {
@@ -51,6 +51,6 @@ export function reportOpeningWaits(
   };
 }
 
-function standbyWaitText(server: string, standbys: string): string {
+function describeStandbyWait(server: string, standbys: string): string {
   return `${server}: waiting for a synchronous standby, but none is connected (synchronous_standby_names = ${standbys}). Start the standby, or set synchronous_standby_names to an empty value on the server and reload its configuration.`;
 }

@@ -7,7 +7,7 @@
 
 import { getMinIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { errorCode } from './fault.ts';
+import { getErrorCode } from './fault.ts';
 import type { Database, Statement, Transaction } from './session.ts';
 
 const DAY_MS = 86_400_000;
@@ -50,7 +50,7 @@ interface Period {
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
   let isComplete = true;
-  for (const [parent, period] of periodsAt(rows.readInteger(clock, 'now'))) {
+  for (const [parent, period] of listPeriods(rows.readInteger(clock, 'now'))) {
     const existing = await database.query(LIST_PARTITIONS, [parent]);
     if (existing.some(({ name }) => name === period.name)) continue;
     isComplete =
@@ -70,7 +70,7 @@ async function createPartition(transaction: Transaction, parent: string, { name,
   // Rows of the period that are already in the default partition stay there, because moving them would block all
   // writers.
   const [defaultRow] = await transaction.query(
-    unnamed(`SELECT 1 AS one FROM ${parent}_rest WHERE ${idCondition({ from, to })} LIMIT 1`),
+    toUnnamedStatement(`SELECT 1 AS one FROM ${parent}_rest WHERE ${toIdCondition({ from, to })} LIMIT 1`),
     [],
   );
   if (defaultRow !== undefined) return true;
@@ -78,9 +78,9 @@ async function createPartition(transaction: Transaction, parent: string, { name,
   if (table?.exists === true) return true;
   // The partition is created as a table and then attached. Creating it as a partition would block writers of all
   // partitions.
-  await transaction.query(unnamed(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`), []);
+  await transaction.query(toUnnamedStatement(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`), []);
   await transaction.query(
-    unnamed(`ALTER TABLE ${parent} ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${to}')`),
+    toUnnamedStatement(`ALTER TABLE ${parent} ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${to}')`),
     [],
   );
   return true;
@@ -96,14 +96,14 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
     const name = rows.readText(row, 'name');
     const day = /^body_(\d{4})(\d\d)(\d\d)$/.exec(name);
     if (day === null) continue;
-    const [, { from, to }] = dayPeriod(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
+    const [, { from, to }] = toDayPeriod(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
     if (getMinIdAt(before) < to) continue;
     const isDropped = await withLockTimeout(database, async (transaction) => {
       const retained = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
-        WHERE ${idCondition({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
-      const [found] = await transaction.query(unnamed(retained), [before]);
+        WHERE ${toIdCondition({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
+      const [found] = await transaction.query(toUnnamedStatement(retained), [before]);
       if (found !== undefined) return false;
-      await transaction.query(unnamed(`DROP TABLE IF EXISTS ${name}`), []);
+      await transaction.query(toUnnamedStatement(`DROP TABLE IF EXISTS ${name}`), []);
       return true;
     });
     if (isDropped === true) dropped.push(name);
@@ -124,7 +124,7 @@ async function withLockTimeout<T>(
     return await database.transaction(async (transaction) => {
       await transaction.query(SET_LOCK_TIMEOUT, [`${LOCK_TIMEOUT_MS}ms`]);
       return work(transaction).catch((error: unknown) => {
-        isLockTimeout = errorCode(error) === LOCK_NOT_AVAILABLE;
+        isLockTimeout = getErrorCode(error) === LOCK_NOT_AVAILABLE;
         throw error;
       });
     });
@@ -135,7 +135,7 @@ async function withLockTimeout<T>(
 }
 
 /** Returns an unnamed statement, because prepared statements for individual partitions would accumulate. */
-function unnamed(text: string): Statement {
+function toUnnamedStatement(text: string): Statement {
   return { name: '', text };
 }
 
@@ -143,19 +143,19 @@ function unnamed(text: string): Statement {
  * Returns a condition on the id. The bounds are part of the text, because the planner can then skip all other
  * partitions.
  */
-function idCondition({ from, to }: Pick<Period, 'from' | 'to'>, prefix = ''): string {
+function toIdCondition({ from, to }: Pick<Period, 'from' | 'to'>, prefix = ''): string {
   return `${prefix}id >= '${from}'::uuid AND ${prefix}id < '${to}'::uuid`;
 }
 
-function periodsAt(now: number): (readonly [parent: string, Period])[] {
+function listPeriods(now: number): (readonly [parent: string, Period])[] {
   return [
-    ...monthPeriods('mail_request', now),
-    ...monthPeriods('event', now),
-    ...Array.from({ length: PERIODS_AHEAD + 1 }, (_, offset) => dayPeriod(now + offset * DAY_MS)),
+    ...listMonthPeriods('mail_request', now),
+    ...listMonthPeriods('event', now),
+    ...Array.from({ length: PERIODS_AHEAD + 1 }, (_, offset) => toDayPeriod(now + offset * DAY_MS)),
   ];
 }
 
-function monthPeriods(parent: string, now: number): (readonly [string, Period])[] {
+function listMonthPeriods(parent: string, now: number): (readonly [string, Period])[] {
   const date = new Date(now);
   return Array.from({ length: PERIODS_AHEAD + 1 }, (_, offset) => {
     const from = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + offset, 1);
@@ -164,7 +164,7 @@ function monthPeriods(parent: string, now: number): (readonly [string, Period])[
   });
 }
 
-function dayPeriod(ms: number): readonly [string, Period] {
+function toDayPeriod(ms: number): readonly [string, Period] {
   const from = Math.floor(ms / DAY_MS) * DAY_MS;
   return ['body', period(`body_${formatDate(from)}`, from, from + DAY_MS)];
 }

@@ -287,7 +287,7 @@ export function prepareClaim(database: Database): Store['claim'] {
     return next.hasMore;
   }
 
-  async function claimIn(
+  async function claimInTransaction(
     transaction: Transaction,
     limits: { messages: number; bytes: number },
     lease: Lease,
@@ -295,22 +295,23 @@ export function prepareClaim(database: Database): Store['claim'] {
   ): Promise<ClaimedMessages> {
     const leasedRows: Row[] = [];
     const remaining: Remaining = { messages: limits.messages, bytes: limits.bytes, nothingLeased: true };
-    const [first, second] = lanes;
-    if (first === undefined || second === undefined) return { messages: [], suppressed: [], hasMore: false };
-    const half: Remaining = {
+    const [firstLane, secondLane] = lanes;
+    if (firstLane === undefined || secondLane === undefined) return { messages: [], suppressed: [], hasMore: false };
+    const firstLaneLimits: Remaining = {
       messages: Math.ceil(limits.messages / 2),
       bytes: Math.ceil(limits.bytes / 2),
       nothingLeased: true,
     };
-    const firstLimits = { ...half };
+    const initialLimits = { ...firstLaneLimits };
     const perTurn = getRowsPerTurn(limits.messages);
-    let firstHasMore = await claimLane(transaction, first, perTurn, half, lease, now, leasedRows);
-    remaining.messages -= firstLimits.messages - half.messages;
-    remaining.bytes -= firstLimits.bytes - half.bytes;
-    remaining.nothingLeased = half.nothingLeased;
-    const secondHasMore = await claimLane(transaction, second, perTurn, remaining, lease, now, leasedRows);
+    let firstHasMore = await claimLane(transaction, firstLane, perTurn, firstLaneLimits, lease, now, leasedRows);
+    remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
+    remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
+    remaining.nothingLeased = firstLaneLimits.nothingLeased;
+    const secondHasMore = await claimLane(transaction, secondLane, perTurn, remaining, lease, now, leasedRows);
     // The first lane receives the limits that the second lane did not use.
-    if (firstHasMore) firstHasMore = await claimLane(transaction, first, perTurn, remaining, lease, now, leasedRows);
+    if (firstHasMore)
+      firstHasMore = await claimLane(transaction, firstLane, perTurn, remaining, lease, now, leasedRows);
     const suppressed = leasedRows.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressed, now);
     return {
@@ -328,7 +329,7 @@ export function prepareClaim(database: Database): Store['claim'] {
 
   return async (limits, lease, now) => {
     lanes.reverse();
-    return database.transaction((transaction) => claimIn(transaction, limits, lease, now));
+    return database.transaction((transaction) => claimInTransaction(transaction, limits, lease, now));
   };
 }
 
@@ -436,16 +437,18 @@ export function prepareLeaseEnds(
 ): Pick<Store, 'markTransmitting' | 'settle' | 'release' | 'recover'> {
   return {
     async markTransmitting(batch) {
-      return settleResults(batch, await database.query(MARK_TRANSMITTING, leaseParameters(batch)));
+      return toSettleResults(batch, await database.query(MARK_TRANSMITTING, toLeaseParameters(batch)));
     },
     async release(batch, now) {
-      return settleResults(batch, await database.query(RELEASE, [...leaseParameters(batch), now]));
+      return toSettleResults(batch, await database.query(RELEASE, [...toLeaseParameters(batch), now]));
     },
-    settle: (batch) => database.transaction((transaction) => settleIn(transaction, packSettlements(batch))),
+    settle: (batch) => database.transaction((transaction) => settleInTransaction(transaction, packSettlements(batch))),
     async recover(options) {
       let recovered = 0;
       for (;;) {
-        const count = await database.transaction((transaction) => recoverIn(transaction, options, serverTime()));
+        const count = await database.transaction((transaction) =>
+          recoverInTransaction(transaction, options, serverTime()),
+        );
         recovered += count;
         if (count < MAX_RECOVERED) return recovered;
       }
@@ -453,8 +456,11 @@ export function prepareLeaseEnds(
   };
 }
 
-async function settleIn(transaction: Transaction, batch: readonly PackedSettlement[]): Promise<SettleResult[]> {
-  const validLeases = await transaction.query(LOCK_LEASES, leaseParameters(batch));
+async function settleInTransaction(
+  transaction: Transaction,
+  batch: readonly PackedSettlement[],
+): Promise<SettleResult[]> {
+  const validLeases = await transaction.query(LOCK_LEASES, toLeaseParameters(batch));
   const accounts = new Map(
     validLeases.map((row) => [rows.readInteger(row, 'position'), rows.readInteger(row, 'account_id')]),
   );
@@ -538,7 +544,7 @@ function collectRows(
   else settlementRows.requeued.push({ id, state: last.to, dueAt: last.dueAt, lane, refund });
 }
 
-async function recoverIn(
+async function recoverInTransaction(
   transaction: Transaction,
   {
     now,
@@ -586,7 +592,7 @@ async function recoverIn(
 
 type LeaseBatch = Parameters<Store['markTransmitting']>[0];
 
-function leaseParameters(batch: LeaseBatch): unknown[] {
+function toLeaseParameters(batch: LeaseBatch): unknown[] {
   return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
 }
 
@@ -594,7 +600,7 @@ function leaseParameters(batch: LeaseBatch): unknown[] {
  * Returns the result for each lease of the batch. `validLeases` contains the positions in the batch, starting at 1,
  * of the leases that were valid.
  */
-function settleResults(batch: LeaseBatch, validLeases: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
+function toSettleResults(batch: LeaseBatch, validLeases: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
   const validPositions = new Set(validLeases.map((row) => rows.readInteger(row, 'position')));
   return batch.map((_, index) => (validPositions.has(index + 1) ? 'settled' : 'lost'));
 }

@@ -111,11 +111,11 @@ export function prepareRetention(
         await dropExpiredBodies(database, endedBefore);
         partitionsCheckedAt = isComplete ? now : 0;
       }
-      const [bodies, keys] = await Promise.all([
+      const [purgedBodies, purgedKeys] = await Promise.all([
         purgeBodies(database, endedBefore, limit),
         database.query(PURGE_KEYS, [keysBefore, limit]),
       ]);
-      return Math.max(bodies, keys.length);
+      return Math.max(purgedBodies, purgedKeys.length);
     },
   };
 }

@@ -83,8 +83,10 @@ const MAX_SEQ = Number.MAX_SAFE_INTEGER;
 export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
   const directories = new DirectoryCache();
 
-  async function select(window: IdRange, filter: RowFilter, limit: number): Promise<readonly SearchableMessage[]> {
-    return (await database.query(selectStatement(filter), selectValues(window, filter, limit))).map(searchableMessage);
+  async function selectRows(window: IdRange, filter: RowFilter, limit: number): Promise<readonly SearchableMessage[]> {
+    return (await database.query(selectStatement(filter), selectValues(window, filter, limit))).map(
+      toSearchableMessage,
+    );
   }
 
   async function selectByRanges(
@@ -96,13 +98,13 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       state === null
         ? await database.query(SELECT_BY_SEQUENCE, [leastIds, greatestIds, accountId])
         : await database.query(SELECT_BY_SEQUENCE_IN_STATE, [leastIds, greatestIds, accountId, state]);
-    return found.map(searchableMessage).sort((one, other) => (one.id < other.id ? 1 : -1));
+    return found.map(toSearchableMessage).sort((one, other) => (one.id < other.id ? 1 : -1));
   }
 
   const source: SearchSource<SearchableMessage> = {
     findById: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
-    readRows: select,
-    readRowsInState: (state, window, limit) => select(window, { accountId: null, state }, limit),
+    readRows: selectRows,
+    readRowsInState: (state, window, limit) => selectRows(window, { accountId: null, state }, limit),
     async countInState(state, { first, end: past }, maxCount) {
       const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM ${fromState(state)} LIMIT $3) AS found`;
       const [row = {}] = await database.query({ name: `search_count_${state}`, text }, [first, past, maxCount]);
@@ -127,17 +129,17 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     },
     async readDirectories(numbers) {
       const missing = directories.listMissing(numbers);
-      const read = missing.length === 0 ? [] : await database.query(SELECT_DIRECTORIES, [missing]);
+      const directoryRows = missing.length === 0 ? [] : await database.query(SELECT_DIRECTORIES, [missing]);
       return directories.update(
         numbers,
-        read.map((row) => [rows.readInteger(row, 'number'), bytes(row.directory)]),
+        directoryRows.map((row) => [rows.readInteger(row, 'number'), requireBytes(row.directory)]),
       );
     },
     async readPages(keys) {
-      const read = keys.length === 0 ? [] : await database.query(SELECT_PAGES, [keys]);
-      return new Map(read.map((row) => [rows.readInteger(row, 'key'), bytes(row.page)]));
+      const pageRows = keys.length === 0 ? [] : await database.query(SELECT_PAGES, [keys]);
+      return new Map(pageRows.map((row) => [rows.readInteger(row, 'key'), requireBytes(row.page)]));
     },
-    findBySeqs: (seqs, filter) => selectByRanges(seqs.map(getMinIdOfSeq), seqs.map(maxIdOfSeq), filter),
+    findBySeqs: (seqs, filter) => selectByRanges(seqs.map(getMinIdOfSeq), seqs.map(getMaxIdOfSeq), filter),
   };
 
   return {
@@ -155,8 +157,8 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
  * PostgreSQL cannot use a partial index for a parameter.
  */
 function fromState(state: State): string {
-  const [from, owned] = OPEN_STATES.includes(state) ? ['queue', ownedCondition(state)] : ['mail_request', ''];
-  return `${from} WHERE id >= $1::uuid AND id < $2::uuid AND state = '${state}' ${owned}`;
+  const [from, ownedFilter] = OPEN_STATES.includes(state) ? ['queue', ownedCondition(state)] : ['mail_request', ''];
+  return `${from} WHERE id >= $1::uuid AND id < $2::uuid AND state = '${state}' ${ownedFilter}`;
 }
 
 /** Returns the condition with which the planner uses the partial index of leased and uncertain rows. */
@@ -169,7 +171,7 @@ function selectStatement({ accountId, state }: RowFilter): Statement {
   // The few rows of these states are materialized and then sorted. Otherwise the planner would read the whole queue in
   // order of id.
   const isOwned = isOpen && state !== 'queued';
-  const head = isOwned
+  const withClause = isOwned
     ? `WITH o AS MATERIALIZED (SELECT id, account_id, state FROM queue WHERE state = '${state}' ${ownedCondition(state)})`
     : '';
   const alias = isOpen ? 'q' : 'm';
@@ -179,7 +181,7 @@ function selectStatement({ accountId, state }: RowFilter): Statement {
   const condition = `${state === null ? '' : `AND ${alias}.state = '${state}'`} ${accountId === null ? '' : `AND ${alias}.account_id = $4`}`;
   return {
     name: `search_rows_${state ?? 'any'}${accountId === null ? '' : '_account'}`,
-    text: `${head} SELECT ${COLUMNS} FROM ${from} WHERE ${alias}.id >= $1::uuid AND ${alias}.id < $2::uuid ${condition} ORDER BY ${alias}.id DESC LIMIT $3`,
+    text: `${withClause} SELECT ${COLUMNS} FROM ${from} WHERE ${alias}.id >= $1::uuid AND ${alias}.id < $2::uuid ${condition} ORDER BY ${alias}.id DESC LIMIT $3`,
   };
 }
 
@@ -187,16 +189,16 @@ function selectValues({ first, end: past }: IdRange, { accountId }: RowFilter, l
   return accountId === null ? [first, past, limit] : [first, past, limit, accountId];
 }
 
-function maxIdOfSeq(seq: number): string {
+function getMaxIdOfSeq(seq: number): string {
   return `${getMinIdOfSeq(seq).slice(0, 19)}ffff-ffffffffffff`;
 }
 
-function bytes(value: unknown): Uint8Array {
+function requireBytes(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value;
   throw new StoreError('a page of the search index does not contain bytes: the database is damaged.');
 }
 
-function searchableMessage(row: Row): SearchableMessage {
+function toSearchableMessage(row: Row): SearchableMessage {
   return {
     id: rows.readText(row, 'id'),
     accountId: rows.readInteger(row, 'account_id'),
@@ -293,11 +295,11 @@ function createIndexSource(session: Session): IndexSource {
         const batchSize = Math.min(ROWS_PER_STATEMENT, limit - found.length);
         const batch = (
           await session.query(end === 'oldest' ? SELECT_OLDEST : SELECT_NEWEST, [from, to, batchSize])
-        ).map(searchableMessage);
+        ).map(toSearchableMessage);
         found.push(...batch);
         const last = batch.at(-1)?.id;
         if (batch.length < batchSize || last === undefined) break;
-        if (end === 'oldest') from = nextId(last);
+        if (end === 'oldest') from = getNextId(last);
         else to = last;
       }
       return end === 'oldest' ? found : found.reverse();
@@ -306,7 +308,7 @@ function createIndexSource(session: Session): IndexSource {
 }
 
 /** Returns the least id that is greater than `id`. */
-function nextId(id: string): string {
+function getNextId(id: string): string {
   const number = BigInt(`0x${id.replaceAll('-', '')}`) + 1n;
   const hex = number.toString(16).padStart(32, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;

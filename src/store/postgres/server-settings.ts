@@ -32,7 +32,7 @@ const START_ONLY_SETTINGS: ReadonlySet<string> = new Set([
 export const STATEMENT_TIMEOUT_SETTING = 'statement_timeout';
 
 /** Returns the settings of a connection whose statements have the time limit `statementTimeoutMs`. */
-export function requiredSettings(statementTimeoutMs: number): RequiredSettings {
+export function getRequiredSettings(statementTimeoutMs: number): RequiredSettings {
   return [
     ['synchronous_commit', 'on'],
     // The server must send warnings, because only a warning reports that the wait for the synchronous standby was
@@ -59,7 +59,7 @@ const SESSION_SETTINGS: ReadonlySet<string> = new Set(['idle_session_timeout', '
  * Returns the statements that begin a transaction and apply the settings to it alone. Behind a pooler in transaction
  * mode every transaction begins with them, because its server connection may have any settings.
  */
-export function transactionPrologue(required: RequiredSettings, schema: string | null, version: number): string {
+export function buildTransactionPrologue(required: RequiredSettings, schema: string | null, version: number): string {
   const first = required.filter(([name]) => name === STATEMENT_TIMEOUT_SETTING);
   const others = required.filter(([name]) => name !== STATEMENT_TIMEOUT_SETTING && !SESSION_SETTINGS.has(name));
   return [
@@ -79,7 +79,7 @@ export function transactionPrologue(required: RequiredSettings, schema: string |
 export const VERSION_17_SETTINGS: readonly (readonly [name: string, value: string])[] = [['transaction_timeout', '0']];
 
 /** Returns the search path that contains only `schema`. */
-export function searchPathOf(schema: string): ServerSetting {
+export function toSearchPath(schema: string): ServerSetting {
   return { name: 'search_path', value: quoteIdentifier(schema) };
 }
 
@@ -154,7 +154,7 @@ const READ_SETTINGS: Statement = {
  * Returns one line for each server setting with which a crash can lose acknowledged messages. `synchronous_commit` is
  * not checked, because every connection sets it.
  */
-export async function serverWarnings({
+export async function listServerWarnings({
   query,
   server,
 }: Session & { readonly server: string }): Promise<readonly string[]> {

@@ -26,7 +26,7 @@ import { ensurePartitions } from './partitions.ts';
 import { prepareClaim, prepareLeaseEnds } from './queue.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, runIndexStep } from './search.ts';
-import { serverWarnings } from './server-settings.ts';
+import { listServerWarnings } from './server-settings.ts';
 import type { Session } from './session.ts';
 import { readStandby, requireStandby } from './standby.ts';
 import { prepareSuppressions } from './suppressions.ts';
@@ -71,7 +71,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     if (options.service) {
       await checkDirect(pool);
       await ensurePartitions(pool, clock.now());
-      for (const line of await serverWarnings(pool)) options.warn(line);
+      for (const line of await listServerWarnings(pool)) options.warn(line);
       options.onStandby(await readStandby(pool));
     }
   } catch (error) {

@@ -65,8 +65,8 @@ async function addEntries(transaction: Session, list: number, entries: readonly 
   const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   let count = 0;
   let currentInsert: Promise<number> = Promise.resolve(0);
-  for (let at = 0; at < sorted.length; at += ROWS_PER_STATEMENT) {
-    const part = sorted.slice(at, at + ROWS_PER_STATEMENT);
+  for (let offset = 0; offset < sorted.length; offset += ROWS_PER_STATEMENT) {
+    const part = sorted.slice(offset, offset + ROWS_PER_STATEMENT);
     const values = [
       list,
       part.map(({ address }) => address),

@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import type { PostgresSetting } from '../../config/settings.ts';
-import { ConfigurationFault, errorCode, oneLine } from './fault.ts';
+import { ConfigurationFault, getErrorCode, toOneLine } from './fault.ts';
 
 const PEM_BEGIN = '-----BEGIN CERTIFICATE-----';
 const PEM_END = '-----END CERTIFICATE-----';
@@ -15,7 +15,7 @@ const PEM_END = '-----END CERTIFICATE-----';
 type FileParameter = 'sslrootcert' | 'sslcert' | 'sslkey';
 
 /** Returns the options of a connection with TLS. Throws a ConfigurationFault. */
-export function tlsOptions(
+export function readTlsOptions(
   mode: Exclude<PostgresSetting['tls'], 'never' | 'preferred'>,
   { rootCert, cert, key }: PostgresSetting['tlsFiles'],
 ): ConnectionOptions {
@@ -34,10 +34,10 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
     createSecureContext({ cert, key });
   } catch (error) {
     const remedy =
-      errorCode(error) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
+      getErrorCode(error) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
         ? 'is not the key of sslcert'
-        : `is not a usable private key (${errorDetail(error)})`;
-    throw fault('sslkey', keyPath, `${remedy}. Give the PEM file of the key of sslcert, without a passphrase`);
+        : `is not a usable private key (${describeErrorDetail(error)})`;
+    throw createFault('sslkey', keyPath, `${remedy}. Give the PEM file of the key of sslcert, without a passphrase`);
   }
   return { cert, key };
 }
@@ -49,13 +49,14 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
 function readCertificates(parameter: FileParameter, path: string): string[] {
   const parts = readPem(parameter, path).split(PEM_BEGIN).slice(1);
   const certificates = parts.map((part) => `${PEM_BEGIN}${part.split(PEM_END)[0]}${PEM_END}\n`);
-  if (certificates.length === 0) throw fault(parameter, path, 'contains no certificate. Give the path of a PEM file');
+  if (certificates.length === 0)
+    throw createFault(parameter, path, 'contains no certificate. Give the path of a PEM file');
   for (const certificate of certificates) {
     try {
       new X509Certificate(certificate);
     } catch (error) {
-      const problem = `contains an invalid certificate (${errorDetail(error)})`;
-      throw fault(parameter, path, `${problem}. Give the path of a PEM file`);
+      const problem = `contains an invalid certificate (${describeErrorDetail(error)})`;
+      throw createFault(parameter, path, `${problem}. Give the path of a PEM file`);
     }
   }
   return certificates;
@@ -65,14 +66,14 @@ function readPem(parameter: FileParameter, path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw fault(parameter, path, `cannot be read (${errorCode(error)}). Give the path of a readable PEM file`);
+    throw createFault(parameter, path, `cannot be read (${getErrorCode(error)}). Give the path of a readable PEM file`);
   }
 }
 
-function errorDetail(error: unknown): string {
-  return errorCode(error) || oneLine(String(error));
+function describeErrorDetail(error: unknown): string {
+  return getErrorCode(error) || toOneLine(String(error));
 }
 
-function fault(parameter: FileParameter, path: string, problem: string): ConfigurationFault {
-  return new ConfigurationFault(`POSTRIDER_DATABASE: ${parameter}=${oneLine(path)} ${problem}.`);
+function createFault(parameter: FileParameter, path: string, problem: string): ConfigurationFault {
+  return new ConfigurationFault(`POSTRIDER_DATABASE: ${parameter}=${toOneLine(path)} ${problem}.`);
 }

@@ -59,7 +59,7 @@ export async function begin(connection: Connection, kind: 'single' | 'transactio
 }
 
 /** Returns the error of a transaction whose settings are not in force. */
-export function settingsChanged(server: string): StoreError {
+export function createSettingsError(server: string): StoreError {
   return new StoreError(
     `${server}: the settings of the connection have changed. If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling (PgBouncer: pool_mode = session).`,
   );
@@ -81,17 +81,17 @@ export async function runSingle(
     onBegun(begun.pid);
     return begun;
   });
-  const [begun, ran, committed] = await Promise.allSettled([
+  const [begun, statementResult, commitResult] = await Promise.allSettled([
     beginning,
     connection.query(statement, values),
     connection.command(COMMIT),
   ]);
   if (begun.status === 'rejected') throw begun.reason;
-  if (ran.status === 'rejected') throw ran.reason;
-  if (committed.status === 'rejected') throw committed.reason;
-  requireCommit(committed.value, server);
-  if (!begun.value.isSafe) throw settingsChanged(server);
-  return ran.value;
+  if (statementResult.status === 'rejected') throw statementResult.reason;
+  if (commitResult.status === 'rejected') throw commitResult.reason;
+  requireCommit(commitResult.value, server);
+  if (!begun.value.isSafe) throw createSettingsError(server);
+  return statementResult.value;
 }
 
 /** Runs `work` on one server connection. Behind a pooler in transaction mode, runs `work` in one transaction. */
@@ -101,15 +101,15 @@ export async function runOnOneServer<T>(
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   if (connection.prologue === null) return work(connection);
-  const [begun, worked] = await Promise.allSettled([begin(connection, 'single'), (async () => work(connection))()]);
+  const [begun, workResult] = await Promise.allSettled([begin(connection, 'single'), (async () => work(connection))()]);
   if (begun.status === 'rejected') throw begun.reason;
-  if (worked.status === 'rejected') {
+  if (workResult.status === 'rejected') {
     await connection.command('ROLLBACK');
-    throw worked.reason;
+    throw workResult.reason;
   }
   requireCommit(await connection.command(COMMIT), server);
-  if (!begun.value.isSafe) throw settingsChanged(server);
-  return worked.value;
+  if (!begun.value.isSafe) throw createSettingsError(server);
+  return workResult.value;
 }
 
 /**

@@ -118,7 +118,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
       return pool.query({ name: '', text: `SELECT ${columns} FROM ${table.name} ORDER BY ${order}` }, []);
     },
     async readMessages(after, limit) {
-      return (await pool.query(SELECT_PAGE, [after ?? MIN_ID, limit])).map(transferredMessage);
+      return (await pool.query(SELECT_PAGE, [after ?? MIN_ID, limit])).map(toTransferredMessage);
     },
     async finish() {
       await pool.transaction(async (session) => {
@@ -133,30 +133,30 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
 
 /** Rows that an interrupted transfer has already written are not changed. */
 function insertInto({ name, columns }: TransferTable): Statement {
-  const all = [...columns, ...(name === 'reputation' ? ['slot'] : [])].map((column) => `"${column}"`).join(', ');
+  const columnList = [...columns, ...(name === 'reputation' ? ['slot'] : [])].map((column) => `"${column}"`).join(', ');
   return {
     name: `transfer_into_${name}`,
-    text: `INSERT INTO ${name} (${all}) SELECT ${all} FROM json_populate_recordset(NULL::${name}, $1::json) ON CONFLICT DO NOTHING`,
+    text: `INSERT INTO ${name} (${columnList}) SELECT ${columnList} FROM json_populate_recordset(NULL::${name}, $1::json) ON CONFLICT DO NOTHING`,
   };
 }
 
 async function insertMessages(session: Session, messages: readonly TransferredMessage[]): Promise<void> {
-  const all = JSON.stringify(messages.map(({ events: _, ...message }) => message));
-  const queued = JSON.stringify(
+  const messagesJson = JSON.stringify(messages.map(({ events: _, ...message }) => message));
+  const queuedJson = JSON.stringify(
     messages.filter(({ state }) => OPEN_STATES.includes(state)).map(({ events: _, ...message }) => message),
   );
   const events = messages.flatMap(({ id, account_id, events: history }) =>
     history.map((event, index) => ({ id, account_id, n: index + 1, ...event })),
   );
   await Promise.all([
-    session.query(INSERT_MESSAGES, [all]),
-    session.query(INSERT_BODIES, [all]),
-    session.query(INSERT_QUEUE, [queued]),
+    session.query(INSERT_MESSAGES, [messagesJson]),
+    session.query(INSERT_BODIES, [messagesJson]),
+    session.query(INSERT_QUEUE, [queuedJson]),
     session.query(INSERT_EVENTS, [JSON.stringify(events)]),
   ]);
 }
 
-function transferredMessage(row: Row): TransferredMessage {
+function toTransferredMessage(row: Row): TransferredMessage {
   return {
     id: rows.readText(row, 'id'),
     account_id: rows.readInteger(row, 'account_id'),

@@ -35,11 +35,11 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
        "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
-  const append = prepareAppend(database);
+  const appendEntry = prepareAppend(database);
 
   function readUsage(id: number, usageByAccount: Map<number, LimitUsage>): LimitUsage | null {
-    const cached = usageByAccount.get(id);
-    if (cached !== undefined) return cached;
+    const cachedUsage = usageByAccount.get(id);
+    if (cachedUsage !== undefined) return cachedUsage;
     const row = readAccount.get(id);
     if (row === undefined) return null;
     const usage = toLimitUsage(rows.toAccount(row));
@@ -82,7 +82,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
       message.subject,
     );
     insertBody.run(seq, message.message);
-    if (suppressed) append(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'));
+    if (suppressed) appendEntry(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'));
     if (message.idempotency !== null)
       insertKey.run(message.accountId, message.idempotency.key, message.idempotency.fingerprint, message.id, at);
   }

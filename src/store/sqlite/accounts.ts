@@ -16,15 +16,15 @@ export function prepareAccounts(
   database: DatabaseSync,
   nextRevision: () => number,
   audit: Audit,
-  reputation: Pick<ReturnType<typeof prepareReputation>, 'windowOf' | 'windows' | 'resetWindow'>,
+  reputation: Pick<ReturnType<typeof prepareReputation>, 'readWindow' | 'readAllWindows' | 'resetWindow'>,
 ) {
-  const byName = database.prepare('SELECT * FROM account WHERE name = ?');
-  const all = database.prepare('SELECT * FROM account ORDER BY name');
-  const insert = database.prepare(
+  const selectByName = database.prepare('SELECT * FROM account WHERE name = ?');
+  const selectAll = database.prepare('SELECT * FROM account ORDER BY name');
+  const insertAccount = database.prepare(
     `INSERT INTO account (name, created_at, volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst, revision)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const update = database.prepare(
+  const updateLimits = database.prepare(
     `UPDATE account SET volume = ?, volume_expires_at = ?, rate_limit = ?, rate_period_ms = ?, throttle_per_s = ?, throttle_burst = ?,
        volume_used = CASE WHEN ? THEN 0 ELSE volume_used END, rate_used = CASE WHEN ? THEN 0 ELSE rate_used END,
        rate_window_at = CASE WHEN ? THEN NULL ELSE rate_window_at END, bounce_rate = coalesce(?, bounce_rate),
@@ -33,9 +33,9 @@ export function prepareAccounts(
   const setLock = database.prepare(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
   );
-  const keyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
-  const keyByHash = database.prepare('SELECT id FROM api_key WHERE hash = ?');
-  const keysOf = database.prepare('SELECT * FROM api_key WHERE account_id = ? ORDER BY id');
+  const selectKeyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
+  const selectKeyByHash = database.prepare('SELECT id FROM api_key WHERE hash = ?');
+  const selectKeys = database.prepare('SELECT * FROM api_key WHERE account_id = ? ORDER BY id');
   const insertKey = database.prepare(
     'INSERT INTO api_key (account_id, name, prefix, hash, created_at, expires_at, revision) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
@@ -45,14 +45,14 @@ export function prepareAccounts(
   );
 
   const findAccount = (name: string): Account | null => {
-    const row = byName.get(name);
+    const row = selectByName.get(name);
     return row === undefined ? null : rows.toAccount(row);
   };
   const readChanged = (name: string): ChangeResult<Account> => {
     const account = findAccount(name);
     return account === null ? { kind: 'missing' } : { kind: 'done', value: account };
   };
-  const key = (id: number | bigint): ApiKey => rows.toApiKey(keyById.get(id) ?? {});
+  const readKey = (id: number | bigint): ApiKey => rows.toApiKey(selectKeyById.get(id) ?? {});
 
   function lock(
     name: string,
@@ -93,27 +93,27 @@ export function prepareAccounts(
   ): ChangeResult<ApiKey> {
     const account = findAccount(accountName);
     if (account === null) return { kind: 'missing' };
-    if (keyByHash.get(hash) !== undefined) return { kind: 'exists' };
+    if (selectKeyByHash.get(hash) !== undefined) return { kind: 'exists' };
     const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
-    return withKeyAudit(actor, action, accountName, key(lastInsertRowid));
+    return withKeyAudit(actor, action, accountName, readKey(lastInsertRowid));
   }
 
   return {
     createFirstAccount(
       ...[name, newKey, now]: Parameters<Store['createFirstAccount']>
     ): { account: Account; key: ApiKey | null } | null {
-      if (all.get() !== undefined) return null;
-      insert.run(name, now, ...toLimitColumns(UNLIMITED), nextRevision());
+      if (selectAll.get() !== undefined) return null;
+      insertAccount.run(name, now, ...toLimitColumns(UNLIMITED), nextRevision());
       const account = findAccount(name);
       if (account === null) return null;
       if (newKey === null) return { account, key: null };
       const { name: keyName, prefix, hash } = newKey;
       const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
-      return { account, key: key(lastInsertRowid) };
+      return { account, key: readKey(lastInsertRowid) };
     },
     createAccount(...[name, limits, now, actor]: Parameters<Store['createAccount']>): ChangeResult<Account> {
       if (findAccount(name) !== null) return { kind: 'exists' };
-      insert.run(name, now, ...toLimitColumns(limits), nextRevision());
+      insertAccount.run(name, now, ...toLimitColumns(limits), nextRevision());
       return withAudit(actor, 'account.create', null, readChanged(name));
     },
     setAccount(...[name, changes, , expected, actor]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
@@ -123,7 +123,7 @@ export function prepareAccounts(
       const { bounceRate, complaintRate, ...limits } = changes;
       const newVolume = limits.volume === undefined ? 0 : 1;
       const newRate = limits.rate === undefined ? 0 : 1;
-      update.run(
+      updateLimits.run(
         ...toLimitColumns({ ...account.limits, ...limits }),
         newVolume,
         newRate,
@@ -137,14 +137,14 @@ export function prepareAccounts(
     },
     readReputation(name: string, now: number): ChangeResult<WindowCounts> {
       const account = findAccount(name);
-      return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
+      return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.readWindow(account.id, now) };
     },
-    readAllReputations: (now: number): Map<number, WindowCounts> => reputation.windows(now),
+    readAllReputations: (now: number): Map<number, WindowCounts> => reputation.readAllWindows(now),
     lockAccount: (...[name, reason, now, expected, actor]: Parameters<Store['lockAccount']>) =>
       lock(name, reason, now, expected, actor),
     unlockAccount: (...[name, , expected, actor]: Parameters<Store['unlockAccount']>) =>
       lock(name, null, null, expected, actor),
-    listAccounts: (): Account[] => all.all().map(rows.toAccount),
+    listAccounts: (): Account[] => selectAll.all().map(rows.toAccount),
 
     createKey: (...args: Parameters<Store['createKey']>) => storeKey('key.create', ...args),
     importKey: (...args: Parameters<Store['importKey']>) => storeKey('key.import', ...args),
@@ -152,26 +152,34 @@ export function prepareAccounts(
       const account = findAccount(accountName);
       return account === null
         ? { kind: 'missing' }
-        : { kind: 'done', value: keysOf.all(account.id).map(rows.toApiKey) };
+        : { kind: 'done', value: selectKeys.all(account.id).map(rows.toApiKey) };
     },
     revokeKey(...[id, now, actor]: Parameters<Store['revokeKey']>): ChangeResult<ApiKey> {
-      const row = keyById.get(id);
+      const row = selectKeyById.get(id);
       if (row === undefined) return { kind: 'missing' };
       const { revokedAt, expiresAt } = rows.toApiKey(row);
       endKey.run(revokedAt ?? now, expiresAt, nextRevision(), id);
-      return withKeyAudit(actor, 'key.revoke', `key_${id}`, key(id));
+      return withKeyAudit(actor, 'key.revoke', `key_${id}`, readKey(id));
     },
     rotateKey(
       ...[id, { prefix, hash }, oldExpiresAt, now, actor]: Parameters<Store['rotateKey']>
     ): ChangeResult<ApiKey> {
-      const row = keyById.get(id);
-      const old = row === undefined ? null : rows.toApiKey(row);
-      const expiry = decideRotatedExpiry(old, oldExpiresAt, now);
-      if (old === null || expiry.kind !== 'done') return { kind: 'missing' };
+      const row = selectKeyById.get(id);
+      const oldKey = row === undefined ? null : rows.toApiKey(row);
+      const expiry = decideRotatedExpiry(oldKey, oldExpiresAt, now);
+      if (oldKey === null || expiry.kind !== 'done') return { kind: 'missing' };
       const revision = nextRevision();
       endKey.run(null, expiry.value, revision, id);
-      const { lastInsertRowid } = insertKey.run(old.accountId, old.name, prefix, hash, now, old.expiresAt, revision);
-      return withKeyAudit(actor, 'key.rotate', `key_${id}`, key(lastInsertRowid));
+      const { lastInsertRowid } = insertKey.run(
+        oldKey.accountId,
+        oldKey.name,
+        prefix,
+        hash,
+        now,
+        oldKey.expiresAt,
+        revision,
+      );
+      return withKeyAudit(actor, 'key.rotate', `key_${id}`, readKey(lastInsertRowid));
     },
     updateKeysLastUsed(...[used]: Parameters<Store['updateKeysLastUsed']>): void {
       for (const { id, at } of used) updateLastUsed.run(at, id);

@@ -12,7 +12,7 @@ import { toStoreError } from './fault.ts';
 import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';
 
 /** Number of pages per copy step. The service can write between two steps. */
-const PAGES = 2_000;
+const PAGES_PER_STEP = 2_000;
 
 /**
  * Copies the database at `path` into `draft`, an empty file that the caller creates and later renames. Error messages
@@ -22,7 +22,7 @@ export async function backupDatabase(
   path: string,
   draft: string,
   name: string,
-  progress: (share: number) => void,
+  progress: (fraction: number) => void,
 ): Promise<number> {
   const realPath = resolveDatabasePath(path);
   requireUsableFiles(realPath);
@@ -34,7 +34,7 @@ export async function backupDatabase(
     try {
       requirePostriderDatabase(source, path);
       await backup(source, draft, {
-        rate: PAGES,
+        rate: PAGES_PER_STEP,
         progress: ({ totalPages, remainingPages }) => progress(1 - remainingPages / Math.max(1, totalPages)),
       });
     } finally {

@@ -53,20 +53,20 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
   let database: DatabaseSync | null = null;
   try {
     requireSinglePath(path);
-    const opened = fileIdentity(path);
+    const openedFile = fileIdentity(path);
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
     checkOwner(database, path);
     // This check runs before the first write, because a log that is created under the name of another file would
     // destroy that file.
-    requireSameFile(path, opened);
+    requireSameFile(path, openedFile);
     database.exec(
       `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB};
        PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;`,
     );
     checkDurable(database, path);
-    requireSameFile(path, opened);
+    requireSameFile(path, openedFile);
     migrate(database, path, holdsServeLock);
     return database;
   } catch (error) {
@@ -98,8 +98,8 @@ export function requireSinglePath(path: string): void {
 }
 
 /** Throws a StoreError if the path no longer names the file that was opened. */
-function requireSameFile(path: string, opened: ReturnType<typeof fileIdentity>): void {
-  if (isSameFile(opened, fileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
+function requireSameFile(path: string, openedFile: ReturnType<typeof fileIdentity>): void {
+  if (isSameFile(openedFile, fileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
   throw new StoreError(`${path} was replaced while it was opened. Try again.`);
 }
 
@@ -169,8 +169,8 @@ function checkVersion(database: DatabaseSync): void {
 
 /** Returns true for a Postrider database whose schema this version supports. */
 export function isPostriderDatabase(database: DatabaseSync): boolean {
-  const newest = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
-  return pragma(database, 'application_id') === APPLICATION_ID && pragma(database, 'user_version') <= newest;
+  const latestVersion = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
+  return pragma(database, 'application_id') === APPLICATION_ID && pragma(database, 'user_version') <= latestVersion;
 }
 
 function checkOwner(database: DatabaseSync, path: string): void {
@@ -192,14 +192,14 @@ function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean):
   const files = readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith('.sql'))
     .sort();
-  const newest = files.length;
+  const latestVersion = files.length;
   const found = pragma(database, 'user_version');
-  if (found === newest) return;
-  if (found > newest) throw newerSchemaError(path, found, newest);
+  if (found === latestVersion) return;
+  if (found > latestVersion) throw newerSchemaError(path, found, latestVersion);
   const unlock = holdsServeLock ? () => undefined : tryAcquireServeLock(path, MAX_MIGRATION_WAIT_MS);
   if (unlock === null) {
     throw new StoreError(
-      `a running service holds ${path} with schema version ${found}, and this Postrider needs ${newest}. Restart the service with this version first; it migrates the database.`,
+      `a running service holds ${path} with schema version ${found}, and this Postrider needs ${latestVersion}. Restart the service with this version first; it migrates the database.`,
     );
   }
   try {
@@ -211,16 +211,16 @@ function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean):
 
 /** Runs the missing numbered files and sets the schema version, in one transaction. */
 function runMigrations(database: DatabaseSync, path: string, files: readonly string[]): void {
-  const newest = files.length;
+  const latestVersion = files.length;
   database.exec('BEGIN IMMEDIATE');
   try {
     // The version is read again under the lock, because another process may have migrated the schema in the meantime.
     const version = pragma(database, 'user_version');
-    if (version > newest) throw newerSchemaError(path, version, newest);
+    if (version > latestVersion) throw newerSchemaError(path, version, latestVersion);
     for (const name of files.slice(version)) {
       database.exec(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
     }
-    database.exec(`PRAGMA user_version = ${newest}; PRAGMA application_id = ${APPLICATION_ID}`);
+    database.exec(`PRAGMA user_version = ${latestVersion}; PRAGMA application_id = ${APPLICATION_ID}`);
     database.exec('COMMIT');
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK');
@@ -228,9 +228,9 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
   }
 }
 
-function newerSchemaError(path: string, version: number, newest: number): StoreError {
+function newerSchemaError(path: string, version: number, latestVersion: number): StoreError {
   return new StoreError(
-    `${path} has schema version ${version}, but this version of Postrider supports at most ${newest}. Run the version that wrote it, or a later one.`,
+    `${path} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote it, or a later one.`,
   );
 }
 

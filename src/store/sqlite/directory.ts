@@ -10,21 +10,23 @@ import type { DomainChanges } from './domains.ts';
 export function prepareDirectory(database: DatabaseSync, domainsSince: (revision: number) => DomainChanges) {
   const incrementRevision = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');
   const selectRevision = database.prepare('SELECT revision FROM meta');
-  const accounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
-  const keys = database.prepare('SELECT * FROM api_key WHERE revision > ? ORDER BY id');
-  const keysOf = database.prepare('SELECT * FROM api_key WHERE hash IN (SELECT value FROM json_each(?)) ORDER BY id');
-  const account = database.prepare('SELECT * FROM account WHERE id = ?');
+  const selectChangedAccounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
+  const selectChangedKeys = database.prepare('SELECT * FROM api_key WHERE revision > ? ORDER BY id');
+  const selectKeysByHash = database.prepare(
+    'SELECT * FROM api_key WHERE hash IN (SELECT value FROM json_each(?)) ORDER BY id',
+  );
+  const selectAccount = database.prepare('SELECT * FROM account WHERE id = ?');
 
   return {
     nextRevision: (): number => rows.readInteger(incrementRevision.get() ?? {}, 'revision'),
     /** Returns the changes after `revision`, or null if there is no change. */
     changesSince(revision: number): DirectoryChanges | null {
-      const newest = rows.readInteger(selectRevision.get() ?? {}, 'revision');
-      if (newest <= revision) return null;
+      const latestRevision = rows.readInteger(selectRevision.get() ?? {}, 'revision');
+      if (latestRevision <= revision) return null;
       return {
-        revision: newest,
-        accounts: accounts.all(revision).map(rows.toAccount),
-        keys: keys.all(revision).map(rows.toApiKey),
+        revision: latestRevision,
+        accounts: selectChangedAccounts.all(revision).map(rows.toAccount),
+        keys: selectChangedKeys.all(revision).map(rows.toApiKey),
         ...domainsSince(revision),
       };
     },
@@ -33,9 +35,9 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
       // The revision is read first. Another process may commit between the statements; the rows are then newer than the
       // revision, which is safe.
       const revision = rows.readInteger(selectRevision.get() ?? {}, 'revision');
-      const found = keysOf.all(JSON.stringify(hashes)).map(rows.toApiKey);
+      const found = selectKeysByHash.all(JSON.stringify(hashes)).map(rows.toApiKey);
       const accounts = [...new Set(found.map(({ accountId }) => accountId))].map((id) =>
-        rows.toAccount(account.get(id) ?? {}),
+        rows.toAccount(selectAccount.get(id) ?? {}),
       );
       return { revision, accounts, keys: found };
     },

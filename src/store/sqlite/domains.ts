@@ -15,21 +15,21 @@ export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
 /** Creates the operations on domains. `nextRevision` increments the revision of the directory. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
-  const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
-  const byName = database.prepare('SELECT * FROM domain WHERE name = ?');
-  const byId = database.prepare('SELECT * FROM domain WHERE id = ? AND removed = 0');
-  const all = database.prepare('SELECT * FROM domain WHERE removed = 0 ORDER BY name');
-  const since = database.prepare('SELECT * FROM domain WHERE revision > ? ORDER BY id');
-  const insert = database.prepare(
+  const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
+  const selectByName = database.prepare('SELECT * FROM domain WHERE name = ?');
+  const selectById = database.prepare('SELECT * FROM domain WHERE id = ? AND removed = 0');
+  const selectAll = database.prepare('SELECT * FROM domain WHERE removed = 0 ORDER BY name');
+  const selectChanged = database.prepare('SELECT * FROM domain WHERE revision > ? ORDER BY id');
+  const insertDomain = database.prepare(
     `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision) VALUES (?, ?, ?, 'pending', ?, '[]', ?)`,
   );
   const deleteRow = database.prepare('DELETE FROM domain WHERE id = ?');
-  const write = database.prepare(
+  const updateStatus = database.prepare(
     `UPDATE domain SET status = ?, checked_at = ?, authenticated_at = ?, failing_since = ?, checks = ?, revision = ? WHERE id = ? AND removed = 0`,
   );
   const writeSubdomains = database.prepare('UPDATE domain SET subdomains = ?, revision = ? WHERE id = ?');
   const markRemoved = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
-  const keysOf = database.prepare(
+  const selectKeys = database.prepare(
     'SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector',
   );
   const deleteKeys = database.prepare('DELETE FROM dkim_key WHERE domain_id = ?');
@@ -38,10 +38,10 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
 
-  const domain = (row: rows.Row): SendingDomain => rows.toDomain(row, keysOf.all(rows.readInteger(row, 'id')));
+  const domain = (row: rows.Row): SendingDomain => rows.toDomain(row, selectKeys.all(rows.readInteger(row, 'id')));
 
   function readRow(name: string): rows.Row | null {
-    const row = byName.get(name);
+    const row = selectByName.get(name);
     return row === undefined || rows.readBoolean(row, 'removed') ? null : row;
   }
 
@@ -57,8 +57,8 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     changed: ChangeResult<SendingDomain>,
   ): ChangeResult<SendingDomain> {
     if (changed.kind !== 'done') return changed;
-    const shown = before === null ? null : toAuditedDomain(before);
-    audit.writeChange(actor, action, changed.value.name, shown, toAuditedDomain(changed.value));
+    const auditedBefore = before === null ? null : toAuditedDomain(before);
+    audit.writeChange(actor, action, changed.value.name, auditedBefore, toAuditedDomain(changed.value));
     return changed;
   }
 
@@ -80,15 +80,15 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       now: number,
       actor?: Actor,
     ): ChangeResult<SendingDomain> {
-      const account = accountId.get(accountName);
+      const account = selectAccountId.get(accountName);
       if (account === undefined) return { kind: 'missing' };
-      const old = byName.get(name);
-      if (old !== undefined) {
-        if (!rows.readBoolean(old, 'removed')) return { kind: 'exists' };
-        deleteKeys.run(rows.readInteger(old, 'id'));
-        deleteRow.run(rows.readInteger(old, 'id'));
+      const existingRow = selectByName.get(name);
+      if (existingRow !== undefined) {
+        if (!rows.readBoolean(existingRow, 'removed')) return { kind: 'exists' };
+        deleteKeys.run(rows.readInteger(existingRow, 'id'));
+        deleteRow.run(rows.readInteger(existingRow, 'id'));
       }
-      const { lastInsertRowid } = insert.run(
+      const { lastInsertRowid } = insertDomain.run(
         rows.readInteger(account, 'id'),
         name,
         subdomains ? 1 : 0,
@@ -102,20 +102,28 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const row = readRow(name);
       return row === null ? null : domain(row);
     },
-    listDomains: (): SendingDomain[] => all.all().map(domain),
+    listDomains: (): SendingDomain[] => selectAll.all().map(domain),
     findDomainChecks(name: string): readonly RecordCheck[] {
       const row = readRow(name);
       return row === null ? [] : rows.toDomainChecks(row);
     },
     updateDomain(update: DomainUpdate, actor?: Actor): ChangeResult<SendingDomain> | { readonly kind: 'stale' } {
       const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
-      const row = byId.get(id);
+      const row = selectById.get(id);
       if (row === undefined) return { kind: 'missing' };
       if (rows.readInteger(row, 'revision') !== revision) return { kind: 'stale' };
       const before = domain(row);
       const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.toDomainChecks(row), update);
-      const next = needsNewRevision ? nextRevision() : revision;
-      write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id);
+      const newRevision = needsNewRevision ? nextRevision() : revision;
+      updateStatus.run(
+        status,
+        checkedAt,
+        authenticatedAt,
+        failingSince,
+        JSON.stringify(answeredChecks),
+        newRevision,
+        id,
+      );
       if (needsNewRevision) writeKeys(id, keys);
       const after = readChanged(before.name);
       // A check whose result is unchanged writes no audit entry.
@@ -140,7 +148,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     },
     /** Returns the domains that changed after `revision` and the names of removed domains. */
     domainsSince(revision: number): DomainChanges {
-      const changed = since.all(revision);
+      const changed = selectChanged.all(revision);
       return {
         domains: changed.filter((row) => !rows.readBoolean(row, 'removed')).map(domain),
         removed: changed.filter((row) => rows.readBoolean(row, 'removed')).map((row) => rows.readText(row, 'name')),

@@ -25,27 +25,27 @@ export interface FeedbackReputation {
 }
 
 export function prepareFeedback(database: DatabaseSync, { addToReputation, recordComplaint }: FeedbackReputation) {
-  const selectKnown = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
-  const byReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
-  const findMessage = database.prepare(
+  const selectDigest = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
+  const selectByReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
+  const selectMessage = database.prepare(
     'SELECT seq, id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
   );
   const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
-  const append = prepareAppend(database);
-  const suppress = database.prepare(
+  const appendEntry = prepareAppend(database);
+  const suppressRecipient = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
   );
-  const insert = database.prepare(
+  const insertReport = database.prepare(
     'INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
-  const list = database.prepare(
+  const selectReports = database.prepare(
     'SELECT id, at, source, mail_id, reason, summary FROM feedback WHERE reason IS NOT NULL AND id < ? ORDER BY id DESC LIMIT ?',
   );
-  const show = database.prepare('SELECT * FROM feedback WHERE id = ? AND reason IS NOT NULL');
-  const last = database.prepare('SELECT max(at) AS at FROM feedback');
+  const selectReport = database.prepare('SELECT * FROM feedback WHERE id = ? AND reason IS NOT NULL');
+  const selectLastAt = database.prepare('SELECT max(at) AS at FROM feedback');
   const purgeOld = database.prepare(
     'DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= ? ORDER BY at LIMIT ?)',
   );
@@ -63,36 +63,36 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
 
   function storeReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
     const { digest, at, source, summary, raw } = report;
-    const text = Buffer.from(raw).toString('base64');
-    const { lastInsertRowid } = insert.run(digest, at, source, messageId, reason, summary, text);
+    const rawBase64 = Buffer.from(raw).toString('base64');
+    const { lastInsertRowid } = insertReport.run(digest, at, source, messageId, reason, summary, rawBase64);
     return { kind: 'stored', feedbackId: Number(lastInsertRowid), reason };
   }
 
   function storePrematureReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
     const digest = prematureReportDigest(report.digest);
-    return selectKnown.get(digest) === undefined
+    return selectDigest.get(digest) === undefined
       ? storeReport({ ...report, digest }, messageId, reason)
       : { kind: 'repeated' };
   }
 
-  function idOf({ messageRef: about }: FeedbackReport): string | null {
-    if (about === null) return null;
-    if ('id' in about) return about.id;
-    const row = byReference.get(about.reference);
+  function findMessageId({ messageRef: messageReference }: FeedbackReport): string | null {
+    if (messageReference === null) return null;
+    if ('id' in messageReference) return messageReference.id;
+    const row = selectByReference.get(messageReference.reference);
     return row === undefined ? null : rows.readText(row, 'id');
   }
 
   function decide(report: FeedbackReport): { readonly decision: FeedbackDecision; readonly row: rows.Row } {
-    const id = idOf(report);
+    const id = findMessageId(report);
     if (id === null) return { decision: decideWithoutMessage(report), row: {} };
-    const row = findMessage.get(toSeq(id), id);
-    const found = row === undefined ? null : rows.toReportedMessage(row);
-    return { decision: decideFeedback(report, id, found), row: row ?? {} };
+    const row = selectMessage.get(toSeq(id), id);
+    const storedMessage = row === undefined ? null : rows.toReportedMessage(row);
+    return { decision: decideFeedback(report, id, storedMessage), row: row ?? {} };
   }
 
-  function recordOne(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
+  function recordReport(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
     const { digest, at, source } = report;
-    if (selectKnown.get(digest) !== undefined) return { kind: 'repeated' };
+    if (selectDigest.get(digest) !== undefined) return { kind: 'repeated' };
     const { decision, row } = decide(report);
     switch (decision.kind) {
       case 'answer':
@@ -101,15 +101,18 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
         const seq = rows.readInteger(row, 'seq');
-        insert.run(digest, at, source, decision.id, null, null, null);
+        insertReport.run(digest, at, source, decision.id, null, null, null);
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
-        append(seq, decision.entry);
-        const suppressed = decision.suppress !== null && Number(suppress.run(decision.suppress, at, seq).changes) > 0;
+        appendEntry(seq, decision.entry);
+        const suppressed =
+          decision.suppress !== null && Number(suppressRecipient.run(decision.suppress, at, seq).changes) > 0;
         if (countsTowardReputation(decision, suppressed)) {
           const { accountId, from, countedAs } = decision;
           const isComplaint = countedAs === 'complained';
-          const isFirst = isComplaint ? recordComplaint(accountId, rows.readText(row, 'recipient'), at) : suppressed;
-          deltas.add(accountId, from, countedAs, isFirst, at);
+          const isNewEvidence = isComplaint
+            ? recordComplaint(accountId, rows.readText(row, 'recipient'), at)
+            : suppressed;
+          deltas.add(accountId, from, countedAs, isNewEvidence, at);
         }
         return decision.answer(suppressed);
       }
@@ -119,23 +122,23 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
   return {
     recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
       const deltas = new ReputationDeltas();
-      const answers = batch.map((report) => recordOne(report, deltas));
+      const answers = batch.map((report) => recordReport(report, deltas));
       for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
       return answers;
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
-      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),
+      selectReports.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),
     findFeedback(id: number): (UnprocessedReport & { raw: Uint8Array }) | null {
-      const row = show.get(id);
+      const row = selectReport.get(id);
       return row === undefined ? null : rows.toRawReport(row);
     },
-    lastFeedbackAt: (): number | null => rows.readIntegerOrNull(last.get() ?? { at: null }, 'at'),
+    lastFeedbackAt: (): number | null => rows.readIntegerOrNull(selectLastAt.get() ?? { at: null }, 'at'),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {
-      const old = Number(purgeOld.run(before, limit).changes);
-      const references = Number(purgeReferences.run(before, limit).changes);
-      const complainants = Number(purgeComplainants.run(before, limit).changes);
-      const excess = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
-      return Math.max(old, references, complainants, excess);
+      const purgedReports = Number(purgeOld.run(before, limit).changes);
+      const purgedReferences = Number(purgeReferences.run(before, limit).changes);
+      const purgedComplainants = Number(purgeComplainants.run(before, limit).changes);
+      const purgedExcess = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
+      return Math.max(purgedReports, purgedReferences, purgedComplainants, purgedExcess);
     },
   };
 }

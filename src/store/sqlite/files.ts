@@ -108,11 +108,11 @@ export function restoreDraftPaths(path: string): readonly string[] {
 
 /** Returns the paths of hard links to the database file that remain after an interrupted restore. */
 export function leftoverHardLinks(path: string): readonly string[] {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-  if (stats === undefined || stats.nlink <= 1n) return [];
+  const fileStats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  if (fileStats === undefined || fileStats.nlink <= 1n) return [];
   return pathsBeside(path, REPLACED_SUFFIX).filter((name) => {
     const link = statSync(name, { bigint: true, throwIfNoEntry: false });
-    return link !== undefined && link.dev === stats.dev && link.ino === stats.ino;
+    return link !== undefined && link.dev === fileStats.dev && link.ino === fileStats.ino;
   });
 }
 
@@ -137,9 +137,10 @@ function pathsBeside(path: string, suffix: RegExp): readonly string[] {
  */
 export function requireUsableFiles(path: string): void {
   if (existsSync(restoreMarkerPath(path))) throw interruptedRestore(path);
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined || stats.size === 0) requireNoLeftovers(path, stats === undefined ? 'missing' : 'empty');
-  if (stats?.isFile() === true) requireSingleHardLink(path);
+  const fileStats = statSync(path, { throwIfNoEntry: false });
+  if (fileStats === undefined || fileStats.size === 0)
+    requireNoLeftovers(path, fileStats === undefined ? 'missing' : 'empty');
+  if (fileStats?.isFile() === true) requireSingleHardLink(path);
 }
 
 function interruptedRestore(path: string): StoreError {
@@ -192,8 +193,8 @@ interface FileIdentity {
 
 /** Returns the identity of the file at `path`, or null if there is no file. */
 export function fileIdentity(path: string): FileIdentity | null {
-  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stats === undefined ? null : { dev: stats.dev, ino: stats.ino };
+  const fileStats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return fileStats === undefined ? null : { dev: fileStats.dev, ino: fileStats.ino };
 }
 
 /** Returns true if both identities name the same file. Returns false if one of them is null. */

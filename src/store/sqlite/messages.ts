@@ -22,11 +22,11 @@ import type { Audit } from './audit.ts';
 import { prepareAppend } from './queue.ts';
 
 export function prepareMessages(database: DatabaseSync, audit: Audit) {
-  const byId = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');
-  const withBody = database.prepare(
+  const selectById = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');
+  const selectWithBody = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
   );
-  const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const selectHistory = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
   const queued = requireTransition('uncertain', 'queued', 'operator');
   const cancelled = requireTransition('queued', 'cancelled', 'operator');
   const requeue = database.prepare(
@@ -35,23 +35,23 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
   const cancel = database.prepare(
     `UPDATE mail_request SET state = '${cancelled}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const append = prepareAppend(database);
+  const appendEntry = prepareAppend(database);
   // The condition is that of the partial index, so the count reads only the index. The count takes 25 ms for 1,000,000
   // queued messages, an eighth of the time with the index of all open messages.
   const countQueued = database.prepare(
     `SELECT count(*) AS n FROM mail_request INDEXED BY mail_request_due WHERE state = 'queued'`,
   );
   const countOpen = database.prepare('SELECT count(*) AS n FROM mail_request WHERE ended_at IS NULL AND state = ?');
-  const oldest = database.prepare(
+  const selectOldest = database.prepare(
     'SELECT id, accepted_at FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = ? ORDER BY seq LIMIT 1',
   );
-  const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
+  const selectNewest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
 
   function list({ accountId, state, to, since, before = null, limit }: MessageFilter): StoredMessageSummary[] {
-    const where: string[] = [];
+    const conditions: string[] = [];
     const values: SQLInputValue[] = [];
     const addCondition = (clause: string, ...parameters: SQLInputValue[]) => {
-      where.push(clause);
+      conditions.push(clause);
       values.push(...parameters);
     };
     if (accountId !== null) addCondition('account_id = ?', accountId);
@@ -59,7 +59,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     if (to !== null) addCondition('("to" = ? COLLATE NOCASE OR recipient = ? COLLATE NOCASE)', to, to);
     if (since !== null) addCondition('seq > ?', getMaxSeqAt(since - 1));
     if (before !== null) addCondition('seq < ?', toSeq(before));
-    const clause = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`;
+    const clause = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`;
     const sql = `SELECT id, account_id, state, "to", "from", subject, accepted_at FROM mail_request ${clause} ORDER BY seq DESC LIMIT ?`;
     return database
       .prepare(sql)
@@ -68,23 +68,23 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
   }
 
   function show(id: string): StoredMessage | null {
-    const row = withBody.get(toSeq(id), id);
+    const row = selectWithBody.get(toSeq(id), id);
     return row === undefined ? null : { ...toHistory(row), message: rows.readTextOrNull(row, 'message') };
   }
 
   const toHistory = (row: rows.Row): MessageHistory =>
-    rows.toMessageHistory(row, history.all(toSeq(rows.readText(row, 'id'))));
+    rows.toMessageHistory(row, selectHistory.all(toSeq(rows.readText(row, 'id'))));
 
   function changeState(id: string, to: OperatorTargetState, now: number, by: Actor | undefined): OperatorChangeResult {
     const seq = toSeq(id);
-    const row = byId.get(seq, id);
+    const row = selectById.get(seq, id);
     if (row === undefined) return { kind: 'missing' };
     const before = { id, from: rows.readState(row), dueAt: rows.readIntegerOrNull(row, 'due_at') };
     const decision = decideOperatorChange(before, to, now, by);
     if (decision.kind === 'wrong-state') return decision;
     if (to === 'queued') requeue.run(now, seq);
     else cancel.run(now, seq);
-    append(seq, decision.entry);
+    appendEntry(seq, decision.entry);
     if (decision.audit !== null) audit.write(decision.audit);
     return { kind: 'done' };
   }
@@ -93,12 +93,12 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     listMessages: list,
     findMessage: show,
     messageHistories: (ids: readonly string[]): MessageHistory[] =>
-      ids.map((id) => byId.get(toSeq(id), id)).flatMap((row) => (row === undefined ? [] : [toHistory(row)])),
+      ids.map((id) => selectById.get(toSeq(id), id)).flatMap((row) => (row === undefined ? [] : [toHistory(row)])),
     retryMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'queued', now, by),
     cancelMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'cancelled', now, by),
     readQueueStatistics(): QueueStatistics {
       const oldestOpen = ['queued', 'sending']
-        .flatMap((state) => oldest.all(state))
+        .flatMap((state) => selectOldest.all(state))
         .map((row) => ({ id: rows.readText(row, 'id'), acceptedAt: rows.readInteger(row, 'accepted_at') }))
         .sort((a, b) => a.acceptedAt - b.acceptedAt);
       return {
@@ -109,7 +109,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
       };
     },
     newestId(): string | null {
-      const row = newest.get();
+      const row = selectNewest.get();
       return row === undefined ? null : rows.readText(row, 'id');
     },
   };

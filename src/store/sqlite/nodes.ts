@@ -17,9 +17,9 @@ export function prepareNodes(database: DatabaseSync) {
      ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until`,
   );
   const purgeDead = database.prepare('DELETE FROM node WHERE alive_until < ?');
-  const remove = database.prepare('DELETE FROM node WHERE name = ?');
-  const all = database.prepare('SELECT * FROM node WHERE alive_until >= ? ORDER BY name');
-  const readBucket = database.prepare('SELECT * FROM throttle WHERE account_id = ?');
+  const deleteNode = database.prepare('DELETE FROM node WHERE name = ?');
+  const selectAlive = database.prepare('SELECT * FROM node WHERE alive_until >= ? ORDER BY name');
+  const selectBucket = database.prepare('SELECT * FROM throttle WHERE account_id = ?');
   const writeBucket = database.prepare(
     'INSERT OR REPLACE INTO throttle (account_id, tokens, per_second, burst, at) VALUES (?, ?, ?, ?, ?)',
   );
@@ -30,10 +30,10 @@ export function prepareNodes(database: DatabaseSync) {
   );
 
   return {
-    updateRunningTime(passedMs: number, now: number): RunningTime {
+    updateRunningTime(elapsedMs: number, now: number): RunningTime {
       const row = readTime.get();
       const before = row === undefined ? startRunningTime(now) : rows.toRunningTime(row);
-      const time = advanceRunningTime(before, now, Math.ceil(passedMs));
+      const time = advanceRunningTime(before, now, Math.ceil(elapsedMs));
       writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.segments));
       return time;
     },
@@ -43,12 +43,12 @@ export function prepareNodes(database: DatabaseSync) {
       return now;
     },
     removeNode(name: string): void {
-      remove.run(name);
+      deleteNode.run(name);
     },
-    listNodes: (now: number): NodeStatus[] => all.all(now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
+    listNodes: (now: number): NodeStatus[] => selectAlive.all(now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
     takeTokens: (batch: readonly TokenRequest[], now: number): TokensGranted[] =>
       batch.map((request) => {
-        const row = readBucket.get(request.accountId);
+        const row = selectBucket.get(request.accountId);
         const { bucket, answer } = takeTokens(row === undefined ? null : rows.toTokenBucket(row), request, now);
         writeBucket.run(request.accountId, bucket.tokens, bucket.perSecond, bucket.burst, bucket.at);
         return answer;

@@ -6,13 +6,15 @@ import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
 export function prepareOperator(database: DatabaseSync, audit: Audit) {
-  const list = database.prepare('SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?');
-  const activeByName = database.prepare('SELECT 1 AS one FROM operator_token WHERE name = ? AND revoked_at IS NULL');
+  const selectAuditEntries = database.prepare('SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?');
+  const selectActiveByName = database.prepare(
+    'SELECT 1 AS one FROM operator_token WHERE name = ? AND revoked_at IS NULL',
+  );
   const insert = database.prepare(
     'INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING *',
   );
-  const all = database.prepare('SELECT * FROM operator_token ORDER BY id');
-  const byHash = database.prepare('SELECT * FROM operator_token WHERE hash IN (SELECT value FROM json_each(?))');
+  const selectAll = database.prepare('SELECT * FROM operator_token ORDER BY id');
+  const selectByHash = database.prepare('SELECT * FROM operator_token WHERE hash IN (SELECT value FROM json_each(?))');
   const revoke = database.prepare(
     'UPDATE operator_token SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? RETURNING *',
   );
@@ -21,24 +23,24 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
   );
   const endSession = database.prepare('INSERT OR IGNORE INTO ended_session (hash, until) VALUES (?, ?)');
   const purgeSessions = database.prepare('DELETE FROM ended_session WHERE until <= ?');
-  const ended = database.prepare('SELECT 1 AS one FROM ended_session WHERE hash = ?');
+  const selectEndedSession = database.prepare('SELECT 1 AS one FROM ended_session WHERE hash = ?');
 
   return {
     listAudit: (before: number | null, limit: number): AuditEntry[] =>
-      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toAuditEntry),
+      selectAuditEntries.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toAuditEntry),
     createToken(
       { name, prefix, hash, expiresAt }: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
       now: number,
       actor?: Actor,
     ): ChangeResult<OperatorToken> {
-      if (activeByName.get(name) !== undefined) return { kind: 'exists' };
+      if (selectActiveByName.get(name) !== undefined) return { kind: 'exists' };
       const value = rows.toCredential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
       audit.writeChange(actor, 'token.create', name, null, { expiresAt });
       return { kind: 'done', value };
     },
-    listTokens: (): OperatorToken[] => all.all().map(rows.toCredential),
+    listTokens: (): OperatorToken[] => selectAll.all().map(rows.toCredential),
     findTokens: (hashes: readonly string[]): OperatorToken[] =>
-      byHash.all(JSON.stringify(hashes)).map(rows.toCredential),
+      selectByHash.all(JSON.stringify(hashes)).map(rows.toCredential),
     revokeToken(id: number, now: number, actor?: Actor): ChangeResult<OperatorToken> {
       const row = revoke.get(now, id);
       if (row === undefined) return { kind: 'missing' };
@@ -53,6 +55,6 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       purgeSessions.run(now);
       endSession.run(hash, until);
     },
-    isSessionEnded: (hash: string): boolean => ended.get(hash) !== undefined,
+    isSessionEnded: (hash: string): boolean => selectEndedSession.get(hash) !== undefined,
   };
 }

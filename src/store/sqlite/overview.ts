@@ -15,23 +15,23 @@ import * as rows from '../rules/rows.ts';
 const FAILED_CHECK = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')`;
 
 export function prepareOverview(database: DatabaseSync) {
-  const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
+  const selectNewest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
   // This query needs one index seek for each account with queued messages, and another index seek for the first message
   // of the account.
-  const nextAccount = database.prepare(
+  const selectNextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
   );
-  const firstDue = database.prepare(
+  const selectFirstDue = database.prepare(
     `SELECT due_at FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id = ? AND (SELECT locked_at IS NULL FROM account WHERE id = account_id)
      ORDER BY due_at LIMIT 1`,
   );
-  const accounts = database.prepare(
+  const selectAccounts = database.prepare(
     `SELECT * FROM account WHERE locked_at IS NOT NULL OR warning IS NOT NULL OR volume_expires_at BETWEEN :from AND :until
        OR volume_used >= volume * ${VOLUME_WARNING_FRACTION} ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
-  const keys = database.prepare(
+  const selectExpiringKeys = database.prepare(
     `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
        LEFT JOIN api_key n ON n.id = (SELECT max(s.id) FROM api_key s WHERE s.account_id = k.account_id AND s.name = k.name
          AND s.id > k.id AND s.revoked_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > k.expires_at))
@@ -41,64 +41,64 @@ export function prepareOverview(database: DatabaseSync) {
        AND (n.id IS NULL OR k.last_used_at > n.created_at)
      ORDER BY k.expires_at LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
-  const domainCounts = database.prepare(
+  const countDomains = database.prepare(
     `SELECT count(*) AS "all", coalesce(sum(status = 'authenticated'), 0) AS authenticated FROM domain WHERE removed = 0`,
   );
-  const problemDomains = database.prepare(
+  const selectProblemDomains = database.prepare(
     `SELECT name, status, checked_at, failing_since, checks FROM domain
      WHERE removed = 0 AND (status <> 'authenticated' OR ${FAILED_CHECK}) ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
   const countNotUnderstood = database.prepare(
     `SELECT count(*) AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) WHERE at > ?`,
   );
-  const audit = database.prepare('SELECT coalesce(max(id), 0) AS id FROM audit');
-  const counted = database.prepare(
+  const selectLastAuditId = database.prepare('SELECT coalesce(max(id), 0) AS id FROM audit');
+  const sumCounts = database.prepare(
     `SELECT coalesce(sum(accepted + deferred + ended + bounced + complained + alarmed), 0) AS counted,
        coalesce(sum(bounced + complained), 0) AS refused FROM traffic WHERE span = ${HOUR_MS} AND at > ?`,
   );
 
-  function nextDueAt(now: number): number | null {
-    let earliest: number | null = null;
-    let position = nextAccount.get(-1, 0);
+  function findNextDueAt(now: number): number | null {
+    let earliestDueAt: number | null = null;
+    let position = selectNextAccount.get(-1, 0);
     for (
       let scannedAccounts = 0;
       position !== undefined && scannedAccounts < MAX_SCANNED_ACCOUNTS;
       scannedAccounts += 1
     ) {
       const [lane, account] = [rows.readInteger(position, 'lane'), rows.readInteger(position, 'account_id')];
-      const first = firstDue.get(lane, account);
-      if (first !== undefined)
-        earliest = Math.min(earliest ?? Number.POSITIVE_INFINITY, rows.readInteger(first, 'due_at'));
+      const firstRow = selectFirstDue.get(lane, account);
+      if (firstRow !== undefined)
+        earliestDueAt = Math.min(earliestDueAt ?? Number.POSITIVE_INFINITY, rows.readInteger(firstRow, 'due_at'));
       // If a message is already due, later accounts need no check.
-      if (earliest !== null && earliest <= now) return earliest;
-      position = nextAccount.get(lane, account);
+      if (earliestDueAt !== null && earliestDueAt <= now) return earliestDueAt;
+      position = selectNextAccount.get(lane, account);
     }
-    return earliest;
+    return earliestDueAt;
   }
 
   return {
     readOverviewData(now: number): OverviewData {
       const until = now + EXPIRY_WARNING_MS;
-      const counts = domainCounts.get() ?? {};
+      const counts = countDomains.get() ?? {};
       return {
-        everAccepted: newest.get() !== undefined,
-        nextDueAt: nextDueAt(now),
-        accounts: accounts.all({ from: now - EXPIRY_WARNING_MS, until }).map(rows.toAccount),
-        keys: keys.all({ now, until, recent: now - RECENT_USE_MS }).map(rows.toExpiringKey),
+        everAccepted: selectNewest.get() !== undefined,
+        nextDueAt: findNextDueAt(now),
+        accounts: selectAccounts.all({ from: now - EXPIRY_WARNING_MS, until }).map(rows.toAccount),
+        keys: selectExpiringKeys.all({ now, until, recent: now - RECENT_USE_MS }).map(rows.toExpiringKey),
         domains: {
           all: rows.readInteger(counts, 'all'),
           authenticated: rows.readInteger(counts, 'authenticated'),
-          problems: problemDomains.all().map(rows.toDomainProblem),
+          problems: selectProblemDomains.all().map(rows.toDomainProblem),
         },
         notUnderstood: rows.readInteger(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
       };
     },
     changeFeedPosition(now: number): ChangeFeedPosition {
-      const sums = counted.get(now - 2 * HOUR_MS) ?? {};
-      const last = newest.get();
+      const sums = sumCounts.get(now - 2 * HOUR_MS) ?? {};
+      const newestRow = selectNewest.get();
       return {
-        newestId: last === undefined ? null : rows.readText(last, 'id'),
-        newestAuditId: rows.readInteger(audit.get() ?? {}, 'id'),
+        newestId: newestRow === undefined ? null : rows.readText(newestRow, 'id'),
+        newestAuditId: rows.readInteger(selectLastAuditId.get() ?? {}, 'id'),
         recentCounts: rows.readInteger(sums, 'counted'),
         suppressingCounts: rows.readInteger(sums, 'refused'),
       };

@@ -51,7 +51,7 @@ export function prepareClaim(
 ): (limits: ClaimLimits, lease: Lease, now: number) => ClaimedMessages {
   const sending = requireTransition('queued', 'sending', 'queue');
   const suppressed = requireTransition('queued', 'suppressed', 'queue');
-  const due = database.prepare(
+  const selectDue = database.prepare(
     `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
        octet_length(b.message) AS bytes
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
@@ -66,17 +66,17 @@ export function prepareClaim(
   const suppress = database.prepare(
     `UPDATE mail_request SET state = '${suppressed}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const append = prepareAppend(database);
+  const appendEntry = prepareAppend(database);
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(database, lane) }));
 
-  function leaseOne(row: rows.Row, lease: Lease, now: number, claimed: ClaimResult): void {
+  function leaseMessage(row: rows.Row, lease: Lease, now: number, claimed: ClaimResult): void {
     const seq = rows.readInteger(row, 'seq');
     const id = rows.readText(row, 'id');
     const to = rows.readText(row, 'to');
     const accountId = rows.readInteger(row, 'account_id');
     if (isSuppressed.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
-      append(seq, createSuppressedEntry(now, 'store'));
+      appendEntry(seq, createSuppressedEntry(now, 'store'));
       claimed.suppressed.push({ id, accountId, to });
       return;
     }
@@ -85,15 +85,15 @@ export function prepareClaim(
   }
 
   /**
-   * Returns the due rows of the account that fit into the limits, in the order of their due times. `full` is true if a
+   * Returns the due rows of the account that fit into the limits, in the order of their due times. `isFull` is true if a
    * row did not fit.
    */
   function selectFitting(lane: number, account: number, rowLimit: number, remaining: RemainingLimits, now: number) {
     const found: rows.Row[] = [];
     // Rows are read one at a time, so that at most one message beyond the limit is in memory.
-    for (const row of due.iterate(lane, account, now, rowLimit)) {
+    for (const row of selectDue.iterate(lane, account, now, rowLimit)) {
       const bytes = rows.readInteger(row, 'bytes');
-      if (bytes > remaining.bytes && !remaining.nothingLeased) return { found, full: true };
+      if (bytes > remaining.bytes && !remaining.nothingLeased) return { found, isFull: true };
       remaining.nothingLeased = false;
       remaining.bytes -= bytes;
       remaining.messages -= 1;
@@ -120,9 +120,9 @@ export function prepareClaim(
     rotation.beginRound();
     for (let account = rotation.next(now); account !== null; account = rotation.next(now)) {
       const rowLimit = Math.min(share, remaining.messages);
-      const { found, full } = selectFitting(lane, account, rowLimit, remaining, now);
-      for (const row of found) leaseOne(row, lease, now, claimed);
-      if (full) {
+      const { found, isFull } = selectFitting(lane, account, rowLimit, remaining, now);
+      for (const row of found) leaseMessage(row, lease, now, claimed);
+      if (isFull) {
         // If a row of the account was leased, the rotation continues after this account.
         rotation.resumeAfter(found.length > 0 ? account : (lastServed ?? account - 1));
         return true;
@@ -138,9 +138,9 @@ export function prepareClaim(
       const nextAccounts: number[] = [];
       for (const account of accountsWithMore) {
         const rowLimit = Math.min(equalShare, remaining.messages);
-        const { found, full } = selectFitting(lane, account, rowLimit, remaining, now);
-        for (const row of found) leaseOne(row, lease, now, claimed);
-        if (full || remaining.messages === 0) return true;
+        const { found, isFull } = selectFitting(lane, account, rowLimit, remaining, now);
+        for (const row of found) leaseMessage(row, lease, now, claimed);
+        if (isFull || remaining.messages === 0) return true;
         if (found.length === rowLimit) nextAccounts.push(account);
       }
       accountsWithMore = nextAccounts;
@@ -152,22 +152,22 @@ export function prepareClaim(
     const claimed: ClaimResult = { messages: [], suppressed: [] };
     const remaining: RemainingLimits = { messages: limits.messages, bytes: limits.bytes, nothingLeased: true };
     const share = getRowsPerTurn(limits.messages);
-    const [first, second] = lanes;
+    const [firstLane, secondLane] = lanes;
     lanes.reverse();
-    if (first === undefined || second === undefined) return { ...claimed, hasMore: false };
+    if (firstLane === undefined || secondLane === undefined) return { ...claimed, hasMore: false };
     const firstLaneLimits: RemainingLimits = {
       ...remaining,
       messages: Math.ceil(limits.messages / 2),
       bytes: Math.ceil(limits.bytes / 2),
     };
-    const initial = { ...firstLaneLimits };
-    let firstLaneHasMore = claimLane(first, share, firstLaneLimits, lease, now, claimed);
-    remaining.messages -= initial.messages - firstLaneLimits.messages;
-    remaining.bytes -= initial.bytes - firstLaneLimits.bytes;
+    const initialLimits = { ...firstLaneLimits };
+    let firstLaneHasMore = claimLane(firstLane, share, firstLaneLimits, lease, now, claimed);
+    remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
+    remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
     remaining.nothingLeased = firstLaneLimits.nothingLeased;
-    const secondLaneHasMore = claimLane(second, share, remaining, lease, now, claimed);
+    const secondLaneHasMore = claimLane(secondLane, share, remaining, lease, now, claimed);
     // The first lane receives the limits that the second lane did not use.
-    if (firstLaneHasMore) firstLaneHasMore = claimLane(first, share, remaining, lease, now, claimed);
+    if (firstLaneHasMore) firstLaneHasMore = claimLane(firstLane, share, remaining, lease, now, claimed);
     return { ...claimed, hasMore: firstLaneHasMore || secondLaneHasMore };
   };
 }
@@ -271,12 +271,12 @@ export function prepareLeaseEnds(
   addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
 ) {
   const fence = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
-  const mark = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fence}`);
+  const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fence}`);
   const endLease = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fence} RETURNING account_id`,
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
-  const append = prepareAppend(database);
+  const appendEntry = prepareAppend(database);
   const suppress = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
@@ -284,7 +284,7 @@ export function prepareLeaseEnds(
   const addReference = database.prepare(
     'INSERT OR IGNORE INTO provider_reference (reference, id, at) SELECT ?, id, ? FROM mail_request WHERE seq = ?',
   );
-  const recoverable = database.prepare(
+  const selectRecoverable = database.prepare(
     `SELECT seq, id, owner, handing_over FROM mail_request
      WHERE ended_at IS NULL AND state = 'sending' AND (:every
        OR (owner = :by AND due_at <= :own)
@@ -297,12 +297,12 @@ export function prepareLeaseEnds(
   const queued = requireTransition('sending', 'queued', 'queue');
   // In the lane of first attempts, messages are due in the order of acceptance. A released message returns to its
   // position.
-  const releaseOne = database.prepare(
+  const releaseLease = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
        handing_over = 0, attempts = attempts - 1 ${fence}`,
   );
 
-  function settleOne(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
+  function applySettlement(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
     const seq = toSeq(settlement.id);
     let isFirst = true;
     let accountId = 0;
@@ -328,12 +328,11 @@ export function prepareLeaseEnds(
       } else {
         updateState.run(newState, dueAt, endedAt, seq);
       }
-      append(seq, change);
+      appendEntry(seq, change);
       if (reference !== null) addReference.run(reference, at, seq);
       // A bounce of an address that is already suppressed does not count against the account again.
-      const alreadySuppressed = reason !== null && suppress.run(reason, at, seq).changes === 0;
-      if (!settlement.excludedFromReputation)
-        deltas.add(accountId, from, to, reason !== null && !alreadySuppressed, at);
+      const wasSuppressed = reason !== null && suppress.run(reason, at, seq).changes === 0;
+      if (!settlement.excludedFromReputation) deltas.add(accountId, from, to, reason !== null && !wasSuppressed, at);
       from = newState;
     }
     return 'settled';
@@ -342,18 +341,18 @@ export function prepareLeaseEnds(
   return {
     markTransmitting(batch: Parameters<Store['markTransmitting']>[0]): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
-        mark.run(toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+        markLease.run(toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
     settle(batch: readonly PackedSettlement[]): SettleResult[] {
       const deltas = new ReputationDeltas();
-      const results = batch.map((one) => settleOne(one, deltas));
+      const results = batch.map((settlement) => applySettlement(settlement, deltas));
       for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
       return results;
     },
     release(...[batch, now]: Parameters<Store['release']>): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
-        releaseOne.run(now, now, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+        releaseLease.run(now, now, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
     recover({
@@ -366,7 +365,7 @@ export function prepareLeaseEnds(
       excludedIds = [],
     }: Parameters<Store['recover']>[0]): number {
       const excluded = new Set(excludedIds);
-      const found = recoverable
+      const found = selectRecoverable
         .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
         .filter((row) => !excluded.has(rows.readText(row, 'id')));
       for (const row of found) {
@@ -377,7 +376,7 @@ export function prepareLeaseEnds(
         // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
         const refundsAttempt = lost.refundAttempt && rows.readTextOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
-        append(seq, entry);
+        appendEntry(seq, entry);
       }
       return found.length;
     },
@@ -391,8 +390,8 @@ const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, attempt)
 export function prepareAppend(
   database: DatabaseSync,
 ): (seq: number, entry: Omit<HistoryEntry, 'attempt'> & { readonly attempt: string | null }) => void {
-  const append = database.prepare(APPEND);
+  const appendEntry = database.prepare(APPEND);
   return (seq, { at, verb, by, detail, attempt }) => {
-    append.run(seq, seq, at, verb, by, detail, attempt);
+    appendEntry.run(seq, seq, at, verb, by, detail, attempt);
   };
 }

@@ -19,16 +19,16 @@ import * as rows from '../rules/rows.ts';
  * detects a lock within one second.
  */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {
-  const add = database.prepare(
+  const addCounts = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (account_id, hour) DO UPDATE SET emails = emails + excluded.emails, bounces = bounces + excluded.bounces,
        complaints = complaints + excluded.complaints`,
   );
-  const sum = database.prepare(
+  const sumAccount = database.prepare(
     `SELECT coalesce(sum(emails), 0) AS emails, coalesce(sum(bounces), 0) AS bounces, coalesce(sum(complaints), 0) AS complaints
      FROM reputation WHERE account_id = ? AND hour > ?`,
   );
-  const sums = database.prepare(
+  const sumAllAccounts = database.prepare(
     `SELECT account_id, sum(emails) AS emails, sum(bounces) AS bounces, sum(complaints) AS complaints
      FROM reputation WHERE hour > ? GROUP BY account_id`,
   );
@@ -38,19 +38,21 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     `INSERT INTO complainant (account_id, recipient, at) VALUES (:account, :recipient, :at)
      ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE at <= :before`,
   );
-  const account = database.prepare('SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?');
-  const lock = database.prepare(
+  const selectAccount = database.prepare(
+    'SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?',
+  );
+  const lockAccount = database.prepare(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
   );
-  const warn = database.prepare('UPDATE account SET warning = ?, revision = ? WHERE id = ?');
+  const updateWarning = database.prepare('UPDATE account SET warning = ?, revision = ? WHERE id = ?');
 
-  function windowOf(accountId: number, now: number): WindowCounts {
-    return rows.toWindowCounts(sum.get(accountId, getLastHourBeforeWindow(now)) ?? {});
+  function readWindow(accountId: number, now: number): WindowCounts {
+    return rows.toWindowCounts(sumAccount.get(accountId, getLastHourBeforeWindow(now)) ?? {});
   }
 
-  function windows(now: number): Map<number, WindowCounts> {
+  function readAllWindows(now: number): Map<number, WindowCounts> {
     return new Map(
-      sums
+      sumAllAccounts
         .all(getLastHourBeforeWindow(now))
         .map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]),
     );
@@ -58,19 +60,19 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
 
   /** Adds counts to the current hour. Locks the account or sets its warning if it reaches a threshold. */
   function addToReputation(accountId: number, delta: ReputationDelta, now: number): void {
-    add.run(accountId, toHourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
-    const row = account.get(accountId);
+    addCounts.run(accountId, toHourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
+    const row = selectAccount.get(accountId);
     if (row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null) return;
     const isWarned = row.warning !== null;
     if (!needsEvaluation(delta, isWarned)) return;
     deleteExpired.run(accountId, getLastExpiredHour(now));
-    const evaluation = evaluateReputation(windowOf(accountId, now), rows.toThresholds(row), isWarned);
+    const evaluation = evaluateReputation(readWindow(accountId, now), rows.toThresholds(row), isWarned);
     switch (evaluation.kind) {
       case 'lock':
-        lock.run(evaluation.reason, now, nextRevision(), accountId);
+        lockAccount.run(evaluation.reason, now, nextRevision(), accountId);
         return;
       case 'warn':
-        warn.run(evaluation.warning, nextRevision(), accountId);
+        updateWarning.run(evaluation.warning, nextRevision(), accountId);
         return;
       case 'none':
         return;
@@ -93,5 +95,5 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     deleteAll.run(accountId);
   }
 
-  return { addToReputation, recordComplaint, windowOf, windows, resetWindow };
+  return { addToReputation, recordComplaint, readWindow, readAllWindows, resetWindow };
 }

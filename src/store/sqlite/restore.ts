@@ -51,7 +51,7 @@ const BUSY_TIMEOUT_MS = 5_000;
  * SQLite result codes for a file that is not a readable database: SQLITE_ERROR, SQLITE_IOERR, SQLITE_CORRUPT,
  * SQLITE_FORMAT and SQLITE_NOTADB.
  */
-const UNREADABLE: ReadonlySet<number> = new Set([1, 10, 11, 24, 26]);
+const UNREADABLE_DATABASE_CODES: ReadonlySet<number> = new Set([1, 10, 11, 24, 26]);
 /**
  * The offset of the read version in the header of a database (sqlite.org/fileformat.html, 1.3). The read version is 2
  * in WAL mode.
@@ -220,8 +220,9 @@ class Restore {
       const target = openSync(to, 'wx', 0o600);
       try {
         const chunk = new Uint8Array(CHUNK_BYTES);
-        const next = () => readBackup(from, () => readSync(source, chunk));
-        for (let read = next(); read > 0; read = next()) this.#steps.write(target, chunk.subarray(0, read));
+        const readChunk = () => readBackup(from, () => readSync(source, chunk));
+        for (let byteCount = readChunk(); byteCount > 0; byteCount = readChunk())
+          this.#steps.write(target, chunk.subarray(0, byteCount));
       } finally {
         closeSync(target);
       }
@@ -406,7 +407,7 @@ function checkpointLog(path: string): DatabaseSync | null {
     const code = resultCode(error);
     if (code === SQLITE_BUSY)
       throw new StoreError(`another process has ${path} open. Wait until it ends, and restore again.`);
-    if (UNREADABLE.has(code)) return null;
+    if (UNREADABLE_DATABASE_CODES.has(code)) return null;
     throw toStoreError(error, path);
   }
 }

@@ -16,10 +16,10 @@ export function prepareRetention(database: DatabaseSync) {
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
   const expired = requireTransition('queued', 'expired', 'queue');
-  const end = database.prepare(
+  const endMessage = database.prepare(
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const append = prepareAppend(database);
+  const appendEntry = prepareAppend(database);
   // A message cannot end before it is accepted, so only messages that were accepted before this time are read.
   const selectEnded = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
@@ -31,7 +31,7 @@ export function prepareRetention(database: DatabaseSync) {
 
   // The latest due row of each account and lane needs one index seek. The cost therefore depends on the number of
   // accounts and not on the length of the queue.
-  const nextAccount = database.prepare(
+  const selectNextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
   );
@@ -44,21 +44,21 @@ export function prepareRetention(database: DatabaseSync) {
   return {
     resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): number {
       let changedCount = 0;
-      let position = nextAccount.get(-1, 0);
+      let position = selectNextAccount.get(-1, 0);
       while (position !== undefined && changedCount < limit) {
         const [lane, account] = [rows.readInteger(position, 'lane'), rows.readInteger(position, 'account_id')];
         const found = selectTooLate.all(lane, account, latestDueAt, limit - changedCount);
         for (const row of found) setDueTime.run(now, rows.readInteger(row, 'seq'));
         changedCount += found.length;
-        position = nextAccount.get(lane, account);
+        position = selectNextAccount.get(lane, account);
       }
       return changedCount;
     },
     expire(acceptedBefore: number, now: number, limit: number, by: string): string[] {
       return selectOverAge.all(getMaxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.readInteger(row, 'seq');
-        end.run(now, seq);
-        append(seq, createExpiredEntry(now, by));
+        endMessage.run(now, seq);
+        appendEntry(seq, createExpiredEntry(now, by));
         return rows.readText(row, 'id');
       });
     },

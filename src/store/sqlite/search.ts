@@ -40,18 +40,18 @@ const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
  * searches.
  */
 export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
-  const nth = database.prepare(
+  const selectNthId = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',
   );
-  const bySeq = database.prepare(`SELECT ${COLUMNS} FROM mail_request WHERE seq = ?`);
-  const segments = database.prepare(
+  const selectBySeq = database.prepare(`SELECT ${COLUMNS} FROM mail_request WHERE seq = ?`);
+  const selectSegments = database.prepare(
     `SELECT number, first, past, mails FROM search_segment WHERE replaced_at IS NULL AND past > ? AND first <= ? ORDER BY first DESC`,
   );
   const selectDirectory = database.prepare('SELECT directory FROM search_segment WHERE number = ?');
   const selectPage = database.prepare('SELECT page FROM search_page WHERE key = ?');
   const directories = new DirectoryCache();
 
-  function select(
+  function selectRows(
     { first, end }: IdRange,
     { accountId, state }: RowFilter,
     limit: number,
@@ -69,7 +69,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   }
 
   function findBySeq(seq: number, { accountId, state }: RowFilter): SearchedMessage | null {
-    const row = bySeq.get(seq);
+    const row = selectBySeq.get(seq);
     if (row === undefined) return null;
     const matchesFilter =
       (accountId === null || row.account_id === accountId) && (state === null || row.state === state);
@@ -81,8 +81,9 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       const message = findBySeq(toSeq(id), filter);
       return message?.id === id ? message : null;
     },
-    readRows: (range, filter, limit) => select(range, filter, limit, ''),
-    readRowsInState: (state, range, limit) => select(range, { accountId: null, state }, limit, indexCondition(state)),
+    readRows: (range, filter, limit) => selectRows(range, filter, limit, ''),
+    readRowsInState: (state, range, limit) =>
+      selectRows(range, { accountId: null, state }, limit, indexCondition(state)),
     countInState(state, { first, end }, maxCount) {
       const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)} LIMIT ?)`;
       return rows.readInteger(database.prepare(sql).get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
@@ -95,22 +96,22 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
         .map((row) => rows.readInteger(row, 'seq'));
     },
     findNthId({ first, end }, count) {
-      const row = nth.get(toSeq(first), toSeq(end), count - 1);
+      const row = selectNthId.get(toSeq(first), toSeq(end), count - 1);
       return row === undefined ? null : rows.readText(row, 'id');
     },
     findSegments: ({ first, end }) =>
-      segments.all(toSeq(first), toSeq(end)).map((row) => ({
+      selectSegments.all(toSeq(first), toSeq(end)).map((row) => ({
         number: rows.readInteger(row, 'number'),
         first: rows.readInteger(row, 'first'),
         end: rows.readInteger(row, 'past'),
         messageCount: rows.readInteger(row, 'mails'),
       })),
     readDirectories(numbers) {
-      const read = directories.listMissing(numbers).flatMap((number) => {
+      const newDirectories = directories.listMissing(numbers).flatMap((number) => {
         const row = selectDirectory.get(number);
         return row === undefined ? [] : [[number, requireBytes(row.directory)] as const];
       });
-      return directories.update(numbers, read);
+      return directories.update(numbers, newDirectories);
     },
     readPages(keys) {
       const found = new Map<number, Uint8Array>();
@@ -125,11 +126,11 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
 
   return {
     searchMessages(search: MessageSearch, budgetMs: number): MessageSearchResult {
-      const until = monotonic() + budgetMs;
+      const deadline = monotonic() + budgetMs;
       // The transaction gives the whole search one snapshot.
       database.exec('BEGIN');
       try {
-        const { messages, searchedTo } = runSync(executeSearch(source, search, () => monotonic() >= until));
+        const { messages, searchedTo } = runSync(executeSearch(source, search, () => monotonic() >= deadline));
         return { messages: messages.map(({ recipient: _, ...message }) => message), searchedTo };
       } finally {
         database.exec('COMMIT');
@@ -158,16 +159,16 @@ function toSearchedMessage(row: rows.Row): SearchedMessage {
 const INDEXED_COLUMNS = 'id, account_id, "to", recipient, "from", subject';
 
 export function prepareSearchIndex(database: DatabaseSync) {
-  const segments = database.prepare(
+  const selectSegments = database.prepare(
     'SELECT number, first, past, mails, built_at, looked, replaced_at FROM search_segment ORDER BY first DESC',
   );
   const count = database.prepare(
     'SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE seq >= ? AND seq < ? LIMIT ?)',
   );
-  const oldest = database.prepare(
+  const selectOldest = database.prepare(
     `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?`,
   );
-  const newest = database.prepare(
+  const selectNewest = database.prepare(
     `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT ?`,
   );
   const insertSegment = database.prepare(
@@ -182,7 +183,7 @@ export function prepareSearchIndex(database: DatabaseSync) {
 
   const source: IndexSource = {
     segments: () =>
-      segments.all().map((row) => ({
+      selectSegments.all().map((row) => ({
         number: rows.readInteger(row, 'number'),
         first: rows.readInteger(row, 'first'),
         end: rows.readInteger(row, 'past'),
@@ -193,8 +194,8 @@ export function prepareSearchIndex(database: DatabaseSync) {
       })),
     countMessages: (first, end, maxCount) => rows.readInteger(count.get(first, end, maxCount) ?? {}, 'n'),
     readMessages(first, end, limit, side) {
-      if (side === 'oldest') return oldest.all(first, end, limit).map(toSearchableMessage);
-      return newest.all(first, end, limit).map(toSearchableMessage).reverse();
+      if (side === 'oldest') return selectOldest.all(first, end, limit).map(toSearchableMessage);
+      return selectNewest.all(first, end, limit).map(toSearchableMessage).reverse();
     },
   };
 

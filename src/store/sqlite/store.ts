@@ -44,9 +44,9 @@ const INDEX_IDLE_MS = 60_000;
  * Without a limit, the young generation of the JavaScript heap takes 128 MB on a large machine
  * (docs/decisions/embedded-store.md).
  */
-const WRITER_OPTIONS = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
-const READER_OPTIONS = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
-const INDEX_OPTIONS = { cacheKib: 2_048, lowPriority: true, memory: INDEX_THREAD_LIMITS };
+const WRITER_OPTIONS = { cacheKib: 32_768, hasLowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
+const READER_OPTIONS = { cacheKib: 8_192, hasLowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
+const INDEX_OPTIONS = { cacheKib: 2_048, hasLowPriority: true, memory: INDEX_THREAD_LIMITS };
 
 const WORKER_MODULE = new URL('./worker.ts', import.meta.url);
 
@@ -107,12 +107,12 @@ export async function openSqliteStore({
     throw error;
   }
   /** If the file was replaced, no other thread may open it, because the writer still uses the log of the old file. */
-  const startOther = (options: typeof READER_OPTIONS | typeof INDEX_OPTIONS) => {
+  const startSecondaryThread = (options: typeof READER_OPTIONS | typeof INDEX_OPTIONS) => {
     const fault = writer.filesFault();
     return fault === null ? start(options) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
-  const reader = createOnDemandThread(() => startOther(READER_OPTIONS), READER_IDLE_MS);
-  const index = createOnDemandThread(() => startOther(INDEX_OPTIONS), INDEX_IDLE_MS);
+  const reader = createOnDemandThread(() => startSecondaryThread(READER_OPTIONS), READER_IDLE_MS);
+  const index = createOnDemandThread(() => startSecondaryThread(INDEX_OPTIONS), INDEX_IDLE_MS);
   const onThread = (onDemandThread: typeof reader): StoreThread['call'] =>
     inCaller ? writer.call : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
   const read = onThread(reader);
@@ -269,7 +269,7 @@ export async function startThread(
 
 /** Runs the store in the thread of the caller. Rejects with a StoreError if the database cannot be opened. */
 export async function startInCaller(
-  { path, holdsServeLock, cacheKib }: Omit<ThreadData, 'lowPriority'>,
+  { path, holdsServeLock, cacheKib }: Omit<ThreadData, 'hasLowPriority'>,
   { clock }: Pick<StoreEnvironment, 'clock'>,
   onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {

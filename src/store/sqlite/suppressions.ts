@@ -12,7 +12,7 @@ const SERVICE_LIST_ID = 0;
  * SQL expression for the text after the last @. A quoted local part may also contain an @. The index of migration 0006
  * uses the same expression.
  */
-const DOMAIN = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
+const DOMAIN_EXPRESSION = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
 /** The character that is appended to a prefix to get a text greater than every text with that prefix. */
 const AFTER_PREFIX = '\u{10FFFF}';
 /**
@@ -22,31 +22,31 @@ const AFTER_PREFIX = '\u{10FFFF}';
 const AFTER_TEXT = '\u0001';
 
 export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
-  const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
-  const insert = database.prepare(
+  const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
+  const insertEntry = database.prepare(
     'INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, ?, ?, ?)',
   );
-  const remove = database.prepare('DELETE FROM suppression WHERE recipient = ? AND account_id = ?');
-  const list = database.prepare(
+  const deleteEntry = database.prepare('DELETE FROM suppression WHERE recipient = ? AND account_id = ?');
+  const selectPage = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_account
      WHERE account_id = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
 
   // The range starts at the greater of the prefix and the cursor, so that a later page does not read the earlier pages
   // again.
-  const byAddress = database.prepare(
+  const selectByAddress = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_account
      WHERE account_id = ?1 AND recipient >= max(?2, ?3) AND recipient < ?4 AND recipient <> ?3 ORDER BY recipient LIMIT ?5`,
   );
   // A search by domain needs two statements. If one statement compared the expression and the column as a row value,
   // SQLite would use the index only for the account.
-  const byDomainAfter = database.prepare(
+  const selectInDomain = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain
-     WHERE account_id = ? AND ${DOMAIN} = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
+     WHERE account_id = ? AND ${DOMAIN_EXPRESSION} = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
-  const byDomain = database.prepare(
+  const selectInDomains = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain
-     WHERE account_id = ? AND ${DOMAIN} >= ? AND ${DOMAIN} < ? ORDER BY ${DOMAIN}, recipient LIMIT ?`,
+     WHERE account_id = ? AND ${DOMAIN_EXPRESSION} >= ? AND ${DOMAIN_EXPRESSION} < ? ORDER BY ${DOMAIN_EXPRESSION}, recipient LIMIT ?`,
   );
   const selectAllLists = database.prepare(
     `SELECT recipient, reason, source, at, coalesce(a.name, '*') AS list FROM suppression s LEFT JOIN account a ON a.id = s.account_id
@@ -57,23 +57,26 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
        SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
   );
 
-  function inDomains(id: number, prefix: string, after: string | null, limit: number): rows.Row[] {
-    if (after === null) return byDomain.all(id, prefix, prefix + AFTER_PREFIX, limit);
-    const domain = domainOf(after);
-    const remaining = byDomainAfter.all(id, domain, after, limit);
-    return [...remaining, ...byDomain.all(id, domain + AFTER_TEXT, prefix + AFTER_PREFIX, limit - remaining.length)];
+  function searchDomains(id: number, prefix: string, after: string | null, limit: number): rows.Row[] {
+    if (after === null) return selectInDomains.all(id, prefix, prefix + AFTER_PREFIX, limit);
+    const domain = getDomain(after);
+    const remaining = selectInDomain.all(id, domain, after, limit);
+    return [
+      ...remaining,
+      ...selectInDomains.all(id, domain + AFTER_TEXT, prefix + AFTER_PREFIX, limit - remaining.length),
+    ];
   }
 
   function listId(name: string): number | null {
     if (name === '*') return SERVICE_LIST_ID;
-    const row = accountId.get(name);
+    const row = selectAccountId.get(name);
     return row === undefined ? null : rows.readInteger(row, 'id');
   }
 
   function add(id: number, entries: readonly Suppression[]): number {
     let added = 0;
     for (const { address, reason, source, at } of entries)
-      added += Number(insert.run(address, id, reason, source, at).changes);
+      added += Number(insertEntry.run(address, id, reason, source, at).changes);
     return added;
   }
 
@@ -101,14 +104,14 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     removeSuppression(name: string, address: string, actor?: Actor): ChangeResult<boolean> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      const removed = remove.run(address, id).changes === 1;
+      const removed = deleteEntry.run(address, id).changes === 1;
       if (removed) audit.writeChange(actor, 'suppression.remove', name, { address }, null);
       return { kind: 'done', value: removed };
     },
     listSuppressions(name: string, after: string | null, limit: number): ChangeResult<readonly Suppression[]> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      return { kind: 'done', value: list.all(id, after ?? '', limit).map(rows.toSuppression) };
+      return { kind: 'done', value: selectPage.all(id, after ?? '', limit).map(rows.toSuppression) };
     },
     searchSuppressions(
       ...[name, { of, prefix }, after, limit]: [string, SuppressionSearch, string | null, number]
@@ -117,8 +120,8 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
       if (id === null) return { kind: 'missing' };
       const found =
         of === 'address'
-          ? byAddress.all(id, prefix, after ?? '', prefix + AFTER_PREFIX, limit)
-          : inDomains(id, prefix, after, limit);
+          ? selectByAddress.all(id, prefix, after ?? '', prefix + AFTER_PREFIX, limit)
+          : searchDomains(id, prefix, after, limit);
       return { kind: 'done', value: found.map(rows.toSuppression) };
     },
     findSuppression: (address: string): ListedSuppression[] =>
@@ -126,6 +129,6 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
   };
 }
 
-function domainOf(address: string): string {
+function getDomain(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1);
 }

@@ -48,7 +48,7 @@ export interface ThreadData {
   readonly holdsServeLock: boolean;
   readonly cacheKib: number;
   /** If true, the thread runs at low priority. */
-  readonly lowPriority: boolean;
+  readonly hasLowPriority: boolean;
 }
 
 /**
@@ -57,7 +57,7 @@ export interface ThreadData {
  */
 export function serveThread(
   port: MessagePort,
-  { lowPriority, ...data }: ThreadData,
+  { hasLowPriority, ...data }: ThreadData,
   open: (path: string, holdsServeLock: boolean) => DatabaseSync,
 ): void {
   let guarded: GuardedDatabase;
@@ -69,7 +69,7 @@ export function serveThread(
     port.close();
     return;
   }
-  if (lowPriority) lowerThreadPriority();
+  if (hasLowPriority) lowerThreadPriority();
   const timer = setInterval(guarded.checkFiles, FILES_CHECK_MS);
 
   port.on('message', (first: Call | null) => {
@@ -127,12 +127,12 @@ export function openGuardedDatabase({
   monotonic,
   onFilesFault,
 }: GuardedOptions): GuardedDatabase {
-  const database = opened();
+  const database = openConnection();
   const engine = createEngine(database, monotonic);
   const findFault = watchFiles(path);
   let fault: FilesFault | null = null;
 
-  function opened(): DatabaseSync {
+  function openConnection(): DatabaseSync {
     try {
       const connection = open(path, holdsServeLock);
       connection.exec(`PRAGMA cache_size = -${cacheKib}`);
@@ -149,7 +149,7 @@ export function openGuardedDatabase({
     onFilesFault(fault);
   }
 
-  const refusal = ({ number }: Call | Reply, { reason, remedy }: FilesFault): Reply => {
+  const refuseCall = ({ number }: Call | Reply, { reason, remedy }: FilesFault): Reply => {
     return { number, ok: false, error: new StoreError(`${reason}. ${remedy}`) };
   };
 
@@ -158,13 +158,17 @@ export function openGuardedDatabase({
     // While there is a known fault, these calls fail without a write.
     const knownFault = changeNumbers.size === 0 ? null : fault;
     const allowedCalls = knownFault === null ? calls : calls.filter(({ number }) => !changeNumbers.has(number));
-    const refused = knownFault === null ? [] : calls.filter(({ number }) => changeNumbers.has(number));
+    const refusedCalls = knownFault === null ? [] : calls.filter(({ number }) => changeNumbers.has(number));
     const results = engine.run(allowedCalls);
     if (changeNumbers.size > 0) checkFiles();
     const laterFault = knownFault ?? fault;
-    const checked =
-      laterFault === null ? results : results.map((r) => (changeNumbers.has(r.number) ? refusal(r, laterFault) : r));
-    return knownFault === null ? checked : [...checked, ...refused.map((call) => refusal(call, knownFault))];
+    const checkedResults =
+      laterFault === null
+        ? results
+        : results.map((result) => (changeNumbers.has(result.number) ? refuseCall(result, laterFault) : result));
+    return knownFault === null
+      ? checkedResults
+      : [...checkedResults, ...refusedCalls.map((call) => refuseCall(call, knownFault))];
   }
 
   return {
@@ -214,11 +218,11 @@ export function watchFiles(path: string): () => FilesFault | null {
       try {
         current = statSync(path + suffix, { bigint: true, throwIfNoEntry: false });
       } catch (error) {
-        return unreachable(path + suffix, name, systemErrorCode(error));
+        return toAccessFault(path + suffix, name, systemErrorCode(error));
       }
-      if (current === undefined) return faultOf(path, suffix, `${name} was removed`);
+      if (current === undefined) return toFault(path, suffix, `${name} was removed`);
       if (current.dev !== identity.dev || current.ino !== identity.ino)
-        return faultOf(path, suffix, `${name} was replaced`);
+        return toFault(path, suffix, `${name} was replaced`);
       // The number of links may decrease, because a hard link from an interrupted restore may be removed at any time.
       if (current.nlink > BigInt(suffix === '' ? links : 1)) {
         const remedy = `Remove the other name of ${path + suffix}; the service then continues.`;
@@ -230,14 +234,14 @@ export function watchFiles(path: string): () => FilesFault | null {
 }
 
 /** Returns the fault of a file that this user can no longer access or whose disk has failed. */
-function unreachable(file: string, name: string, code: string): FilesFault {
+function toAccessFault(file: string, name: string, code: string): FilesFault {
   return {
     reason: `${name} is not accessible (${code})`,
     remedy: `Check the owner, the permissions and the disk of the folder of ${file}; the service then continues.`,
   };
 }
 
-function faultOf(path: string, suffix: FileSuffix, reason: string): FilesFault {
+function toFault(path: string, suffix: FileSuffix, reason: string): FilesFault {
   const file = path + suffix;
   switch (suffix) {
     case '':

@@ -17,11 +17,11 @@ import * as rows from '../rules/rows.ts';
 
 export function prepareTraffic(database: DatabaseSync) {
   const counts = TRAFFIC_COUNTS.join(', ');
-  const write = database.prepare(
+  const writeRow = database.prepare(
     `INSERT OR REPLACE INTO traffic (span, at, node, latencies, ${counts}) VALUES (?, ?, ?, ?, ${TRAFFIC_COUNTS.map(() => '?').join(', ')})`,
   );
   // Parameters are floating-point numbers. The parameters are cast because the steps need integer division.
-  const sums = database.prepare(
+  const selectSums = database.prepare(
     `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
      FROM traffic WHERE span = :span AND at >= :since AND at < :until GROUP BY step ORDER BY step`,
   );
@@ -33,18 +33,18 @@ export function prepareTraffic(database: DatabaseSync) {
     writeTraffic(node: string, batch: readonly TrafficRow[]): void {
       for (const row of batch) {
         const values = TRAFFIC_COUNTS.map((name) => row[name]);
-        write.run(row.spanMs, row.at, node, formatLatencies(row.latencies), ...values);
+        writeRow.run(row.spanMs, row.at, node, formatLatencies(row.latencies), ...values);
       }
     },
     readTraffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
-      sums.all({ step: stepMs, span: getRowSpanMs(stepMs), since, until }).map((row) => ({
+      selectSums.all({ step: stepMs, span: getRowSpanMs(stepMs), since, until }).map((row) => ({
         at: rows.readInteger(row, 'step'),
         ...readTrafficCounts((column) => rows.readInteger(row, column)),
         latencies: parseLatencies(rows.readText(row, 'latencies')),
       })),
     purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): number {
-      const minutes = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);
-      return minutes + Number(purge.run(HOUR_MS, hourRowsBefore, limit).changes);
+      const purgedMinuteRows = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);
+      return purgedMinuteRows + Number(purge.run(HOUR_MS, hourRowsBefore, limit).changes);
     },
   };
 }

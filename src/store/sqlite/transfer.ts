@@ -31,10 +31,10 @@ export function openSqliteSource(configuredPath: string): TransferSource {
     unlock();
     throw error;
   }
-  const page = database.prepare(
+  const selectPage = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq > ? ORDER BY m.seq LIMIT ?',
   );
-  const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const selectHistory = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
   const countMessages = database.prepare('SELECT count(*) AS n FROM mail_request');
 
   function toTransferredMessage(row: rows.Row): TransferredMessage {
@@ -54,7 +54,7 @@ export function openSqliteSource(configuredPath: string): TransferSource {
       subject: rows.readText(row, 'subject'),
       message: rows.readTextOrNull(row, 'message'),
       handing_over: rows.readInteger(row, 'handing_over') === 1,
-      events: history.all(rows.readInteger(row, 'seq')).map(
+      events: selectHistory.all(rows.readInteger(row, 'seq')).map(
         (event): TransferredEvent => ({
           at: rows.readInteger(event, 'at'),
           verb: rows.readText(event, 'verb'),
@@ -73,11 +73,11 @@ export function openSqliteSource(configuredPath: string): TransferSource {
       const columns = table.columns.map((name) => `"${name}"`).join(', ');
       const order = table.keyColumns.map((name) => `"${name}"`).join(', ');
       for (const row of database.prepare(`SELECT ${columns} FROM ${table.name} ORDER BY ${order}`).iterate()) {
-        const booleans = (table.booleanColumns ?? []).map((name) => [name, row[name] === 1]);
-        yield { ...row, ...Object.fromEntries(booleans) };
+        const booleanColumns = (table.booleanColumns ?? []).map((name) => [name, row[name] === 1]);
+        yield { ...row, ...Object.fromEntries(booleanColumns) };
       }
     },
-    readMessages: (after, limit) => page.all(after === null ? -1 : toSeq(after), limit).map(toTransferredMessage),
+    readMessages: (after, limit) => selectPage.all(after === null ? -1 : toSeq(after), limit).map(toTransferredMessage),
     close() {
       database.close();
       unlock();
