@@ -165,9 +165,9 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     () => store.readQueueStatistics(),
     () => performance.now(),
   );
-  const { droppedLines } = log;
+  const { getDroppedLineCount } = log;
   const observability = stack.use(
-    startObservability({ settings, version, node, clock, store, readQueueStatistics, droppedLines, events }),
+    startObservability({ settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events }),
   );
 
   const directory = new ApiKeyCache({ clock, publish });

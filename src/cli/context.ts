@@ -10,8 +10,8 @@ import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import type { OperationContext } from '../operations/context.ts';
-import { withCommandPrefix } from '../printing/command-line.ts';
-import { escapeJson, printableLines } from '../printing/escape.ts';
+import { replaceCommandName } from '../printing/command-line.ts';
+import { escapeJson, toPrintableLines } from '../printing/escape.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { readInputLine } from './input-line.ts';
 
@@ -62,7 +62,7 @@ export function processContext(): Context {
     clock: systemClock,
     dotEnv: readDotEnvFile,
     settings: () => loadSettings(process.env, readDotEnvFile()),
-    writeText: (text) => void process.stdout.write(printableLines(withCommandPrefix(text, process.env))),
+    writeText: (text) => void process.stdout.write(toPrintableLines(replaceCommandName(text, process.env))),
     readInputLine: (name) => readInputLine(name, process.stdin),
     writeData: (text) => void process.stdout.write(text),
     writeJson: (value, onWritten) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, onWritten),

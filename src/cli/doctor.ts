@@ -7,7 +7,7 @@ import type { Finding, FindingResult } from '../doctor/finding.ts';
 import { runDoctor } from '../operations/doctor.ts';
 import { tryLoop } from '../operations/doctor-loop.ts';
 import { perform } from '../operations/operation.ts';
-import { printable } from '../printing/escape.ts';
+import { toPrintable } from '../printing/escape.ts';
 import { createInstallation } from '../wiring/installation.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -69,11 +69,11 @@ const RESULT_STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'success', w
 
 /** Returns a line for each finding with its remedy below it, and the totals. */
 export function formatFindings(findings: readonly Finding[]): string {
-  const width = findings.reduce((width, { check }) => Math.max(width, [...printable(check)].length), 0);
+  const width = findings.reduce((width, { check }) => Math.max(width, [...toPrintable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {
-    const name = printable(check);
-    const resultLine = `${applyStyle(RESULT_STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${printable(detail)}\n`;
-    return remedy === null ? resultLine : `${resultLine}${' '.repeat(width + 11)}→ ${printable(remedy)}\n`;
+    const name = toPrintable(check);
+    const resultLine = `${applyStyle(RESULT_STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${toPrintable(detail)}\n`;
+    return remedy === null ? resultLine : `${resultLine}${' '.repeat(width + 11)}→ ${toPrintable(remedy)}\n`;
   });
   const countFindings = (result: FindingResult) => findings.filter((finding) => finding.result === result).length;
   const [warnings, failures] = [countFindings('warning'), countFindings('failure')];

@@ -1,8 +1,8 @@
 /** Formats sending domains for the commands: JSON with exactly the documented members, zone file lines, tables. */
 import { formatZone } from '../domains/records.ts';
 import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domains/schemas.ts';
-import { commandLine } from '../printing/command-line.ts';
-import { printable } from '../printing/escape.ts';
+import { formatCommandLine } from '../printing/command-line.ts';
+import { toPrintable } from '../printing/escape.ts';
 import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
 import { applyStyle, type Cell, formatTable, type Style } from './text.ts';
 
@@ -25,7 +25,7 @@ export function formatRecords({ domain, status, records }: DomainDetails): strin
   return [
     `Records to publish (status: ${status}):\n\n`,
     lines.join('\n'),
-    `\nAfter publishing them, run \`${commandLine(['domain', 'verify', domain])}\`\n`,
+    `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
   ].join('');
 }
 
@@ -78,7 +78,7 @@ function formatStatusChange({ graceEnds, sends, change }: VerifiedDomain, now: n
 }
 
 function formatRecordFault(record: CheckedRecord): string {
-  const observedValues = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
+  const observedValues = record.observed.length === 0 ? ['nothing'] : record.observed.map(toPrintable);
   const lines = observedValues.map((text, index) => `  ${index === 0 ? 'observed:' : '         '} ${text}\n`);
   const expectedText = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
   return `${applyStyle('heading', record.name)}\n${lines.join('')}  expected: ${expectedText}`;

@@ -1,7 +1,7 @@
 /** `postrider feedback …`: lists and shows feedback reports that were not understood or belong to no known message. */
 import type { Command } from 'commander';
 import { type FeedbackReport, listFeedback, type ReportSummary, showFeedback } from '../operations/feedback.ts';
-import { printable } from '../printing/escape.ts';
+import { toPrintable } from '../printing/escape.ts';
 import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
@@ -19,7 +19,7 @@ export function addFeedbackCommands(program: Command, context: Context): void {
           }),
   });
   addOperationCommand(group, context, 'show <id>', showFeedback, {
-    formatResult: (report) => `${reportHeading(report)}\n${report.raw.split(/\r?\n/).map(printable).join('\n')}\n`,
+    formatResult: (report) => `${reportHeading(report)}\n${report.raw.split(/\r?\n/).map(toPrintable).join('\n')}\n`,
   });
 }
 

@@ -3,7 +3,7 @@
  * exit code is 1 if the work failed, and 2 if the command was used wrongly. A stack trace is never printed.
  */
 import { Command, CommanderError } from 'commander';
-import { withCommandPrefix } from '../printing/command-line.ts';
+import { replaceCommandName } from '../printing/command-line.ts';
 import { describeError, joinLines } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
 import { type Context, processContext } from './context.ts';
@@ -16,7 +16,7 @@ export async function main(args: readonly string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const reportFailure = (error: unknown): void => {
     process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
-    process.stderr.write(`postrider: ${withCommandPrefix(describeError(error), process.env)}\n`);
+    process.stderr.write(`postrider: ${replaceCommandName(describeError(error), process.env)}\n`);
   };
   process.on('uncaughtException', (error) => {
     reportFailure(error);

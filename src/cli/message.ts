@@ -4,7 +4,7 @@ import { searchMessages } from '../operations/message-search.ts';
 import { LOCAL_FAULT_REMEDY, localFaultText } from '../operations/messages/explain.ts';
 import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
-import { printable } from '../printing/escape.ts';
+import { toPrintable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
 import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './text.ts';
@@ -23,7 +23,7 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'show <id>', showMessage, { formatResult: formatMessageDetails });
   addOperationCommand(group, context, 'explain <id>', explainMessage, {
-    formatResult: ({ explanation }) => `${explanation.map(printable).join('\n')}\n`,
+    formatResult: ({ explanation }) => `${explanation.map(toPrintable).join('\n')}\n`,
   });
   addOperationCommand(group, context, 'retry <id>', retryMessage, {
     formatResult: ({ id }) => `message ${id} is due now\n`,
@@ -80,9 +80,10 @@ function formatEvent(
   const attempt = attemptIndex === null ? null : (attempts[attemptIndex] ?? null);
   const fault = attempt === null ? null : localFaultText(attempt);
   const explanation = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
-  const detailText = explanation === null ? '' : `  ${printable(explanation)}`;
-  const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${printable(by)}${detailText}\n`;
+  const detailText = explanation === null ? '' : `  ${toPrintable(explanation)}`;
+  const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;
   const transcriptLines =
-    attempt?.transcript.map((transcriptLine) => `${applyStyle('dimmed', `    ${printable(transcriptLine)}`)}\n`) ?? [];
+    attempt?.transcript.map((transcriptLine) => `${applyStyle('dimmed', `    ${toPrintable(transcriptLine)}`)}\n`) ??
+    [];
   return line + transcriptLines.join('');
 }

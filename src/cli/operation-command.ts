@@ -9,7 +9,7 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { quote } from '../config/units.ts';
 import { inputMembers, isRequired } from '../operations/input.ts';
 import { type Operation, type OperationResult, perform } from '../operations/operation.ts';
-import { printable } from '../printing/escape.ts';
+import { toPrintable } from '../printing/escape.ts';
 import { declareChoices } from './choices.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -152,10 +152,10 @@ export function unwrapResult<T>(
   operationResult: OperationResult<T>,
   getInputName: (member: string) => string,
 ): T {
-  for (const { message } of operationResult.warnings) warn(printable(message));
+  for (const { message } of operationResult.warnings) warn(toPrintable(message));
   if (operationResult.ok) return operationResult.value;
   const { code, message, template } = operationResult.error;
-  throw new CommandFailure(printable(template?.(getInputName) ?? message), code === 'invalid' ? 2 : 1);
+  throw new CommandFailure(toPrintable(template?.(getInputName) ?? message), code === 'invalid' ? 2 : 1);
 }
 
 /**

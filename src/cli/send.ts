@@ -12,7 +12,7 @@ import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { generateApiKey } from '../model/credentials.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
-import { printable } from '../printing/escape.ts';
+import { toPrintable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
@@ -192,7 +192,7 @@ async function submit(url: URL, key: string, { to, from, subject, message }: Sen
 function requireAccepted({ status, id, message, notes }: SendResponse): string {
   if (status === 201 && id !== null) return id;
   const error = message ?? 'the response is not from Postrider; check the address';
-  throw new CommandFailure(printable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
+  throw new CommandFailure(toPrintable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
 }
 
 async function readBoundedBody(response: Response): Promise<string> {

@@ -10,7 +10,7 @@ import { formatLines, importSuppressions } from '../operations/suppression-files
 import { createImportScheduler } from '../operations/suppressions/import-scheduler.ts';
 import { readFileBytes } from '../operations/suppressions/rereadable-content.ts';
 import type { ImportResult } from '../operations/suppressions/schemas.ts';
-import { printable } from '../printing/escape.ts';
+import { toPrintable } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -45,7 +45,7 @@ export function importFile(
     ).finally(() => line.clear());
     // The exit code is 1, because the file is invalid and not the command line.
     if (!operationResult.ok && operationResult.error.code === 'invalid' && operationResult.error.field === null) {
-      throw new CommandFailure(printable(operationResult.error.message));
+      throw new CommandFailure(toPrintable(operationResult.error.message));
     }
     const result = unwrapResult({ warn }, operationResult, (member) =>
       member === 'account' ? 'ACCOUNT' : `--${member}`,
@@ -58,7 +58,7 @@ export function importFile(
 
 function printSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
   for (const skippedRow of skipped)
-    line.writeLine(printable(`${formatLines(skippedRow)}: ${skippedRow.reason}; skipped`));
+    line.writeLine(toPrintable(`${formatLines(skippedRow)}: ${skippedRow.reason}; skipped`));
   const unlistedCount = skippedCount - skipped.length;
   if (unlistedCount > 0)
     line.writeLine(`and ${formatCount(unlistedCount)} more invalid ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);

@@ -19,7 +19,7 @@ import {
   removeSuppression,
   showSuppression,
 } from '../operations/suppressions.ts';
-import { escapeJson, printable } from '../printing/escape.ts';
+import { escapeJson, toPrintable } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
 import { declareChoices } from './choices.ts';
 import type { Context } from './context.ts';
@@ -188,7 +188,7 @@ function formatHeadingLine(): string {
 }
 
 function alignColumns(reason: string, since: string, source: string, address: string): string {
-  return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
+  return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${toPrintable(address)}`;
 }
 
 /** Waits until the stream has written its buffer, so that a long list is not buffered in memory for a slow reader. */

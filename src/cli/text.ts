@@ -1,10 +1,10 @@
 /**
  * Formats text for the terminal: aligned tables, times, styles. Text from messages and remote servers may contain terminal
- * escapes and bidi controls; `printable` replaces them.
+ * escapes and bidi controls; `toPrintable` replaces them.
  */
 import { styleText } from 'node:util';
 import type { State } from '../model/message.ts';
-import { printable } from '../printing/escape.ts';
+import { toPrintable } from '../printing/escape.ts';
 import { formatTime, shorten } from '../printing/text.ts';
 
 export type Style = 'success' | 'error' | 'warning' | 'dimmed' | 'heading';
@@ -47,7 +47,7 @@ export function formatTable(
   rows: readonly (readonly Cell[])[],
   { truncatedHeadings = [], width = getTerminalWidth() }: TableOptions = {},
 ): string {
-  const toPlainText = (cell: Cell): string => printable(typeof cell === 'string' ? cell : cell.text);
+  const toPlainText = (cell: Cell): string => toPrintable(typeof cell === 'string' ? cell : cell.text);
   const columns = headings.map((heading, index) => ({
     heading,
     index,
@@ -118,7 +118,7 @@ export function formatPairs(entries: readonly (readonly [string, Cell])[]): stri
   const width = entries.reduce((width, [name]) => Math.max(width, name.length), 0);
   return entries
     .map(([name, cell]) => {
-      const text = typeof cell === 'string' ? printable(cell) : applyStyle(cell.style, printable(cell.text));
+      const text = typeof cell === 'string' ? toPrintable(cell) : applyStyle(cell.style, toPrintable(cell.text));
       return `${applyStyle('heading', name)}${' '.repeat(width - name.length + 2)}${text}\n`;
     })
     .join('');

@@ -446,8 +446,8 @@ export function createOperatorEntry(type: 'message.retried' | 'message.cancelled
 
 /**
  * Decides the change of a message whose lease expired without an outcome: the new state, the history entry, and whether
- * the attempt count is reduced. `isMarked` is true if an attempt was started under the lease. Leases are marked only
- * under `hold`.
+ * the attempt count is reduced. `isMarked` is true if the message may have been sent under the lease. Leases are marked
+ * only under `hold`.
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',

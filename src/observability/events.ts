@@ -3,7 +3,7 @@
  * subscription.
  *
  * Guarantees: a publisher never fails because of a subscriber. An error of a subscriber is published as
- * `node.operation_failed`. A subscriber that subscribes during the start also receives the earlier events. An event
+ * `node.operation_failed`. A subscriber that is added during the start also receives the earlier events. An event
  * without a subscriber costs one map lookup.
  */
 import type { EventOf, EventType, Publish, ServiceEvent } from '../model/events.ts';
@@ -15,14 +15,14 @@ export interface Events {
   readonly publish: Publish;
   /** Calls the handlers for each event until the returned function is called. */
   subscribe(handlers: Handlers): () => void;
-  /** Ends the start phase. After it, a new subscriber receives only later events. */
+  /** Ends the start phase. A subscriber that is added later receives only later events. */
   endStartup(): void;
 }
 
 type Handler = (event: ServiceEvent) => void;
 
 export function createEvents(clock: { now(): number }): Events {
-  const handlersOf = new Map<EventType, readonly Handler[]>();
+  const handlersByType = new Map<EventType, readonly Handler[]>();
   let startupEvents: ServiceEvent[] | null = [];
 
   function callHandler(handler: Handler, event: ServiceEvent): void {
@@ -38,7 +38,7 @@ export function createEvents(clock: { now(): number }): Events {
 
   function publish(event: ServiceEvent): void {
     startupEvents?.push(event);
-    const handlers = handlersOf.get(event.type);
+    const handlers = handlersByType.get(event.type);
     if (handlers === undefined) return;
     for (const handler of handlers) callHandler(handler, event);
   }
@@ -51,16 +51,16 @@ export function createEvents(clock: { now(): number }): Events {
         EventType,
         Handler,
       ][];
-      for (const [type, handler] of entries) handlersOf.set(type, [...(handlersOf.get(type) ?? []), handler]);
+      for (const [type, handler] of entries) handlersByType.set(type, [...(handlersByType.get(type) ?? []), handler]);
       for (const event of [...earlierEvents]) {
         const handler = handlers[event.type] as Handler | null | undefined;
         if (handler !== null && handler !== undefined) callHandler(handler, event);
       }
       return () => {
         for (const [type, handler] of entries) {
-          const others = (handlersOf.get(type) ?? []).filter((other) => other !== handler);
-          if (others.length > 0) handlersOf.set(type, others);
-          else handlersOf.delete(type);
+          const otherHandlers = (handlersByType.get(type) ?? []).filter((otherHandler) => otherHandler !== handler);
+          if (otherHandlers.length > 0) handlersByType.set(type, otherHandlers);
+          else handlersByType.delete(type);
         }
       };
     },

@@ -1,9 +1,9 @@
 /**
- * Live updates of the dashboard: publishes changed topics to subscribers, at most twice per second.
+ * Publishes changed topics to the subscribers of the dashboard's live updates, at most twice per second.
  *
  * Guarantees: while there is a subscriber, a change by this process is published within half a second. A change by
  * another process is published within two seconds, because the change feed of the store is polled. Without a
- * subscriber, there is no subscription to events and no poll, and changes are not published. A failed poll is repeated.
+ * subscriber, this module neither subscribes to events nor polls the store. A failed poll is repeated.
  */
 
 import type { Clock } from '../clock.ts';
@@ -12,19 +12,19 @@ import type { Topic } from '../model/topic.ts';
 import type { AccessStore, OverviewStore } from '../store/contract.ts';
 import type { Events, Handlers } from './events.ts';
 
-const MIN_INTERVAL_MS = 500;
+const MIN_PUBLISH_INTERVAL_MS = 500;
 const POLL_INTERVAL_MS = 1_500;
 /**
- * Maximum number of audit log entries that one poll reads. If a poll finds more entries, it publishes all topics that
- * operators can change.
+ * The maximum number of audit log entries that one poll reads. If a poll reads this number of new entries, it publishes
+ * all topics that operators can change.
  */
 const MAX_AUDIT_ENTRIES = 50;
 
 export interface LiveUpdates {
   publish(...topics: readonly Topic[]): void;
-  /** Polls the change feed at once. Called after an operator has made a change through this process. */
+  /** Polls the change feed at once. It is called after an operator has made a change through this process. */
   poll(): void;
-  /** Calls `onChange` with the changed topics after each change, until the caller calls the returned function. */
+  /** Calls `onChange` with the changed topics after each change. The returned function ends the subscription. */
   subscribe(onChange: (topics: readonly Topic[]) => void): () => void;
   /** Removes all subscribers. */
   stop(): void;
@@ -36,21 +36,26 @@ export interface LiveUpdateParts {
   readonly topics: readonly Topic[];
   /**
    * Resolves to the topics that have changed in the store since the previous call. The first result after a period
-   * without subscribers is not published.
+   * without subscribers is ignored.
    */
-  readonly changes: () => Promise<readonly Topic[]>;
+  readonly readChanges: () => Promise<readonly Topic[]>;
   readonly events: Pick<Events, 'subscribe'>;
 }
 
-export function createLiveUpdates({ clock, topics: installedTopics, changes, events }: LiveUpdateParts): LiveUpdates {
+export function createLiveUpdates({
+  clock,
+  topics: installedTopics,
+  readChanges,
+  events,
+}: LiveUpdateParts): LiveUpdates {
   const subscribers = new Set<(topics: readonly Topic[]) => void>();
-  const pending = new Set<Topic>();
+  const pendingTopics = new Set<Topic>();
   let publishedAt = 0;
   let cancelPublishing: (() => void) | null = null;
   let cancelPoll: (() => void) | null = null;
   let unsubscribe: (() => void) | null = null;
-  let polling = false;
-  let pollRequested = false;
+  let isPolling = false;
+  let isPollRequested = false;
 
   const updates: LiveUpdates = {
     publish,
@@ -76,40 +81,40 @@ export function createLiveUpdates({ clock, topics: installedTopics, changes, eve
 
   function publish(...topics: readonly Topic[]): void {
     if (subscribers.size === 0) return;
-    for (const topic of topics) if (installedTopics.includes(topic)) pending.add(topic);
-    if (cancelPublishing !== null || pending.size === 0) return;
-    const sinceMs = clock.now() - publishedAt;
-    // After the clock was set back, the wait is at most one interval.
-    const waitMs = sinceMs < 0 ? MIN_INTERVAL_MS : Math.max(0, MIN_INTERVAL_MS - sinceMs);
+    for (const topic of topics) if (installedTopics.includes(topic)) pendingTopics.add(topic);
+    if (cancelPublishing !== null || pendingTopics.size === 0) return;
+    const elapsedMs = clock.now() - publishedAt;
+    // If the clock was set back, the wait is at most one interval.
+    const waitMs = elapsedMs < 0 ? MIN_PUBLISH_INTERVAL_MS : Math.max(0, MIN_PUBLISH_INTERVAL_MS - elapsedMs);
     cancelPublishing = clock.after(waitMs, callSubscribers);
   }
 
   function callSubscribers(): void {
     cancelPublishing = null;
     publishedAt = clock.now();
-    const topics = installedTopics.filter((topic) => pending.has(topic));
-    pending.clear();
+    const topics = installedTopics.filter((topic) => pendingTopics.has(topic));
+    pendingTopics.clear();
     for (const onChange of [...subscribers]) onChange(topics);
   }
 
   async function poll(publishesResult: boolean): Promise<void> {
     cancelPoll?.();
     cancelPoll = null;
-    if (polling) {
-      pollRequested = true;
+    if (isPolling) {
+      isPollRequested = true;
       return;
     }
-    polling = true;
+    isPolling = true;
     try {
-      const topics = await changes();
+      const topics = await readChanges();
       if (publishesResult) publish(...topics);
     } catch {
-      // The health check reports a store that does not answer. The next poll finds the same changes.
+      // The health check reports a store that does not answer. The next successful poll finds the same changes.
     }
-    polling = false;
+    isPolling = false;
     if (subscribers.size === 0) return;
-    if (pollRequested) {
-      pollRequested = false;
+    if (isPollRequested) {
+      isPollRequested = false;
       void poll(true);
     } else cancelPoll = clock.after(POLL_INTERVAL_MS, () => void poll(true));
   }
@@ -121,43 +126,43 @@ export function createLiveUpdates({ clock, topics: installedTopics, changes, eve
     unsubscribe = null;
     cancelPublishing = null;
     cancelPoll = null;
-    pollRequested = false;
-    pending.clear();
+    isPollRequested = false;
+    pendingTopics.clear();
   }
 }
 
-/** Returns the event handlers, which publish the topics that each event changes. */
+/** Returns the event handlers. The handler of an event publishes the topics that the event changes. */
 function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
-  const messages = () => updates.publish('messages', 'overview');
-  const overview = () => updates.publish('overview');
-  const settled = ({ suppresses }: { readonly suppresses: boolean }) => {
-    messages();
+  const publishMessages = () => updates.publish('messages', 'overview');
+  const publishOverview = () => updates.publish('overview');
+  const publishSettlement = ({ suppresses }: { readonly suppresses: boolean }) => {
+    publishMessages();
     if (suppresses) updates.publish('suppressions');
   };
   return {
-    'message.accepted': messages,
-    'message.suppressed': messages,
+    'message.accepted': publishMessages,
+    'message.suppressed': publishMessages,
     'message.delivered': (event) => {
-      settled(event);
+      publishSettlement(event);
       updates.publish('inbox');
     },
-    'message.deferred': settled,
-    'message.bounced': settled,
-    'message.complained': settled,
-    'message.expired': settled,
-    'message.uncertain': settled,
-    'message.cancelled': messages,
-    'message.retried': messages,
-    'message.reported': settled,
-    'report.not_understood': messages,
+    'message.deferred': publishSettlement,
+    'message.bounced': publishSettlement,
+    'message.complained': publishSettlement,
+    'message.expired': publishSettlement,
+    'message.uncertain': publishSettlement,
+    'message.cancelled': publishMessages,
+    'message.retried': publishMessages,
+    'message.reported': publishSettlement,
+    'report.not_understood': publishMessages,
     'account.changed': () => updates.publish('accounts', 'overview'),
     'domain.changed': () => updates.publish('domains', 'overview'),
     'operator.changed': () => updates.poll(),
-    'store.files_lost': overview,
-    'store.files_restored': overview,
-    'circuit_breaker.opened': overview,
-    'circuit_breaker.half_opened': overview,
-    'circuit_breaker.closed': overview,
+    'store.files_lost': publishOverview,
+    'store.files_restored': publishOverview,
+    'circuit_breaker.opened': publishOverview,
+    'circuit_breaker.half_opened': publishOverview,
+    'circuit_breaker.closed': publishOverview,
   };
 }
 
@@ -173,28 +178,33 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 
 /**
- * Creates the function that reads the change feed of the store. Each call resolves to the topics that processes have
- * changed since the previous call. Rejects if the store does not answer; the next call then returns the same changes.
+ * Creates the function that reads the change feed of the store. Each call resolves to the topics that any process has
+ * changed since the previous call. A call rejects if the store does not answer, and the next call then returns the same
+ * changes.
  */
 export function createChangeFeedReader(
   store: Pick<OverviewStore, 'changeFeedPosition'> & Pick<AccessStore, 'listAudit'>,
   now: () => number,
 ): () => Promise<readonly Topic[]> {
-  let last: ChangeFeedPosition | null = null;
+  let lastPosition: ChangeFeedPosition | null = null;
   return async () => {
     const position = await store.changeFeedPosition(now());
-    const before = last ?? position;
+    const previousPosition = lastPosition ?? position;
     const topics: Topic[] = [];
-    if (position.newestId !== before.newestId) topics.push('messages', 'overview');
-    if (position.recentCounts !== before.recentCounts) topics.push('messages', 'overview', 'inbox');
-    if (position.suppressingCounts !== before.suppressingCounts) topics.push('suppressions');
-    if (position.newestAuditId !== before.newestAuditId) {
-      const entries = (await store.listAudit(null, MAX_AUDIT_ENTRIES)).filter(({ id }) => id > before.newestAuditId);
-      const changed = entries.flatMap(({ action }) => AUDIT_TOPICS[action.split('.')[0] ?? ''] ?? ALL_AUDIT_TOPICS);
-      topics.push('audit', ...(entries.length < MAX_AUDIT_ENTRIES ? changed : ALL_AUDIT_TOPICS));
+    if (position.newestId !== previousPosition.newestId) topics.push('messages', 'overview');
+    if (position.recentCounts !== previousPosition.recentCounts) topics.push('messages', 'overview', 'inbox');
+    if (position.suppressingCounts !== previousPosition.suppressingCounts) topics.push('suppressions');
+    if (position.newestAuditId !== previousPosition.newestAuditId) {
+      const entries = (await store.listAudit(null, MAX_AUDIT_ENTRIES)).filter(
+        ({ id }) => id > previousPosition.newestAuditId,
+      );
+      const changedTopics = entries.flatMap(
+        ({ action }) => AUDIT_TOPICS[action.split('.')[0] ?? ''] ?? ALL_AUDIT_TOPICS,
+      );
+      topics.push('audit', ...(entries.length < MAX_AUDIT_ENTRIES ? changedTopics : ALL_AUDIT_TOPICS));
     }
     // The position is set after all reads, so that the next call returns the same changes if a read fails.
-    last = position;
+    lastPosition = position;
     return topics;
   };
 }

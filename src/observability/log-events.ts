@@ -1,6 +1,7 @@
 /**
  * Defines the log events: the name, level, fields and meaning of every line of the log. docs/log-events.md is generated
- * from this data. Each event of model/events.ts has an entry under its name; null means that the event is not logged.
+ * from this data. Each event of model/events.ts has an entry under its name. The entry is null if the event is not
+ * logged.
  *
  * Names and fields are stable, because scripts and alerts depend on them. The unit of a field is part of its name.
  * Times are in ISO 8601 format, UTC.
@@ -20,13 +21,13 @@ export const LOG_FIELDS = {
   domain: 'the sending domain',
   to: 'the recipient',
   state: 'the state of the message, see [states.md](states.md)',
-  attemptCount: 'the number of delivery attempts so far',
+  attemptCount: 'the number of delivery attempts up to the event',
   nextHop: 'the address of the next hop, such as `relay.example:587`',
   smtpCode: 'the SMTP reply code, such as `550`',
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
-  reason: 'a code, or the reason why an account is locked',
-  reportSource: 'the path on which the report arrived: `smtp`, `sns` or `sqs`',
+  reason: 'a code, or the reason why an account was locked',
+  reportSource: 'the channel through which the report arrived: `smtp`, `sns` or `sqs`',
   reportType: 'the type of the report, such as `soft-bounced`',
   feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
   durationMs: 'a duration in milliseconds',
@@ -35,7 +36,7 @@ export const LOG_FIELDS = {
   transport: 'the kind of the transport, such as `smtp`',
   url: 'the address of the public listener',
   operation: 'the operation that failed',
-  names: 'names of environment variables, separated by commas',
+  names: 'the names of environment variables, separated by commas',
   detail: 'a description for the operator, in one sentence',
   remedy: 'the remedy for the operator',
   error: 'the text of the error',
@@ -45,7 +46,7 @@ export type LogField = keyof typeof LOG_FIELDS;
 
 export interface LogEvent {
   readonly level: LineLevel;
-  /** The fields of a line, in this order. A field without a value is omitted or null. */
+  /** The fields of a line, in the order of the line. A field without a value is omitted or null. */
   readonly fields: readonly LogField[];
   readonly meaning: string;
 }
@@ -59,7 +60,7 @@ export const LOG_EVENTS = {
     level: 'debug',
     fields: ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
     meaning:
-      'The message is stored, and the client receives a 201. `durationMs` is the time from the key check to the answer.',
+      'The message is stored, and the client receives a 201. `durationMs` is the time from the check of the key to the response.',
   },
   'message.replayed': {
     level: 'debug',
@@ -100,7 +101,7 @@ export const LOG_EVENTS = {
   'message.uncertain': {
     level: 'warn',
     fields: SETTLED_FIELDS,
-    meaning: 'The answer to the final dot was lost. The message may have been delivered and is not sent again.',
+    meaning: 'The reply to the final dot was lost. The message may have been delivered and is not sent again.',
   },
   'message.cancelled': null,
   'message.retried': null,
@@ -204,7 +205,7 @@ export const LOG_EVENTS = {
   'node.leases_recovered': {
     level: 'info',
     fields: ['node', 'count'],
-    meaning: 'Messages whose lease had expired, or whose node was dead, were queued again.',
+    meaning: 'Messages were queued again because their lease had expired or their node was dead.',
   },
   'node.warned': {
     level: 'warn',
@@ -255,7 +256,7 @@ export const LOG_EVENTS = {
     fields: ['node'],
     meaning: 'The probe succeeded. Attempts continue.',
   },
-  /** The log writes this event itself. */
+  /** The log itself writes this event. */
   'log.lines_dropped': {
     level: 'warn',
     fields: ['count'],
@@ -264,19 +265,21 @@ export const LOG_EVENTS = {
   },
 } as const satisfies Readonly<Record<EventType | 'log.lines_dropped', LogEvent | null>>;
 
-type Table = typeof LOG_EVENTS;
+type LogEventTable = typeof LOG_EVENTS;
 /** The names of all log events. */
-export type LogEventName = { [Name in keyof Table]: Table[Name] extends null ? never : Name }[keyof Table];
+export type LogEventName = {
+  [Name in keyof LogEventTable]: LogEventTable[Name] extends null ? never : Name;
+}[keyof LogEventTable];
 /** The types of the events that are logged. */
 export type LoggedType = Extract<LogEventName, EventType>;
 export type LogValue = string | number | boolean | null;
 /** The fields of one log event. */
 export type LogFields<Name extends LogEventName> = {
-  readonly [Field in NonNullable<Table[Name]>['fields'][number]]?: LogValue | undefined;
+  readonly [Field in NonNullable<LogEventTable[Name]>['fields'][number]]?: LogValue | undefined;
 };
 
 /** Returns the content of docs/log-events.md. */
-export function logEventsPage(): string {
+export function formatLogEventsPage(): string {
   const rows = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
     event === null
       ? []

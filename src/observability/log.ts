@@ -1,11 +1,11 @@
 /**
- * The log: subscribes to events and writes one JSON line for each event to standard output.
+ * Writes the log: one JSON line for each logged event, to standard output.
  *
  * Guarantees: a line contains only the fields that log-events.ts lists for its event, so that bodies, keys and
- * passwords are never logged. Passwords in URLs are masked. A text is one line of limited length, and control
- * characters are escaped. A line is written within one second, unless the reader of standard output is slower. A slow
- * reader never blocks the service. If more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a
- * later line states their number.
+ * passwords are never logged. Passwords in URLs are masked. The length of each text is limited, and control characters
+ * are escaped. A line is written within one second, unless the reader of standard output is slower. A slow reader never
+ * blocks the service. If more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a later line
+ * states their number.
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
@@ -27,9 +27,9 @@ export interface Log {
   /** Writes a line if the level of the event is enabled. */
   write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
   /** Returns true if the level of the event is enabled. */
-  enabled(event: LogEventName): boolean;
-  /** Returns the number of lines dropped because the reader of standard output was too slow. */
-  droppedLines(): number;
+  isEnabled(event: LogEventName): boolean;
+  /** Returns the number of lines that were dropped because the reader of standard output was too slow. */
+  getDroppedLineCount(): number;
   /** Writes the buffered lines. Resolves after at most one second. */
   close(): Promise<void>;
 }
@@ -39,19 +39,20 @@ const FLUSH_INTERVAL_MS = 1000;
 
 /** A destination other than standard output. */
 export interface LogDestination {
-  write(formatFields: string): void;
+  write(line: string): void;
 }
 
 /**
- * Creates the log. Without `destination` it writes to standard output through a buffer, and only after `startAfter` has
- * resolved.
+ * Creates the log. Without `destination`, the log writes to standard output through a buffer, and only after
+ * `startAfter` has resolved.
  */
 export function createLog(
   level: LogLevel,
   destination: LogDestination | null = null,
   startAfter: Promise<unknown> | null = null,
 ): Log {
-  const output = destination === null ? standardOutput(formatDroppedLines, startAfter) : directOutput(destination);
+  const output =
+    destination === null ? openStandardOutput(formatDroppedLines, startAfter) : createDirectOutput(destination);
   const logger = pino(
     {
       level,
@@ -59,18 +60,18 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (formatFields: string) => output.write(escapeJson(formatFields)) },
+    { write: (line: string) => output.write(escapeJson(line)) },
   );
   // The timer writes the lines of a buffer that is not full. The timer does not keep the process alive.
   const timer = setInterval(output.flush, FLUSH_INTERVAL_MS).unref();
-  const enabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
+  const isEnabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
   return {
-    enabled,
+    isEnabled,
     write(event, fields) {
       // An event of a disabled level costs only this check.
-      if (enabled(event)) logger[LOG_EVENTS[event].level](formatFields(event, fields));
+      if (isEnabled(event)) logger[LOG_EVENTS[event].level](formatFields(event, fields));
     },
-    droppedLines: output.dropped,
+    getDroppedLineCount: output.getDroppedCount,
     close() {
       clearInterval(timer);
       return output.close();
@@ -78,23 +79,25 @@ export function createLog(
   };
 }
 
-/** Returns the name of the event and its listed fields whose values are primitive. All other values are not logged. */
+/**
+ * Returns the name of the event and its listed fields with primitive values. Fields with other values are not logged.
+ */
 function formatFields(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
-  const shown: Record<string, LogValue> = { event };
+  const loggedFields: Record<string, LogValue> = { event };
   for (const name of LOG_EVENTS[event].fields) {
     const value = fields[name];
-    if (typeof value === 'string') shown[name] = truncateText(maskSecrets(value));
-    else if (typeof value === 'number' || typeof value === 'boolean' || value === null) shown[name] = value;
+    if (typeof value === 'string') loggedFields[name] = truncateText(maskSecrets(value));
+    else if (typeof value === 'number' || typeof value === 'boolean' || value === null) loggedFields[name] = value;
   }
-  return shown;
+  return loggedFields;
 }
 
-/** Truncates a text to `MAX_TEXT_LENGTH`. */
+/** Truncates a text to `MAX_TEXT_LENGTH` characters. */
 function truncateText(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
 }
 
-/** Returns the line that replaces dropped lines. */
+/** Returns the line that states the number of dropped lines. */
 function formatDroppedLines(count: number): string {
   const { level } = LOG_EVENTS['log.lines_dropped'];
   return `${JSON.stringify({ level, time: new Date().toISOString(), event: 'log.lines_dropped', count })}\n`;
@@ -102,27 +105,27 @@ function formatDroppedLines(count: number): string {
 
 // ── Events ──
 
-type Lines = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogFields<Type> };
+type FieldFunctions = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogFields<Type> };
 
 /** Returns the event handlers of the log. Events of disabled levels have no handler. */
 export function logHandlers(log: Log, node: string): Handlers {
   const nodeField = () => ({ node });
-  const fieldsByType: Lines = {
+  const fieldsByType: FieldFunctions = {
     'message.accepted': ({ id, accountId, keyId, to, state, tookMs }) => {
       return { id, accountId, keyId, to, state, durationMs: roundMs(tookMs) };
     },
     'message.replayed': ({ id, accountId, keyId, tookMs }) => ({ id, accountId, keyId, durationMs: roundMs(tookMs) }),
     'message.suppressed': ({ id, accountId, to }) => ({ id, accountId, to }),
-    'message.delivered': settledFields,
-    'message.deferred': (event) => ({ ...settledFields(event), retryAt: isoTime(event.dueAt) }),
-    'message.bounced': settledFields,
-    'message.complained': settledFields,
-    'message.expired': settledFields,
-    'message.uncertain': settledFields,
+    'message.delivered': getSettledFields,
+    'message.deferred': (event) => ({ ...getSettledFields(event), retryAt: formatIsoTime(event.dueAt) }),
+    'message.bounced': getSettledFields,
+    'message.complained': getSettledFields,
+    'message.expired': getSettledFields,
+    'message.uncertain': getSettledFields,
     'message.reported': ({ id, verb, reportedBy }) => ({ id, reportType: verb, reportSource: reportedBy }),
-    'message.signing_failed': ({ error }) => ({ node, error: errorText(error) }),
+    'message.signing_failed': ({ error }) => ({ node, error: getErrorText(error) }),
     'attempt.alarm_raised': (event) => ({
-      ...attemptFields(event, event.attempt),
+      ...getAttemptFields(event, event.attempt),
       reason: event.reason,
       detail: 'the next hop refuses this service, not only this message; an operator must act',
     }),
@@ -144,24 +147,24 @@ export function logHandlers(log: Log, node: string): Handlers {
     'node.warned': ({ detail }) => ({ node, detail }),
     'store.standby': ({ standby, meaning }) => ({ node, reason: standby, detail: meaning }),
     'node.variables_ignored': ({ names }) => ({ node, names: names.join(',') }),
-    'node.operation_failed': ({ operation, error }) => ({ node, operation, error: errorText(error) }),
+    'node.operation_failed': ({ operation, error }) => ({ node, operation, error: getErrorText(error) }),
     'store.files_lost': ({ reason, remedy }) => ({ node, reason: 'database-files', detail: reason, remedy }),
     'store.files_restored': nodeField,
-    'circuit_breaker.opened': ({ retryAt }) => ({ node, retryAt: isoTime(retryAt) }),
+    'circuit_breaker.opened': ({ retryAt }) => ({ node, retryAt: formatIsoTime(retryAt) }),
     'circuit_breaker.half_opened': nodeField,
     'circuit_breaker.closed': nodeField,
   };
 
-  function handler<Type extends LoggedType>(type: Type): (event: EventOf<Type>) => void {
+  function createHandler<Type extends LoggedType>(type: Type): (event: EventOf<Type>) => void {
     const fields = fieldsByType[type];
     return (event) => log.write(type, fields(event));
   }
-  // The type of the table lists exactly these keys.
-  const types = (Object.keys(fieldsByType) as LoggedType[]).filter(log.enabled);
-  return Object.fromEntries(types.map((type) => [type, handler(type)]));
+  // The type `FieldFunctions` lists exactly these keys.
+  const types = (Object.keys(fieldsByType) as LoggedType[]).filter(log.isEnabled);
+  return Object.fromEntries(types.map((type) => [type, createHandler(type)]));
 }
 
-function attemptFields(
+function getAttemptFields(
   { id, accountId, to, attempts }: Pick<EventOf<SettledEventType>, 'id' | 'accountId' | 'to' | 'attempts'>,
   { outcome, remote, tookMs }: Attempt,
 ) {
@@ -177,20 +180,20 @@ function attemptFields(
 }
 
 /**
- * Returns the fields for a change of state. They are the fields of the attempt, the fields of the report, or only the
- * id of the message.
+ * Returns the fields for a change of state: the fields of the attempt, the fields of the report, or only the id of the
+ * message.
  */
-function settledFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
+function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
   const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
   if (attempt !== null) {
     const { outcome } = attempt;
-    const fields = attemptFields(event, attempt);
+    const fields = getAttemptFields(event, attempt);
     if (type === 'message.delivered') return fields;
     return { ...fields, reason: 'reason' in outcome ? outcome.reason : outcome.kind };
   }
   if (reportedBy !== null) return { id, accountId, to, reportSource: reportedBy, detail };
   if (type !== 'message.expired') return { id, accountId, to, detail };
-  // The sweeper has only the id of an expired message.
+  // The sweeper knows only the id of an expired message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
 }
 
@@ -199,50 +202,50 @@ function roundMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000;
 }
 
-function isoTime(ms: number | null): string | null {
+function formatIsoTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-function errorText(error: unknown): string {
+function getErrorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 // ── Standard output ──
 
-/** Maximum size of the buffer while the reader stalls, in characters. */
+/** The maximum size of the buffer while the reader stalls, in characters. */
 const MAX_WAITING_CHARS = 1_048_576;
-/** A buffer of at least this size is written at once; a smaller one is written at the next flush. */
+/** A buffer of at least this size is written at once. A smaller buffer is written at the next flush. */
 const MIN_WRITE_CHARS = 4_096;
-/** Delay before a failed write is repeated. It doubles from the minimum to the maximum. */
+/** The minimum and maximum delay before a failed write is repeated. The delay doubles after each failure. */
 const MIN_RETRY_MS = 10;
 const MAX_RETRY_MS = 250;
-/** Maximum time that a stalled reader delays `close`. */
+/** The maximum time for which a stalled reader delays `close`. */
 const CLOSE_TIMEOUT_MS = 1_000;
-/** Maximum time for writing the buffer when the process ends without `close`. */
+/** The maximum time for writing the buffer when the process ends without `close`. */
 const EXIT_TIMEOUT_MS = 100;
-/** Maximum wait for a write in progress when the process ends without `close`. */
+/** The maximum wait for a write in progress when the process ends without `close`. */
 const MAX_LAST_WRITE_MS = 20;
 
-const STDOUT = 1;
+const STDOUT_FILE_DESCRIPTOR = 1;
 const EMPTY = Buffer.alloc(0);
 
 interface Output {
   /** Adds one line, which includes its line feed. */
-  write(formatFields: string): void;
-  /** Starts a write of the buffer. */
+  write(line: string): void;
+  /** Starts to write the buffer. */
   flush(): void;
-  /** Resolves when all lines are written, or after one second. */
+  /** Writes the buffered lines. Resolves when all lines are written, or after one second. */
   close(): Promise<void>;
   /** Returns the number of dropped lines. */
-  dropped(): number;
+  getDroppedCount(): number;
 }
 
-function directOutput(destination: LogDestination): Output {
+function createDirectOutput(destination: LogDestination): Output {
   return {
-    write: (formatFields) => destination.write(formatFields),
+    write: (line) => destination.write(line),
     flush() {},
     close: () => Promise.resolve(),
-    dropped: () => 0,
+    getDroppedCount: () => 0,
   };
 }
 
@@ -254,73 +257,81 @@ function directOutput(destination: LogDestination): Output {
  * non-blocking (cli/main.ts), so a write to a full pipe returns at once. A write to a blocking pipe would occupy a
  * thread of the thread pool and delay the end of the process until the reader reads.
  */
-function standardOutput(formatDroppedLines: (count: number) => string, startAfter: Promise<unknown> | null): Output {
+function openStandardOutput(
+  formatDroppedLines: (count: number) => string,
+  startAfter: Promise<unknown> | null,
+): Output {
   let isDelayed = startAfter !== null;
-  let buffered = '';
-  let writing: Buffer = EMPTY;
+  let bufferedText = '';
+  let bytesInProgress: Buffer = EMPTY;
   let isWriting = false;
   let retryMs = 0;
-  let retry: NodeJS.Timeout | null = null;
-  let dropped = 0;
-  let unreported = 0;
-  let whenEmpty: (() => void) | null = null;
+  let retryTimer: NodeJS.Timeout | null = null;
+  let droppedCount = 0;
+  let unreportedCount = 0;
+  let onEmpty: (() => void) | null = null;
 
   /**
-   * Returns the next bytes to write: the remaining bytes of the current write, or the whole buffer if there are none.
+   * Returns the next bytes to write: the remaining bytes of the current write, or the whole buffer if no bytes remain.
    */
   function nextBytes(): Buffer {
-    if (writing.length > 0) return writing;
-    let text = buffered;
-    buffered = '';
-    if (unreported > 0) {
-      text += formatDroppedLines(unreported);
-      unreported = 0;
+    if (bytesInProgress.length > 0) return bytesInProgress;
+    let text = bufferedText;
+    bufferedText = '';
+    if (unreportedCount > 0) {
+      text += formatDroppedLines(unreportedCount);
+      unreportedCount = 0;
     }
-    writing = Buffer.from(text);
-    return writing;
+    bytesInProgress = Buffer.from(text);
+    return bytesInProgress;
   }
 
   function startWriting(): void {
-    if (isWriting || retry !== null || (isDelayed && whenEmpty === null)) return;
+    if (isWriting || retryTimer !== null || (isDelayed && onEmpty === null)) return;
     const bytes = nextBytes();
     if (bytes.length === 0) {
-      whenEmpty?.();
+      onEmpty?.();
       return;
     }
     isWriting = true;
-    write(STDOUT, bytes, 0, bytes.length, null, written);
+    write(STDOUT_FILE_DESCRIPTOR, bytes, 0, bytes.length, null, finishWrite);
   }
 
-  function written(error: Error | null, count: number): void {
+  function finishWrite(error: Error | null, count: number): void {
     isWriting = false;
     if (error === null) {
-      writing = writing.subarray(count);
+      bytesInProgress = bytesInProgress.subarray(count);
       retryMs = 0;
-      if (writing.length > 0 || unreported > 0 || buffered.length >= MIN_WRITE_CHARS || whenEmpty !== null)
+      if (
+        bytesInProgress.length > 0 ||
+        unreportedCount > 0 ||
+        bufferedText.length >= MIN_WRITE_CHARS ||
+        onEmpty !== null
+      )
         startWriting();
       return;
     }
-    // EAGAIN means that the pipe is full. The write is repeated after every other error too, for example if there is no
-    // reader or if the disk is full.
+    // EAGAIN means that the pipe is full. The write is also repeated after every other error, for example without a
+    // reader or with a full disk.
     retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
-    retry = setTimeout(() => {
-      retry = null;
+    retryTimer = setTimeout(() => {
+      retryTimer = null;
       startWriting();
     }, retryMs).unref();
   }
 
   /** Writes the buffer of a process that ends without `close`. */
-  function atExit(): void {
+  function writeAtExit(): void {
     if (isWriting) {
-      // No callback runs after this point. Therefore this function waits for the write in progress and treats the write
-      // as complete.
+      // No callback runs at the end of the process. Therefore, this function waits for the write in progress and treats
+      // it as complete.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_LAST_WRITE_MS);
-      writing = EMPTY;
+      bytesInProgress = EMPTY;
     }
     const giveUpAt = performance.now() + EXIT_TIMEOUT_MS;
     while (nextBytes().length > 0 && performance.now() < giveUpAt) {
       try {
-        writing = writing.subarray(writeSync(STDOUT, writing));
+        bytesInProgress = bytesInProgress.subarray(writeSync(STDOUT_FILE_DESCRIPTOR, bytesInProgress));
       } catch {
         // The write is repeated until the timeout.
       }
@@ -331,29 +342,29 @@ function standardOutput(formatDroppedLines: (count: number) => string, startAfte
     isDelayed = false;
     startWriting();
   });
-  process.once('exit', atExit);
+  process.once('exit', writeAtExit);
   return {
-    write(formatFields) {
-      if (buffered.length + writing.length + formatFields.length > MAX_WAITING_CHARS) {
-        dropped += 1;
-        unreported += 1;
+    write(line) {
+      if (bufferedText.length + bytesInProgress.length + line.length > MAX_WAITING_CHARS) {
+        droppedCount += 1;
+        unreportedCount += 1;
         return;
       }
-      buffered += formatFields;
-      if (buffered.length >= MIN_WRITE_CHARS) startWriting();
+      bufferedText += line;
+      if (bufferedText.length >= MIN_WRITE_CHARS) startWriting();
     },
     flush: startWriting,
     async close() {
       let timeout: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
-        whenEmpty = resolve;
+        onEmpty = resolve;
         timeout = setTimeout(resolve, CLOSE_TIMEOUT_MS);
         startWriting();
       });
       clearTimeout(timeout);
-      whenEmpty = null;
-      process.removeListener('exit', atExit);
+      onEmpty = null;
+      process.removeListener('exit', writeAtExit);
     },
-    dropped: () => dropped,
+    getDroppedCount: () => droppedCount,
   };
 }

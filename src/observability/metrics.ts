@@ -1,9 +1,9 @@
 /**
- * The metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists them.
+ * Creates the metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists the metrics.
  *
- * Guarantees: an increment is one addition, because every labelled series is created in advance. The queue figures are
- * read from the store only during a scrape, at most once per second. If the store does not answer, the scrape omits
- * only these figures.
+ * Guarantees: an increment is one addition, because every labelled series is created in advance. The queue statistics
+ * are read from the store only during a scrape, at most once per second. If the store does not answer, the scrape omits
+ * only the values from the store.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
@@ -25,32 +25,34 @@ import type { QueueStatistics } from '../model/overview.ts';
 import type { Handlers } from './events.ts';
 
 export interface Metrics {
-  /** Counts a message accepted with a 201. `tookMs` is the time from the key check to the answer. */
-  accepted(tookMs: number): void;
-  /** Counts a request answered with an error. `reason` is a code of docs/errors.md. */
-  refused(reason: string): void;
+  /** Counts a message that was accepted with a 201. `tookMs` is the time from the check of the key to the response. */
+  countAccepted(tookMs: number): void;
+  /** Counts a request that was answered with an error. `reason` is a code of docs/errors.md. */
+  countRefused(reason: string): void;
   /** Counts a request that repeated an idempotency key. */
-  replayed(): void;
+  countReplayed(): void;
   /** Counts the unknown members of a request body that was answered with a 201. */
-  ignored(fields: number): void;
-  attempted(outcome: Outcome['kind'], tookMs: number): void;
+  countIgnoredFields(fields: number): void;
+  countAttempt(outcome: Outcome['kind'], tookMs: number): void;
   /** Counts a message that entered a state. */
-  entered(state: State): void;
+  countStateEntry(state: State): void;
   /** Counts a message whose attempt was deferred. */
-  deferred(): void;
-  alarmed(reason: AlarmReason): void;
+  countDeferred(): void;
+  countAlarm(reason: AlarmReason): void;
   /** Records the number of messages and the duration of one commit of the store. */
-  committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
+  recordCommit(kind: 'accept' | 'settle', size: number, tookMs: number): void;
   /** Counts a received feedback report by its result. */
-  reported(result: ReportResult): void;
+  countReport(result: ReportResult): void;
   /** Counts a refused feedback report by reason. */
-  reportRefused(reason: string): void;
-  circuitBreaker(state: BreakerState): void;
-  /** Counts a connection that a listener closed because it reached its limit or because the client does not read. */
-  connectionDropped(listener: HttpListenerName, reason: DropReason): void;
+  countRefusedReport(reason: string): void;
+  setBreakerState(state: BreakerState): void;
   /**
-   * Resolves to the complete exposition. Concurrent scrapes share one exposition, so that many scrapes cost as much as
-   * one.
+   * Counts a connection that a listener closed because of a limit, or because the client did not read the responses.
+   */
+  countDroppedConnection(listener: HttpListenerName, reason: DropReason): void;
+  /**
+   * Resolves to the complete exposition. Concurrent scrapes share one exposition, so many scrapes cost as much as one
+   * scrape.
    */
   scrape(): Promise<Exposition>;
 }
@@ -61,8 +63,8 @@ export interface Exposition {
 }
 
 /**
- * `bounced` and `complained`: the report changed the state of a message. `recorded`: it changed only the history. The
- * other results changed no message.
+ * The results of feedback reports. `bounced` and `complained`: the report changed the state of a message. `recorded`:
+ * the report changed only the history. A report with another result changed no message.
  */
 const REPORT_RESULTS = ['bounced', 'complained', 'recorded', 'repeated', 'not-understood', 'unrelated'] as const;
 export type ReportResult = (typeof REPORT_RESULTS)[number];
@@ -80,14 +82,14 @@ export type AlarmReason = (typeof ALARM_REASONS)[number];
 
 export interface MetricsOptions {
   readonly clock: Clock;
-  /** Resolves to the queue figures. Called during a scrape. */
+  /** Resolves to the queue statistics. It is called during a scrape. */
   readonly readQueueStatistics: () => Promise<QueueStatistics>;
-  /** Resolves to the time of the last feedback report, or null. Called during a scrape. */
-  readonly lastFeedbackAt?: () => Promise<number | null>;
-  /** All codes that `refused` can receive. */
+  /** Resolves to the time of the last feedback report, or null. It is called during a scrape. */
+  readonly readLastFeedbackAt?: () => Promise<number | null>;
+  /** All codes that `countRefused` can receive. */
   readonly refusalReasons: readonly string[];
-  /** Returns the number of lines that the log has dropped. Called during a scrape. */
-  readonly droppedLines?: () => number;
+  /** Returns the number of lines that the log has dropped. It is called during a scrape. */
+  readonly getDroppedLineCount?: () => number;
 }
 
 const CACHE_TTL_MS = 1000;
@@ -105,13 +107,14 @@ interface LabelledCounter {
 export function createMetrics({
   clock,
   readQueueStatistics,
-  lastFeedbackAt,
-  refusalReasons: reasons,
-  droppedLines = () => 0,
+  readLastFeedbackAt,
+  refusalReasons,
+  getDroppedLineCount = () => 0,
 }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  // The default precision samples the event loop every 10 ms, which took 80 % of the processor time of an idle node.
+  // With the default precision, the event loop is sampled every 10 ms, which took 80 % of the processor time of an idle
+  // node.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
   const accepted = new Counter({
@@ -190,10 +193,10 @@ export function createMetrics({
     registers,
     collect() {
       this.reset();
-      this.inc(droppedLines());
+      this.inc(getDroppedLineCount());
     },
   });
-  const dropped = new Counter({
+  const droppedConnections = new Counter({
     name: 'postrider_connections_dropped_total',
     help: 'Connections that a listener closed, by listener and reason',
     labelNames: ['listener', 'reason'],
@@ -216,148 +219,151 @@ export function createMetrics({
     help: 'Seconds since the last feedback report, on any node; absent before the first',
     registers,
   });
-  const breaker = new Gauge({
+  const breakerState = new Gauge({
     name: 'postrider_circuit_breaker_state',
     help: '1 for the current state of the circuit breaker, 0 for the others',
     labelNames: ['state'],
     registers,
   });
-  const depth = new Gauge({
+  const queueDepth = new Gauge({
     name: 'postrider_queue_depth',
     help: 'Messages in the queue, by state',
     labelNames: ['state'],
     registers,
   });
-  const oldest = new Gauge({
+  const oldestAge = new Gauge({
     name: 'postrider_queue_oldest_age_seconds',
     help: 'Age of the oldest message that is queued or sending, in seconds; 0 for none',
     registers,
   });
 
-  const refusedBy = new Map<string, LabelledCounter>(reasons.map((reason) => [reason, refused.labels({ reason })]));
-  const attemptsBy = new Map<Outcome['kind'], LabelledCounter>(
+  const refusedByReason = new Map<string, LabelledCounter>(
+    refusalReasons.map((reason) => [reason, refused.labels({ reason })]),
+  );
+  const attemptsByOutcome = new Map<Outcome['kind'], LabelledCounter>(
     OUTCOMES.map((outcome) => [outcome, attempts.labels({ outcome })]),
   );
-  const messagesBy = new Map<State, LabelledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
+  const messagesByState = new Map<State, LabelledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
   // Every series starts at zero, because an alert on an increase would miss a series that starts at one.
-  for (const reason of reasons) refused.inc({ reason }, 0);
+  for (const reason of refusalReasons) refused.inc({ reason }, 0);
   for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);
   for (const outcome of OUTCOMES) attempts.inc({ outcome }, 0);
   for (const state of STATES) messages.inc({ state }, 0);
   for (const result of REPORT_RESULTS) reports.inc({ result }, 0);
-  for (const listener of HTTP_LISTENERS) for (const reason of DROP_REASONS) dropped.inc({ listener, reason }, 0);
+  for (const listener of HTTP_LISTENERS)
+    for (const reason of DROP_REASONS) droppedConnections.inc({ listener, reason }, 0);
   const commits = {
     accept: { size: commitSize.labels({ kind: 'accept' }), seconds: commitSeconds.labels({ kind: 'accept' }) },
     settle: { size: commitSize.labels({ kind: 'settle' }), seconds: commitSeconds.labels({ kind: 'settle' }) },
   };
 
   let readAt = Number.NEGATIVE_INFINITY;
-  let writing: Promise<Exposition> | null = null;
-  let reading: Promise<void> | null = null;
+  let currentScrape: Promise<Exposition> | null = null;
+  let currentRead: Promise<void> | null = null;
 
   async function readStore(): Promise<void> {
     try {
-      const figures = await readQueueStatistics();
-      depth.set({ state: 'queued' }, figures.queued);
-      depth.set({ state: 'sending' }, figures.sending);
-      depth.set({ state: 'uncertain' }, figures.uncertain);
-      const acceptedAt = figures.oldest?.acceptedAt;
-      oldest.set(acceptedAt === undefined ? 0 : Math.max(0, clock.now() - acceptedAt) / 1000);
-      const reportedAt = (await lastFeedbackAt?.()) ?? null;
+      const statistics = await readQueueStatistics();
+      queueDepth.set({ state: 'queued' }, statistics.queued);
+      queueDepth.set({ state: 'sending' }, statistics.sending);
+      queueDepth.set({ state: 'uncertain' }, statistics.uncertain);
+      const acceptedAt = statistics.oldest?.acceptedAt;
+      oldestAge.set(acceptedAt === undefined ? 0 : Math.max(0, clock.now() - acceptedAt) / 1000);
+      const reportedAt = (await readLastFeedbackAt?.()) ?? null;
       if (reportedAt === null) feedbackAge.remove();
       else feedbackAge.set(Math.max(0, clock.now() - reportedAt) / 1000);
     } catch {
-      // The gauges are removed, because old values would be wrong. An alert reports their absence.
-      depth.reset();
-      oldest.remove();
+      // The values are removed, because old values would be wrong. An alert reports their absence.
+      queueDepth.reset();
+      oldestAge.remove();
       feedbackAge.remove();
     }
   }
 
   setBreaker('closed');
-  function setBreaker(current: BreakerState): void {
-    for (const state of BREAKER_STATES) breaker.set({ state }, state === current ? 1 : 0);
+  function setBreaker(currentState: BreakerState): void {
+    for (const state of BREAKER_STATES) breakerState.set({ state }, state === currentState ? 1 : 0);
   }
 
   return {
-    accepted(tookMs) {
+    countAccepted(tookMs) {
       accepted.inc();
       requestSeconds.observe(tookMs / 1000);
     },
-    replayed: () => replayed.inc(),
-    ignored: (fields) => ignored.inc(fields),
-    refused: (reason) => refusedBy.get(reason)?.inc(),
-    attempted(outcome, tookMs) {
-      attemptsBy.get(outcome)?.inc();
+    countReplayed: () => replayed.inc(),
+    countIgnoredFields: (fields) => ignored.inc(fields),
+    countRefused: (reason) => refusedByReason.get(reason)?.inc(),
+    countAttempt(outcome, tookMs) {
+      attemptsByOutcome.get(outcome)?.inc();
       attemptSeconds.observe(tookMs / 1000);
     },
-    entered: (state) => messagesBy.get(state)?.inc(),
-    deferred: () => deferred.inc(),
-    alarmed: (reason) => alarms.inc({ reason }),
-    committed(kind, size, tookMs) {
+    countStateEntry: (state) => messagesByState.get(state)?.inc(),
+    countDeferred: () => deferred.inc(),
+    countAlarm: (reason) => alarms.inc({ reason }),
+    recordCommit(kind, size, tookMs) {
       commits[kind].size.observe(size);
       commits[kind].seconds.observe(tookMs / 1000);
     },
-    reported: (result) => reports.inc({ result }),
-    reportRefused: (reason) => refusedReports.inc({ reason }),
-    circuitBreaker: setBreaker,
-    connectionDropped: (listener, reason) => dropped.inc({ listener, reason }),
+    countReport: (result) => reports.inc({ result }),
+    countRefusedReport: (reason) => refusedReports.inc({ reason }),
+    setBreakerState: setBreaker,
+    countDroppedConnection: (listener, reason) => droppedConnections.inc({ listener, reason }),
     scrape() {
-      writing ??= write().finally(() => {
-        writing = null;
+      currentScrape ??= writeExposition().finally(() => {
+        currentScrape = null;
       });
-      return writing;
+      return currentScrape;
     },
   };
 
-  async function write(): Promise<Exposition> {
+  async function writeExposition(): Promise<Exposition> {
     const now = clock.now();
-    if (reading === null && Math.abs(now - readAt) >= CACHE_TTL_MS) {
+    if (currentRead === null && Math.abs(now - readAt) >= CACHE_TTL_MS) {
       readAt = now;
-      reading = readStore().finally(() => {
-        reading = null;
+      currentRead = readStore().finally(() => {
+        currentRead = null;
       });
     }
-    await reading;
+    await currentRead;
     return { contentType: registry.contentType, text: await registry.metrics() };
   }
 }
 
 /** Returns the event handlers of the metrics. */
 export function metricHandlers(metrics: Metrics): Handlers {
-  const reported = (event: EventOf<'message.bounced' | 'message.complained'>, state: 'bounced' | 'complained') => {
-    metrics.entered(state);
-    if (event.reportedBy !== null) metrics.reported(state);
+  const countReported = (event: EventOf<'message.bounced' | 'message.complained'>, state: 'bounced' | 'complained') => {
+    metrics.countStateEntry(state);
+    if (event.reportedBy !== null) metrics.countReport(state);
   };
   return {
-    'message.accepted': ({ tookMs }) => metrics.accepted(tookMs),
-    'message.replayed': () => metrics.replayed(),
-    'message.suppressed': () => metrics.entered('suppressed'),
-    'message.delivered': () => metrics.entered('delivered'),
-    'message.deferred': () => metrics.deferred(),
-    'message.bounced': (event) => reported(event, 'bounced'),
-    'message.complained': (event) => reported(event, 'complained'),
-    'message.expired': () => metrics.entered('expired'),
-    'message.uncertain': () => metrics.entered('uncertain'),
-    'message.cancelled': () => metrics.entered('cancelled'),
-    'message.reported': () => metrics.reported('recorded'),
-    'message.signing_failed': () => metrics.alarmed(SIGNING_ALARM),
-    'attempt.ended': ({ attempt }) => metrics.attempted(attempt.outcome.kind, attempt.tookMs),
-    'attempt.alarm_raised': ({ reason }) => metrics.alarmed(reason),
-    'request.refused': ({ code }) => metrics.refused(code),
-    'request.fields_ignored': ({ count }) => metrics.ignored(count),
-    'connection.dropped': ({ listener, reason }) => metrics.connectionDropped(listener, reason),
-    'report.repeated': () => metrics.reported('repeated'),
-    'report.unrelated': () => metrics.reported('unrelated'),
-    'report.not_understood': () => metrics.reported('not-understood'),
-    'report.refused': ({ reason }) => metrics.reportRefused(reason),
-    'account.locked': () => metrics.alarmed('account-locked'),
-    'domain.failing': () => metrics.alarmed('domain-failing'),
-    'domain.blocked': () => metrics.alarmed('domain-blocked'),
-    'store.committed': ({ kind, size, tookMs }) => metrics.committed(kind, size, tookMs),
-    'store.files_lost': () => metrics.alarmed('database-files'),
-    'circuit_breaker.opened': () => metrics.circuitBreaker('open'),
-    'circuit_breaker.half_opened': () => metrics.circuitBreaker('half-open'),
-    'circuit_breaker.closed': () => metrics.circuitBreaker('closed'),
+    'message.accepted': ({ tookMs }) => metrics.countAccepted(tookMs),
+    'message.replayed': () => metrics.countReplayed(),
+    'message.suppressed': () => metrics.countStateEntry('suppressed'),
+    'message.delivered': () => metrics.countStateEntry('delivered'),
+    'message.deferred': () => metrics.countDeferred(),
+    'message.bounced': (event) => countReported(event, 'bounced'),
+    'message.complained': (event) => countReported(event, 'complained'),
+    'message.expired': () => metrics.countStateEntry('expired'),
+    'message.uncertain': () => metrics.countStateEntry('uncertain'),
+    'message.cancelled': () => metrics.countStateEntry('cancelled'),
+    'message.reported': () => metrics.countReport('recorded'),
+    'message.signing_failed': () => metrics.countAlarm(SIGNING_ALARM),
+    'attempt.ended': ({ attempt }) => metrics.countAttempt(attempt.outcome.kind, attempt.tookMs),
+    'attempt.alarm_raised': ({ reason }) => metrics.countAlarm(reason),
+    'request.refused': ({ code }) => metrics.countRefused(code),
+    'request.fields_ignored': ({ count }) => metrics.countIgnoredFields(count),
+    'connection.dropped': ({ listener, reason }) => metrics.countDroppedConnection(listener, reason),
+    'report.repeated': () => metrics.countReport('repeated'),
+    'report.unrelated': () => metrics.countReport('unrelated'),
+    'report.not_understood': () => metrics.countReport('not-understood'),
+    'report.refused': ({ reason }) => metrics.countRefusedReport(reason),
+    'account.locked': () => metrics.countAlarm('account-locked'),
+    'domain.failing': () => metrics.countAlarm('domain-failing'),
+    'domain.blocked': () => metrics.countAlarm('domain-blocked'),
+    'store.committed': ({ kind, size, tookMs }) => metrics.recordCommit(kind, size, tookMs),
+    'store.files_lost': () => metrics.countAlarm('database-files'),
+    'circuit_breaker.opened': () => metrics.setBreakerState('open'),
+    'circuit_breaker.half_opened': () => metrics.setBreakerState('half-open'),
+    'circuit_breaker.closed': () => metrics.setBreakerState('closed'),
   };
 }

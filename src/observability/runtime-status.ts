@@ -1,6 +1,6 @@
 /**
- * The runtime status of delivery: the state of the circuit breaker, recent alarms and the last failure of the next hop.
- * It exists only in memory, and a restart clears it.
+ * Tracks the delivery status: the state of the circuit breaker, recent alarms and the last failure of the next hop. The
+ * status exists only in memory, so a restart clears it.
  */
 
 import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
@@ -10,7 +10,7 @@ import type { Handlers } from './events.ts';
 const ALARM_TTL_MS = 3_600_000;
 
 export interface RuntimeStatusTracker {
-  /** The handlers to subscribe. */
+  /** The event handlers that update the status. */
   readonly handlers: Handlers;
   read(now: number): DeliveryStatus;
 }
@@ -22,7 +22,7 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
   return {
     handlers: {
       'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
-        // Records only the failures that the circuit breaker counts.
+        // Only the failures that the circuit breaker counts are recorded.
         if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'transport')) return;
         const { code, enhanced, text } = outcome.reply;
         const reply = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
@@ -46,8 +46,8 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
       },
     },
     read(now) {
-      const recent = [...alarms.values()].filter(({ lastAt }) => now - lastAt < ALARM_TTL_MS);
-      return { breaker, alarms: recent.sort((a, b) => b.lastAt - a.lastAt), lastFailure };
+      const recentAlarms = [...alarms.values()].filter(({ lastAt }) => now - lastAt < ALARM_TTL_MS);
+      return { breaker, alarms: recentAlarms.sort((a, b) => b.lastAt - a.lastAt), lastFailure };
     },
   };
 }

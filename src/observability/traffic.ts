@@ -1,6 +1,6 @@
 /**
- * The traffic time series: counts messages by minute and by hour in memory. Writes changed rows to the store once per
- * second and once more when it is stopped.
+ * Counts messages by minute and by hour in memory, and writes the changed rows of these time series to the store. It
+ * writes once per second, and once more when the counter stops.
  *
  * Guarantees: a count never waits for a write. A write replaces the whole row, so a repeated write counts no message
  * twice. A process that is killed loses at most the figures of its last second. While the store does not answer, at
@@ -15,13 +15,13 @@ import type { Handlers } from './events.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
 /**
- * Maximum number of rows in memory. Written rows remain in memory, because their counts continue if the clock is set
- * back.
+ * The maximum number of rows in memory. Written rows remain in memory, because counting continues in them if the clock
+ * is set back.
  */
 const MAX_CACHED_ROWS = 64;
 const MAX_UNWRITTEN_ROWS = 240;
 
-/** The states in which a message leaves the queue, and the figure that counts each state. */
+/** The states in which a message leaves the queue, and the count that each state increases. */
 const COUNT_BY_END_STATE: Readonly<Partial<Record<State, TrafficCount | null>>> = {
   delivered: 'delivered',
   bounced: 'bounced',
@@ -31,16 +31,15 @@ const COUNT_BY_END_STATE: Readonly<Partial<Record<State, TrafficCount | null>>> 
 };
 
 export interface TrafficCounter {
-  accepted(): void;
+  countAccepted(): void;
   /**
-   * Counts a message that entered a state through the queue or by an operator. `tookMs` is the time from acceptance to
-   * delivery.
+   * Counts a message whose state the queue or an operator changed. `tookMs` is the time from acceptance to delivery.
    */
-  entered(state: State, tookMs?: number): void;
-  /** Counts a message whose state was changed by a report after it had left the queue. */
-  reported(state: 'bounced' | 'complained'): void;
-  deferred(): void;
-  alarmed(): void;
+  countStateEntry(state: State, tookMs?: number): void;
+  /** Counts a message whose state a report changed after the message had left the queue. */
+  countReport(state: 'bounced' | 'complained'): void;
+  countDeferred(): void;
+  countAlarm(): void;
   /** Writes the remaining rows and stops. */
   stop(): Promise<void>;
 }
@@ -49,36 +48,36 @@ export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
   readonly writeRows: TrafficStore['writeTraffic'];
-  /** Receives the first error when writes begin to fail. Called again only after a write has succeeded. */
+  /** Receives the first error of a series of failed writes. It is called again only after a write has succeeded. */
   readonly onWriteError: (error: unknown) => void;
 }
 
 /** Creates a counter. No timer runs while there is no count to write. */
 export function startTrafficCounter({ node, clock, writeRows, onWriteError }: TrafficParts): TrafficCounter {
-  const minutes = createRows(MINUTE_MS);
-  const hours = createRows(HOUR_MS);
-  let minute: CountedRow | null = null;
-  let hour: CountedRow | null = null;
-  let cancel: (() => void) | null = null;
+  const minuteRows = createRows(MINUTE_MS);
+  const hourRows = createRows(HOUR_MS);
+  let minuteRow: CountedRow | null = null;
+  let hourRow: CountedRow | null = null;
+  let cancelWrite: (() => void) | null = null;
   let writing: Promise<void> = Promise.resolve();
-  let failing = false;
-  let stopped = false;
+  let isFailing = false;
+  let isStopped = false;
 
   /**
-   * Adds to the rows of the current minute and hour. After the clock was set back, the counts continue in the earlier
-   * rows.
+   * Adds a count to the rows of the current minute and hour. If the clock was set back, counting continues in the
+   * earlier rows.
    */
-  function count(add: (sums: CountedRow['sums']) => void): void {
+  function count(addCount: (sums: CountedRow['sums']) => void): void {
     const now = clock.now();
-    if (minute === null || hour === null || now - minute.sums.at >= MINUTE_MS || now < minute.sums.at) {
-      minute = minutes.at(now);
-      hour = hours.at(now);
+    if (minuteRow === null || hourRow === null || now - minuteRow.sums.at >= MINUTE_MS || now < minuteRow.sums.at) {
+      minuteRow = minuteRows.getRow(now);
+      hourRow = hourRows.getRow(now);
     }
-    for (const row of [minute, hour]) {
-      add(row.sums);
-      row.counted += 1;
+    for (const row of [minuteRow, hourRow]) {
+      addCount(row.sums);
+      row.changeCount += 1;
     }
-    if (cancel === null && !stopped) cancel = clock.after(WRITE_INTERVAL_MS, startWrite);
+    if (cancelWrite === null && !isStopped) cancelWrite = clock.after(WRITE_INTERVAL_MS, startWrite);
   }
 
   function increment(name: TrafficCount): void {
@@ -92,28 +91,28 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
   }
 
   async function write(): Promise<void> {
-    const batch = unwritten().map((row) => ({ row, counted: row.counted }));
+    const batch = listUnwritten().map((row) => ({ row, counted: row.changeCount }));
     try {
       if (batch.length > 0)
         await writeRows(
           node,
           batch.map(({ row }) => row.sums),
         );
-      // The write may not contain the counts that were added while it ran. Rows with such counts are written again.
-      for (const { row, counted } of batch) row.written = counted;
-      failing = false;
+      // The write may not include the counts that were added while it ran. Rows with such counts are written again.
+      for (const { row, counted } of batch) row.writtenChangeCount = counted;
+      isFailing = false;
     } catch (error) {
-      if (!failing) onWriteError(error);
-      failing = true;
+      if (!isFailing) onWriteError(error);
+      isFailing = true;
     }
-    cancel = unwritten().length > 0 && !stopped ? clock.after(WRITE_INTERVAL_MS, startWrite) : null;
+    cancelWrite = listUnwritten().length > 0 && !isStopped ? clock.after(WRITE_INTERVAL_MS, startWrite) : null;
   }
 
-  const unwritten = () => [...minutes.unwritten(), ...hours.unwritten()];
+  const listUnwritten = () => [...minuteRows.listUnwritten(), ...hourRows.listUnwritten()];
 
   return {
-    accepted: () => increment('accepted'),
-    entered(state, tookMs) {
+    countAccepted: () => increment('accepted'),
+    countStateEntry(state, tookMs) {
       const name = COUNT_BY_END_STATE[state];
       if (name === undefined) return;
       const bucket = state === 'delivered' && tookMs !== undefined ? getLatencyBucket(tookMs) : null;
@@ -123,12 +122,12 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
         if (bucket !== null) sums.latencies.set(bucket, (sums.latencies.get(bucket) ?? 0) + 1);
       });
     },
-    reported: increment,
-    deferred: () => increment('deferred'),
-    alarmed: () => increment('alarmed'),
+    countReport: increment,
+    countDeferred: () => increment('deferred'),
+    countAlarm: () => increment('alarmed'),
     async stop() {
-      cancel?.();
-      stopped = true;
+      cancelWrite?.();
+      isStopped = true;
       await writing;
       await write();
     },
@@ -141,18 +140,20 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
  */
 export function trafficHandlers(traffic: TrafficCounter): Handlers {
   return {
-    'message.accepted': () => traffic.accepted(),
-    'message.suppressed': () => traffic.entered('suppressed'),
+    'message.accepted': () => traffic.countAccepted(),
+    'message.suppressed': () => traffic.countStateEntry('suppressed'),
     'message.delivered': ({ at, acceptedAt }) =>
-      acceptedAt === null ? traffic.entered('delivered') : traffic.entered('delivered', at - acceptedAt),
-    'message.deferred': () => traffic.deferred(),
+      acceptedAt === null
+        ? traffic.countStateEntry('delivered')
+        : traffic.countStateEntry('delivered', at - acceptedAt),
+    'message.deferred': () => traffic.countDeferred(),
     'message.bounced': ({ reportedBy }) =>
-      reportedBy === null ? traffic.entered('bounced') : traffic.reported('bounced'),
-    'message.complained': () => traffic.reported('complained'),
-    'message.expired': () => traffic.entered('expired'),
-    'message.cancelled': () => traffic.entered('cancelled'),
-    'message.signing_failed': () => traffic.alarmed(),
-    'attempt.alarm_raised': () => traffic.alarmed(),
+      reportedBy === null ? traffic.countStateEntry('bounced') : traffic.countReport('bounced'),
+    'message.complained': () => traffic.countReport('complained'),
+    'message.expired': () => traffic.countStateEntry('expired'),
+    'message.cancelled': () => traffic.countStateEntry('cancelled'),
+    'message.signing_failed': () => traffic.countAlarm(),
+    'attempt.alarm_raised': () => traffic.countAlarm(),
   };
 }
 
@@ -162,39 +163,43 @@ interface CountedRow {
     readonly at: number;
     readonly latencies: Map<number, number>;
   };
-  /** `counted` is the number of changes of the row. `written` is this number at the last successful write. */
-  counted: number;
-  written: number;
+  /**
+   * `changeCount` is the number of changes of the row. `writtenChangeCount` is this number at the last successful
+   * write.
+   */
+  changeCount: number;
+  writtenChangeCount: number;
 }
 
 interface Rows {
   /** Returns the row to which a time belongs. */
-  at(now: number): CountedRow;
-  unwritten(): readonly CountedRow[];
+  getRow(now: number): CountedRow;
+  listUnwritten(): readonly CountedRow[];
 }
 
 function createRows(spanMs: TrafficRow['spanMs']): Rows {
-  /** The rows by start time. The least recently used row is the first one. */
+  /** The rows by start time. The least recently used row is the first row. */
   const rows = new Map<number, CountedRow>();
 
-  /** Drops the oldest rows. The current row is the last one, so it is never dropped. */
-  function evict(): void {
-    for (const [at, { counted, written }] of rows) {
+  /** Drops the oldest rows if there are too many. The current row is the last row, so it is never dropped. */
+  function dropOldestRows(): void {
+    for (const [at, { changeCount, writtenChangeCount }] of rows) {
       if (rows.size <= MAX_CACHED_ROWS) return;
-      if (counted === written || rows.size > MAX_UNWRITTEN_ROWS) rows.delete(at);
+      if (changeCount === writtenChangeCount || rows.size > MAX_UNWRITTEN_ROWS) rows.delete(at);
     }
   }
 
   return {
-    at(now) {
+    getRow(now) {
       const at = now - (now % spanMs);
-      const row = rows.get(at) ?? { sums: createEmptySums(spanMs, at), counted: 0, written: 0 };
+      const row = rows.get(at) ?? { sums: createEmptySums(spanMs, at), changeCount: 0, writtenChangeCount: 0 };
       rows.delete(at);
       rows.set(at, row);
-      evict();
+      dropOldestRows();
       return row;
     },
-    unwritten: () => [...rows.values()].filter(({ counted, written }) => counted !== written),
+    listUnwritten: () =>
+      [...rows.values()].filter(({ changeCount, writtenChangeCount }) => changeCount !== writtenChangeCount),
   };
 }
 

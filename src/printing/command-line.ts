@@ -1,11 +1,12 @@
 /**
- * Formats commands for operators to copy: quoted for a POSIX shell, and with the name under which this process was called.
+ * Formats commands that operators can copy. The words are quoted for a POSIX shell, and the command has the name with
+ * which this process was started.
  */
 
-/** Returns `postrider WORD…`. Each word that a shell would change is quoted. */
-export function commandLine(words: readonly string[]): string {
+/** Returns the command `postrider WORD…`. Each word that a shell would change is quoted. */
+export function formatCommandLine(words: readonly string[]): string {
   const firstDashIndex = words.findIndex((word, index) => index > 1 && word.startsWith('-'));
-  // A later word that begins with a dash is a value, not a flag.
+  // A word after the first two that begins with a dash is a value, not an option.
   const allWords = firstDashIndex === -1 ? words : [...words.slice(0, 2), '--', ...words.slice(2)];
   return `postrider ${allWords.map(quoteForShell).join(' ')}`;
 }
@@ -19,10 +20,11 @@ function quoteForShell(word: string): string {
 const UNQUOTED_CHARACTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/@%+=';
 
 /**
- * The name under which a command can be called, by the value of `npm_lifecycle_event`. npm sets this variable in `npm start` and
- * `npm run demo`, which exist only in a checkout, and in `npx`. The file `postrider` of a checkout sets the last value.
+ * The name with which a command can be started, by the value of `npm_lifecycle_event`. npm sets this variable in `npm
+ * start` and `npm run demo`, which exist only in a checkout, and in `npx`. The file `postrider` of a checkout sets it
+ * to `postrider`.
  */
-const CALLED_AS = new Map([
+const COMMAND_NAMES = new Map([
   ['start', './postrider'],
   ['demo', './postrider'],
   ['postrider', './postrider'],
@@ -30,10 +32,10 @@ const CALLED_AS = new Map([
 ]);
 
 /**
- * Replaces the name in each printed command (in backticks, or at the beginning of a line) if `postrider` is not in the PATH: by
- * `./postrider` in a checkout, and by `npx postrider` if npx runs a package that is not installed.
+ * Replaces the name in each printed command (in backticks, or at the beginning of a line) if `postrider` is not in the
+ * PATH. The name becomes `./postrider` in a checkout, and `npx postrider` if npx runs a package that is not installed.
  */
-export function withCommandPrefix(text: string, environment: Readonly<Record<string, string | undefined>>): string {
-  const name = CALLED_AS.get(environment.npm_lifecycle_event ?? '');
+export function replaceCommandName(text: string, environment: Readonly<Record<string, string | undefined>>): string {
+  const name = COMMAND_NAMES.get(environment.npm_lifecycle_event ?? '');
   return name === undefined ? text : text.replaceAll(/(^|`)( *)postrider (?=[a-z-])/gm, `$1$2${name} `);
 }

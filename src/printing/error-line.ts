@@ -1,12 +1,12 @@
 /** Formats errors as one printable line without secrets. Pure. */
-import { maskSecrets, printable } from './escape.ts';
+import { maskSecrets, toPrintable } from './escape.ts';
 
 /**
- * Describes any error in one line without secrets and control characters. An error with a message for operators keeps its message.
- * An error of a listener gets a message with a remedy.
+ * Describes any error in one line without secrets and control characters. The message of an error for operators is not
+ * changed. A remedy is added to the error of a listener.
  */
 export function describeError(error: unknown): string {
-  return printable(maskSecrets(joinLines(errorMessage(error))));
+  return toPrintable(maskSecrets(joinLines(getErrorMessage(error))));
 }
 
 /** Joins the lines of a text with spaces. */
@@ -15,7 +15,7 @@ export function joinLines(text: string): string {
   return lines.filter((line) => line !== '').join(' ');
 }
 
-function errorMessage(error: unknown): string {
+function getErrorMessage(error: unknown): string {
   if (!(error instanceof Error)) return `unexpected fault: ${String(error)}`;
   if (error.name === 'CommandFailure' || error.name === 'SettingsError' || error.name === 'StoreError')
     return error.message;

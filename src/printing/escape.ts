@@ -1,93 +1,98 @@
 /**
- * Makes text safe to print: control characters are made visible, secrets are hidden.
+ * Makes text safe to print: replaces control characters and masks secrets.
  *
- * Control characters are those that change how a terminal displays text: C0 and C1 controls and DEL, line and paragraph
- * separators, controls of the Unicode bidirectional algorithm (UAX 9), lone surrogates. The functions run in linear time and never
- * throw.
+ * The control characters are C0 and C1 controls, DEL, line and paragraph separators, controls of the Unicode
+ * bidirectional algorithm (UAX 9) and lone surrogates. The functions run in linear time and never throw.
  *
- * `escapeJson` does not change the parsed value. `printable` replaces each control character by U+FFFD.
+ * `escapeJson` does not change the parsed value. `toPrintable` replaces each control character with U+FFFD.
  */
 
-/** Returns true for a UTF-16 code unit that must not be printed. The callers check surrogates, which come in pairs. */
-export function isUnprintable(unit: number): boolean {
-  if (unit < 0x7f) return unit < 0x20;
-  if (unit <= 0x9f) return true;
-  if (unit < 0x061c) return false;
+/**
+ * Returns true for a UTF-16 code unit that must not be printed. The callers check surrogates, because they occur in
+ * pairs.
+ */
+export function isUnprintable(codeUnit: number): boolean {
+  if (codeUnit < 0x7f) return codeUnit < 0x20;
+  if (codeUnit <= 0x9f) return true;
+  if (codeUnit < 0x061c) return false;
   return (
-    unit === 0x061c ||
-    unit === 0x200e ||
-    unit === 0x200f ||
-    (unit >= 0x2028 && unit <= 0x202e) ||
-    (unit >= 0x2066 && unit <= 0x2069)
+    codeUnit === 0x061c ||
+    codeUnit === 0x200e ||
+    codeUnit === 0x200f ||
+    (codeUnit >= 0x2028 && codeUnit <= 0x202e) ||
+    (codeUnit >= 0x2066 && codeUnit <= 0x2069)
   );
 }
 
 /**
- * Escapes each control character in JSON text as `\\uXXXX`. The parsed value does not change: outside of strings JSON contains only
- * ASCII, and inside strings JSON.stringify has already escaped C0 controls and lone surrogates (RFC 8259
+ * Escapes each control character in JSON text as `\\uXXXX`. The parsed value does not change. Outside of strings, JSON
+ * contains only ASCII. Inside strings, JSON.stringify has already escaped C0 controls and lone surrogates (RFC 8259
  * section 7). Line feeds and other white space between values do not change.
  */
 export function escapeJson(json: string): string {
   return replaceCodeUnits(
     json,
-    (unit) => unit >= 0x7f && isUnprintable(unit),
-    (unit) => `\\u${unit.toString(16).padStart(4, '0')}`,
+    (codeUnit) => codeUnit >= 0x7f && isUnprintable(codeUnit),
+    (codeUnit) => `\\u${codeUnit.toString(16).padStart(4, '0')}`,
   );
 }
 
-/** Replaces each control character, including line breaks, by U+FFFD. */
-export function printable(text: string): string {
+/** Replaces each control character, including line breaks, with U+FFFD. */
+export function toPrintable(text: string): string {
   return replaceCodeUnits(text.toWellFormed(), isUnprintable, () => '\uFFFD');
 }
 
 /**
- * Replaces control characters like `printable`, except line feeds, tabs and the escape character of the program's
+ * Replaces control characters as `toPrintable` does, except line feeds, tabs and the escape character of terminal
  * colours.
  */
-export function printableLines(text: string): string {
+export function toPrintableLines(text: string): string {
   return replaceCodeUnits(
     text.toWellFormed(),
-    (unit) => isUnprintable(unit) && unit !== 0x0a && unit !== 0x09 && unit !== 0x1b,
+    (codeUnit) => isUnprintable(codeUnit) && codeUnit !== 0x0a && codeUnit !== 0x09 && codeUnit !== 0x1b,
     () => '\uFFFD',
   );
 }
 
 function replaceCodeUnits(
   text: string,
-  isReplaced: (unit: number) => boolean,
-  replacement: (unit: number) => string,
+  isReplaced: (codeUnit: number) => boolean,
+  replacement: (codeUnit: number) => string,
 ): string {
-  let replaced = '';
-  let from = 0;
+  let replacedText = '';
+  let copiedEnd = 0;
   for (let index = 0; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index);
-    if (!isReplaced(unit)) continue;
-    replaced += text.slice(from, index) + replacement(unit);
-    from = index + 1;
+    const codeUnit = text.charCodeAt(index);
+    if (!isReplaced(codeUnit)) continue;
+    replacedText += text.slice(copiedEnd, index) + replacement(codeUnit);
+    copiedEnd = index + 1;
   }
-  return from === 0 ? text : replaced + text.slice(from);
+  return copiedEnd === 0 ? text : replacedText + text.slice(copiedEnd);
 }
 
-// The functions below replace secrets by stars before a text is printed: passwords of URLs, API keys, operator tokens.
+// The functions below replace secrets with asterisks before a text is printed: passwords of URLs, API keys and operator
+// tokens.
 //
-// `maskUrl` masks a whole setting. The setting may be mistyped, so it hides more than necessary rather than less.
-// `maskSecrets` masks a line of prose and hides only text in the format of a secret. Both run in linear time, never throw, and do
-// not change text that is already masked.
+// `maskUrl` masks a whole setting. The setting may be mistyped, so `maskUrl` may mask more text than necessary.
+// `maskSecrets` masks only text in the format of a secret in a line of prose. Both run in linear time, never throw, and
+// do not change text that is already masked.
 
 export const MASK = '********';
 
-/** Number of layers of percent-encoding that are decoded. Text with more layers is hidden as a whole. */
+/** The number of layers of percent-encoding that are decoded. Text with more layers is masked completely. */
 const MAX_ENCODING_LAYERS = 3;
-/** Schemes of files and folders, which contain no password. */
+/** The schemes of files and folders, whose URLs contain no password. */
 const FILE_SCHEMES = ['sqlite', 'capture', 'file'];
-/** Parts of the names of parameters that contain a secret. */
+/** Substrings that occur in the names of parameters with a secret value. */
 const SECRET_NAME_PARTS = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
 const KEY_PREFIXES = ['pr_', 'po_', 'por_'];
-/** Number of characters of a key that are shown, as in `key list`. A word shorter than MIN_KEY_CHARS is not a key. */
+/**
+ * The number of characters of a key that are printed, as in `key list`. A word shorter than MIN_KEY_CHARS is not a key.
+ */
 const SHOWN_KEY_CHARS = 10;
 const MIN_KEY_CHARS = 24;
 
-/** Masks every part of a URL or another setting that may be a password, even if the setting is mistyped. */
+/** Masks every substring of a URL or of another setting that may be a password, even if the setting is mistyped. */
 export function maskUrl(text: string): string {
   return maskLayers(text, MAX_ENCODING_LAYERS);
 }
@@ -95,47 +100,47 @@ export function maskUrl(text: string): string {
 /** Masks the logins of URLs, secret parameters, API keys and tokens in a line. */
 export function maskSecrets(line: string): string {
   if (!line.includes('//') && !KEY_PREFIXES.some((prefix) => line.includes(prefix))) return line;
-  let masked = '';
+  let maskedText = '';
   let from = 0;
   while (from < line.length) {
     let end = from;
     while (end < line.length && !isWordEnd(line.charCodeAt(end))) end += 1;
-    masked += maskWord(line.slice(from, end));
-    if (end < line.length) masked += line[end];
+    maskedText += maskWord(line.slice(from, end));
+    if (end < line.length) maskedText += line[end];
     from = end + 1;
   }
-  return masked;
+  return maskedText;
 }
 
 function maskLayers(text: string, layers: number): string {
-  const masked = maskParameters(maskLogin(text), layers);
-  if (masked !== text) return masked;
-  // `postgres%3A%2F%2Fuser%3Apassword%40host`: encoded as a whole.
-  const inner = decodePercent(text);
-  if (inner === text) return text;
-  return layers === 0 || maskLayers(inner, layers - 1) !== inner ? MASK : text;
+  const maskedText = maskParameters(maskLogin(text), layers);
+  if (maskedText !== text) return maskedText;
+  // The whole URL may be percent-encoded, for example `postgres%3A%2F%2Fuser%3Apassword%40host`.
+  const decodedText = decodePercent(text);
+  if (decodedText === text) return text;
+  return layers === 0 || maskLayers(decodedText, layers - 1) !== decodedText ? MASK : text;
 }
 
-/** Hides the login before the last `@`. Without an `@` it hides an invalid port and the text after it. */
+/** Masks the login before the last `@`. Without an `@`, masks an invalid port and the text after the port. */
 function maskLogin(text: string): string {
   const scheme = parseScheme(text);
   const remainder = text.slice(scheme.length);
   if (isFileScheme(scheme)) return scheme + maskPath(remainder);
   const start = scheme.length + (remainder.startsWith('//') ? 2 : 0);
-  const at = text.lastIndexOf('@');
-  if (at >= start) {
+  const atIndex = text.lastIndexOf('@');
+  if (atIndex >= start) {
     const colon = text.indexOf(':', start);
-    const from = colon === -1 || colon > at ? start : colon + 1;
-    return text.slice(0, from) + MASK + maskInvalidPort(text, at);
+    const from = colon === -1 || colon > atIndex ? start : colon + 1;
+    return text.slice(0, from) + MASK + maskInvalidPort(text, atIndex);
   }
   if (start > scheme.length) return text.slice(0, start) + maskInvalidPort(text, start);
-  // `smtp:user:password` and `user:password`: user and password cannot be distinguished.
+  // In `smtp:user:password` and `user:password`, the user and the password cannot be distinguished.
   if (scheme !== '') return remainder === '' || isPort(remainder) ? text : scheme + MASK;
   const slashes = text.indexOf('//');
   return slashes === -1 ? text : text.slice(0, slashes) + maskInvalidPort(text, slashes + 2);
 }
 
-/** Masks the text after `sqlite:`, which is a path or, by mistake, a URL. */
+/** Masks the text after the scheme of a file. The text is a path or, by mistake, a URL. */
 function maskPath(path: string): string {
   const scheme = parseScheme(path);
   if (isFileScheme(scheme)) return MASK;
@@ -150,8 +155,8 @@ function isFileScheme(scheme: string): boolean {
 }
 
 /**
- * Returns `text` from `start` with an invalid port masked. `start` is the beginning of the hosts of an authority: `host`,
- * `host:5432`, `[::1]:25`, or several with commas.
+ * Returns `text` from `start` with an invalid port masked. At `start`, the hosts of an authority begin: `host`,
+ * `host:5432`, `[::1]:25`, or several hosts separated by commas.
  */
 function maskInvalidPort(text: string, start: number): string {
   let end = start;
@@ -171,25 +176,26 @@ function isPort(text: string): boolean {
   return text.length <= 5 && [...text].every(isDigit) && text !== '';
 }
 
-/** Hides the values of parameters that are named like a secret, and values that are URLs with a password. */
+/** Masks the values of parameters whose names indicate a secret, and values that are URLs with a password. */
 function maskParameters(text: string, layers: number): string {
   if (!text.includes('=')) return text;
-  const masked: string[] = [];
+  const maskedText: string[] = [];
   for (const part of text.split('&')) {
-    // The end of a secret is unknown, so all following text is hidden.
-    const secret = findSecretValue(part);
-    if (secret !== -1) return [...masked, part.slice(0, secret) + MASK].join('&');
+    // The end of a secret is unknown, so all following text is masked.
+    const secretStart = findSecretValue(part);
+    if (secretStart !== -1) return [...maskedText, part.slice(0, secretStart) + MASK].join('&');
     const equals = part.indexOf('=');
     const value = equals === -1 ? '' : part.slice(equals + 1);
-    const inner = decodePercent(value);
-    const isHidden = inner !== value && (layers === 0 || maskLayers(inner, layers - 1) !== inner);
-    masked.push(isHidden ? part.slice(0, equals + 1) + MASK : part);
+    const decodedText = decodePercent(value);
+    const isHidden = decodedText !== value && (layers === 0 || maskLayers(decodedText, layers - 1) !== decodedText);
+    maskedText.push(isHidden ? part.slice(0, equals + 1) + MASK : part);
   }
-  return masked.join('&');
+  return maskedText.join('&');
 }
 
 /**
- * Returns the index at which the value of the first secret begins, as in `host=h password=p`; -1 if there is no secret.
+ * Returns the index at which the value of the first secret begins, as in `host=h password=p`. Returns -1 without a
+ * secret.
  */
 function findSecretValue(part: string): number {
   for (let equals = part.indexOf('='); equals !== -1; equals = part.indexOf('=', equals + 1)) {
@@ -205,23 +211,26 @@ function isSecretName(name: string): boolean {
   return SECRET_NAME_PARTS.some((part) => decodedName.includes(part));
 }
 
-/** Masks one word of a line. Text before a URL in the word does not change. */
+/** Masks one word of a line. The text before a URL in the word does not change. */
 function maskWord(word: string): string {
   const slashes = word.indexOf('//');
   if (slashes === -1) return maskKeys(word);
-  const at = word.lastIndexOf('@');
+  const atIndex = word.lastIndexOf('@');
   const colon = word.indexOf(':', slashes);
   const slash = word.indexOf('/', slashes + 2);
   const hasLogin =
-    at > slashes && ((colon !== -1 && colon < at) || slash === -1 || at < slash) && !isPlainLink(word, slashes);
+    atIndex > slashes &&
+    ((colon !== -1 && colon < atIndex) || slash === -1 || atIndex < slash) &&
+    !isPlainLink(word, slashes);
   if (!hasLogin) return maskKeys(maskParameters(word, MAX_ENCODING_LAYERS));
-  const from = colon !== -1 && colon < at ? colon + 1 : slashes + 2;
-  return word.slice(0, from) + MASK + maskParameters(word.slice(at), MAX_ENCODING_LAYERS);
+  const from = colon !== -1 && colon < atIndex ? colon + 1 : slashes + 2;
+  return word.slice(0, from) + MASK + maskParameters(word.slice(atIndex), MAX_ENCODING_LAYERS);
 }
 
 /**
- * Returns true for an `http` or `https` link whose authority is only a host (RFC 3986 section 3.2): a later `@` is then
- * part of the path or query. Other URLs are settings, in which an apparent port may be the beginning of a password.
+ * Returns true for an `http` or `https` link whose authority is a host without a login (RFC 3986 section 3.2). A later
+ * `@` is then part of the path or the query. Other URLs are settings, in which an apparent port may be the beginning of
+ * a password.
  */
 function isPlainLink(word: string, slashes: number): boolean {
   const urlScheme = word.slice(0, slashes).toLowerCase();
@@ -233,9 +242,9 @@ function isPlainLink(word: string, slashes: number): boolean {
   return !authority.includes('@') && (colon === -1 || isPort(authority.slice(colon + 1)));
 }
 
-/** Hides each API key or token in a word, except its first characters, which identify it. */
+/** Masks each API key or token in a word, except its first characters, which identify the key or token. */
 function maskKeys(word: string): string {
-  let masked = '';
+  let maskedText = '';
   let from = 0;
   let at = 0;
   while (at < word.length) {
@@ -245,15 +254,18 @@ function maskKeys(word: string): string {
     const prefixIndexes = KEY_PREFIXES.map((prefix) => keyCharacters.indexOf(prefix)).filter((start) => start !== -1);
     const start = prefixIndexes.length === 0 ? keyCharacters.length : Math.min(...prefixIndexes);
     if (keyCharacters.length - start >= MIN_KEY_CHARS) {
-      masked += word.slice(from, at + start + SHOWN_KEY_CHARS) + MASK;
+      maskedText += word.slice(from, at + start + SHOWN_KEY_CHARS) + MASK;
       from = end;
     }
     at = end + 1;
   }
-  return masked + word.slice(from);
+  return maskedText + word.slice(from);
 }
 
-/** Returns the scheme with its colon, such as `postgres:` of `postgres://…`; empty if the text has no scheme. */
+/**
+ * Returns the scheme with its colon, such as `postgres:` of `postgres://…`. Returns an empty string if the text has no
+ * scheme.
+ */
 function parseScheme(text: string): string {
   const colon = text.indexOf(':');
   const scheme = text.slice(0, Math.max(0, colon));
@@ -264,13 +276,13 @@ function isSchemePart(character: string): boolean {
   return isLetter(character) || isDigit(character) || '+.-'.includes(character);
 }
 
-function isNamePart(unit: number): boolean {
-  const character = String.fromCharCode(unit);
+function isNamePart(codeUnit: number): boolean {
+  const character = String.fromCharCode(codeUnit);
   return isLetter(character) || isDigit(character) || '_-.%'.includes(character);
 }
 
-function isKeyPart(unit: number): boolean {
-  const character = String.fromCharCode(unit);
+function isKeyPart(codeUnit: number): boolean {
+  const character = String.fromCharCode(codeUnit);
   return isLetter(character) || isDigit(character) || character === '_' || character === '-';
 }
 
@@ -283,11 +295,20 @@ function isDigit(character: string): boolean {
 }
 
 /** Returns true for white space, quotes and angle brackets. */
-function isWordEnd(unit: number): boolean {
-  return unit <= 0x20 || unit === 0x22 || unit === 0x27 || unit === 0x60 || unit === 0x3c || unit === 0x3e;
+function isWordEnd(codeUnit: number): boolean {
+  return (
+    codeUnit <= 0x20 ||
+    codeUnit === 0x22 ||
+    codeUnit === 0x27 ||
+    codeUnit === 0x60 ||
+    codeUnit === 0x3c ||
+    codeUnit === 0x3e
+  );
 }
 
-/** Returns the text with each valid `%XX` decoded as Latin 1, which is sufficient to recognise a URL. Never throws. */
+/**
+ * Returns the text with each valid `%XX` decoded as Latin 1, which is sufficient to recognise a URL. It never throws.
+ */
 function decodePercent(text: string): string {
   if (!text.includes('%')) return text;
   let decoded = '';
@@ -301,6 +322,6 @@ function decodePercent(text: string): string {
 }
 
 function isHexDigit(character: string): boolean {
-  const lower = character.toLowerCase();
-  return isDigit(character) || (lower >= 'a' && lower <= 'f');
+  const lowerCaseCharacter = character.toLowerCase();
+  return isDigit(character) || (lowerCaseCharacter >= 'a' && lowerCaseCharacter <= 'f');
 }

@@ -1,6 +1,6 @@
 /** Formats times, durations, counts and sentences for the terminal and for explanations in the operator API. Pure. */
 
-/** Shortens text to `maxLength` characters. The last character of a shortened text is `…`. */
+/** Shortens a text to `maxLength` characters. The last character of a shortened text is `…`. */
 export function shorten(text: string, maxLength: number): string {
   const characters = [...text];
   return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
@@ -15,7 +15,7 @@ export function formatTimeOr(ms: number | null, defaultText: string): string {
   return ms === null ? defaultText : formatTime(ms);
 }
 
-/** Formats a duration in its two largest units: `2 d 3 h`, `4 min 10 s`, `0 s`. */
+/** Formats a duration in its two largest units, for example `2 d 3 h`, `4 min 10 s` or `0 s`. */
 export function formatSpan(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);
   const parts = [

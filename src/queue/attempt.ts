@@ -3,8 +3,8 @@
  * the account, the suppression lists and the circuit breaker, and transmits the message.
  *
  * Guarantees: `run` never rejects. Every attempt has an outcome, even if the transport throws or does not answer within
- * `MAX_ATTEMPT_MS`. An unknown failure is temporary. With `POSTRIDER_ON_UNCERTAIN=hold`, the store has committed a mark
- * before the transport sends the end of the message.
+ * `MAX_ATTEMPT_MS`. An unknown failure counts as temporary. With `POSTRIDER_ON_UNCERTAIN=hold`, the store commits a
+ * mark before the transport sends the end of the message.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
@@ -16,11 +16,11 @@ import type { Membership } from './membership.ts';
 
 export const LEASE_MS = 20 * 60_000;
 /**
- * Maximum duration of an attempt. A longer attempt is aborted. For each transport, the sum of its timeouts is less than
- * this limit.
+ * The maximum duration of an attempt. A longer attempt is aborted. The sum of the timeouts of each transport is less
+ * than this limit.
  */
 export const MAX_ATTEMPT_MS = 10 * 60_000;
-/** Maximum time for the store to write the mark. If it is exceeded, the end of the message is not sent. */
+/** The maximum time for the store to write the mark. If this time is exceeded, the end of the message is not sent. */
 const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
@@ -28,14 +28,14 @@ export interface AttemptParts {
   readonly policy: DeliveryPolicy;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
-  /** Writes the mark that `hold` requires. A marked message may have been delivered. */
+  /** Marks the lease, which `hold` requires. A message with a marked lease may have been delivered. */
   readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
-  /** Composes and signs the message. If it rejects, the message is deferred. */
+  /** Composes and signs the message. If the promise is rejected, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   /** Returns true if no attempt may start now (`createAttemptGuard`). */
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
   /**
-   * Returns false if the recipient was suppressed after the start of the lease. Called immediately before the
+   * Returns false if the recipient was suppressed after the start of the lease. It is called immediately before the
    * transmission.
    */
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
@@ -43,8 +43,8 @@ export interface AttemptParts {
 }
 
 /**
- * Returns the function `mustNotAttempt` of a node. It returns true if the account of the message is locked, or if
- * another node may have recovered the lease.
+ * Creates the function `mustNotAttempt` of a node. The function returns true if the account of the message is locked,
+ * or if another node may have recovered the lease.
  */
 export function createAttemptGuard(
   accounts: { isLocked(accountId: number): boolean },
@@ -62,28 +62,28 @@ type AttemptResult =
 
 interface AttemptRunner {
   run(message: LeasedMessage): Promise<AttemptResult>;
-  /** Starts no further attempt. Each message that waits for a slot gets the result `not-attempted`. */
+  /** Prevents further attempts. Each message that waits for a slot receives the result `not-attempted`. */
   stop(): void;
   /** Aborts attempts that run for longer than `MAX_ATTEMPT_MS`. */
   abortOverdue(): void;
 }
 
 /**
- * `answered`: the transport returned the outcome. `fault`: this service failed, so the outcome does not come from the
+ * `answered`: the transport returned the outcome. `fault`: this service failed, so the outcome does not depend on the
  * next hop.
  */
-type Transmitted = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
+type TransmissionResult = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
 
 interface Transmission {
   readonly startedAt: number;
-  /** Time of the monotonic clock, so that a step of the system clock does not abort the attempt. */
-  readonly startedMonotonic: number;
+  /** The start time on the monotonic clock, so that a step of the system clock does not abort the attempt. */
+  readonly startedMonotonicMs: number;
   /**
    * `incomplete`: the message cannot have been delivered. `completing`: the message may have been delivered. `ended`:
-   * the result is known.
+   * the attempt has ended.
    */
   stage: 'incomplete' | 'completing' | 'ended';
-  readonly end: (transmitted: Transmitted) => void;
+  readonly end: (transmissionResult: TransmissionResult) => void;
 }
 
 const CIRCUIT_OPEN: AttemptResult = { kind: 'circuit-open' };
@@ -94,17 +94,17 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   /** The running attempts, in the order of their start. */
   const transmissions = new Set<Transmission>();
   let usedSlots = 0;
-  const waitingForSlot: ((acquired: boolean) => void)[] = [];
-  let stopped = false;
+  const waitingForSlot: ((isAcquired: boolean) => void)[] = [];
+  let isStopped = false;
 
   async function run(message: LeasedMessage): Promise<AttemptResult> {
     const startedAt = clock.now();
-    const startedMonotonic = clock.monotonic();
+    const startedMonotonicMs = clock.monotonic();
     let outgoing: OutgoingMessage;
     try {
       outgoing = await parts.prepare(message);
     } catch (error) {
-      return { kind: 'attempted', attempt: attemptWithFault(error, startedAt, startedMonotonic) };
+      return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
     }
     // A local answer contacts no next hop, so neither the concurrency of the transport nor the circuit breaker limits
     // it.
@@ -115,7 +115,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     if (!(await acquireSlot())) return NOT_ATTEMPTED;
     try {
       // The account, the lease or the suppression lists may have changed during the wait for the slot.
-      if (stopped || parts.mustNotAttempt(message)) return NOT_ATTEMPTED;
+      if (isStopped || parts.mustNotAttempt(message)) return NOT_ATTEMPTED;
       const mayReceive = parts.mayReceive(message);
       if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;
       if (!breaker.allowsAttempt(clock.now())) return CIRCUIT_OPEN;
@@ -124,41 +124,43 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       else breaker.releaseProbe(clock.now());
       return { kind: 'attempted', attempt };
     } catch (error) {
-      return { kind: 'attempted', attempt: attemptWithFault(error, startedAt, startedMonotonic) };
+      return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
     } finally {
       // The slot is released after the circuit breaker has recorded the outcome, because the next attempt depends on
-      // its state.
+      // the state of the circuit breaker.
       releaseSlot();
     }
   }
 
-  /** Waits for a free slot of the transport. Resolves to false if the runner is stopped. */
+  /** Waits for a free slot of the transport. The result is false if the runner is stopped. */
   function acquireSlot(): boolean | Promise<boolean> {
-    if (stopped) return false;
+    if (isStopped) return false;
     if (usedSlots >= transport.concurrency) return new Promise((resolve) => waitingForSlot.push(resolve));
     usedSlots += 1;
     return true;
   }
 
-  /** Passes the slot to the message that has waited the longest time. If none waits, frees the slot. */
+  /**
+   * Passes the slot to the message that has waited for the longest time. If no message waits, the slot becomes free.
+   */
   function releaseSlot(): void {
     const resolveNext = waitingForSlot.shift();
     if (resolveNext === undefined) usedSlots -= 1;
     else resolveNext(true);
   }
 
-  function transmit(message: LeasedMessage, outgoing: OutgoingMessage): Promise<Transmitted> {
+  function transmit(message: LeasedMessage, outgoing: OutgoingMessage): Promise<TransmissionResult> {
     return new Promise((resolve) => {
       const needsMark = policy.onUncertain === 'hold';
       const transmission: Transmission = {
         startedAt: clock.now(),
-        startedMonotonic: clock.monotonic(),
+        startedMonotonicMs: clock.monotonic(),
         stage: needsMark ? 'incomplete' : 'completing',
-        end(transmitted) {
+        end(transmissionResult) {
           if (transmission.stage === 'ended') return;
           transmission.stage = 'ended';
           transmissions.delete(transmission);
-          resolve(transmitted);
+          resolve(transmissionResult);
         },
       };
       transmissions.add(transmission);
@@ -167,7 +169,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       attemptResult.then(
         (attempt) => transmission.end({ kind: 'answered', attempt }),
         (error: unknown) => {
-          const attempt = attemptWithFault(error, transmission.startedAt, transmission.startedMonotonic);
+          const attempt = createFaultAttempt(error, transmission.startedAt, transmission.startedMonotonicMs);
           transmission.end({ kind: 'fault', attempt });
         },
       );
@@ -175,12 +177,12 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   }
 
   async function markTransmitting({ id, attempts, lease }: LeasedMessage, transmission: Transmission): Promise<void> {
-    const { promise: timedOut, reject } = Promise.withResolvers<never>();
+    const { promise: timeout, reject } = Promise.withResolvers<never>();
     const cancel = clock.after(MAX_MARK_MS, () => {
       reject(new Error(`the store did not write the mark within ${MAX_MARK_MS / 1_000} s`));
     });
     try {
-      const markResult = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), timedOut]);
+      const markResult = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), timeout]);
       if (markResult === 'lost') throw new Error('the lease was lost');
       if (transmission.stage === 'ended') throw new Error('the attempt was aborted');
       transmission.stage = 'completing';
@@ -190,11 +192,11 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   }
 
   /** Returns the attempt of a message that could not be prepared or whose transport threw an error. */
-  function attemptWithFault(error: unknown, startedAt: number, startedMonotonic: number): Attempt {
+  function createFaultAttempt(error: unknown, startedAt: number, startedMonotonicMs: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
-    const outcome: Outcome = { kind: 'deferred', reply: localReply(text), reason: 'unknown', scope: 'message' };
-    return attemptWithoutTranscript(outcome, startedAt, startedMonotonic);
+    const outcome: Outcome = { kind: 'deferred', reply: createLocalReply(text), reason: 'unknown', scope: 'message' };
+    return createAttemptWithoutTranscript(outcome, startedAt, startedMonotonicMs);
   }
 
   function abortTransmission(transmission: Transmission): void {
@@ -202,33 +204,33 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     parts.onError('attempt', new Error(text));
     const outcome: Outcome =
       transmission.stage === 'completing'
-        ? { kind: 'unanswered', reply: localReply(text) }
-        : { kind: 'deferred', reply: localReply(text), reason: 'unknown', scope: 'transport' };
-    const attempt = attemptWithoutTranscript(outcome, transmission.startedAt, transmission.startedMonotonic);
+        ? { kind: 'unanswered', reply: createLocalReply(text) }
+        : { kind: 'deferred', reply: createLocalReply(text), reason: 'unknown', scope: 'transport' };
+    const attempt = createAttemptWithoutTranscript(outcome, transmission.startedAt, transmission.startedMonotonicMs);
     transmission.end({ kind: 'answered', attempt });
   }
 
-  function attemptWithoutTranscript(outcome: Outcome, startedAt: number, startedMonotonic: number): Attempt {
-    return { outcome, startedAt, tookMs: clock.monotonic() - startedMonotonic, remote: null, conversation: [] };
+  function createAttemptWithoutTranscript(outcome: Outcome, startedAt: number, startedMonotonicMs: number): Attempt {
+    return { outcome, startedAt, tookMs: clock.monotonic() - startedMonotonicMs, remote: null, conversation: [] };
   }
 
   return {
     run,
     stop() {
-      stopped = true;
+      isStopped = true;
       for (const resolve of waitingForSlot.splice(0)) resolve(false);
     },
     abortOverdue() {
       const now = clock.monotonic();
       for (const transmission of transmissions) {
-        if (now - transmission.startedMonotonic < MAX_ATTEMPT_MS) return;
+        if (now - transmission.startedMonotonicMs < MAX_ATTEMPT_MS) return;
         abortTransmission(transmission);
       }
     },
   };
 }
 
-function localReply(text: string) {
+function createLocalReply(text: string) {
   return { stage: 'connect', code: null, enhanced: null, text } as const;
 }
 
@@ -236,15 +238,15 @@ function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMessage): bool
   return localAnswer !== undefined && localAnswer(to) !== null;
 }
 
-// The last check of the suppression lists before a message is transmitted. The store has already checked them when the
-// message was accepted or leased. This node keeps the recipients that it has suppressed recently in memory. If the
-// lease is older than one second, the node also queries the store, in batches, to find suppressions by other nodes and
-// operators.
+// The last check of the suppression lists before a message is transmitted. The store has already checked the lists when
+// the message was accepted or leased. A cache in memory contains the recipients that this node has suppressed recently.
+// If the lease is older than one second, the check also queries the store, in batches, to find suppressions by other
+// nodes and operators.
 
 const NEW_LEASE_MS = 1_000;
 /**
- * TTL of the cache of suppressions by this node. After this time the store has committed them, and also their removal
- * if an operator removed them.
+ * The TTL of the cache of suppressions by this node. After this time, the store has committed a suppression, and also
+ * its removal if an operator removed it.
  */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
@@ -256,7 +258,9 @@ interface SuppressionCheck {
   recordChange(message: LeasedMessage, change: StateChange): void;
 }
 
-/** Creates the check of one node. `queryStore` resolves to false if the recipient is on a suppression list. */
+/**
+ * Creates the suppression check of one node. `queryStore` resolves to false if the recipient is on a suppression list.
+ */
 export function createSuppressionCheck(
   clock: Clock,
   queryStore: (message: LeasedMessage) => Promise<boolean>,
@@ -266,19 +270,19 @@ export function createSuppressionCheck(
   return {
     mayReceive(message) {
       const now = clock.now();
-      const at = suppressedAt.size === 0 ? undefined : suppressedAt.get(suppressionKey(message));
-      if (at !== undefined && now - at < OWN_SUPPRESSION_TTL_MS) return false;
+      const lastSuppressedAt = suppressedAt.size === 0 ? undefined : suppressedAt.get(getSuppressionKey(message));
+      if (lastSuppressedAt !== undefined && now - lastSuppressedAt < OWN_SUPPRESSION_TTL_MS) return false;
       return now - (message.lease.until - LEASE_MS) < NEW_LEASE_MS || queryStore(message);
     },
     recordChange(message, { suppress }) {
       if (suppress === null) return;
       const now = clock.now();
-      for (const [key, at] of suppressedAt) {
-        if (now - at < OWN_SUPPRESSION_TTL_MS) break;
+      for (const [key, lastSuppressedAt] of suppressedAt) {
+        if (now - lastSuppressedAt < OWN_SUPPRESSION_TTL_MS) break;
         suppressedAt.delete(key);
       }
       if (suppressedAt.size >= MAX_OWN_SUPPRESSIONS) suppressedAt.clear();
-      const key = suppressionKey(message);
+      const key = getSuppressionKey(message);
       suppressedAt.delete(key);
       suppressedAt.set(key, now);
     },
@@ -288,31 +292,32 @@ export function createSuppressionCheck(
 /**
  * Returns the key of `suppressedAt`: the account and the canonical form of the recipient, as in the suppression lists.
  */
-function suppressionKey({ accountId, to }: LeasedMessage): string {
+function getSuppressionKey({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : toCanonicalAddress(address)}`;
 }
 
-// The circuit breaker of the next hop. It has three states: closed, open and half-open.
+// The circuit breaker of the next hop has three states: closed, open and half-open.
 //
-// It opens after three consecutive failures of the transport. While it is open, no attempt is made. After a wait it
-// becomes half-open and allows one probe. Each failed probe doubles the wait, from 2 s to 5 min, with a random
-// reduction of up to a quarter. Any other outcome closes it. The caller provides time and random numbers.
+// The circuit breaker opens after three consecutive failures of the transport. While it is open, no attempt is made.
+// After a wait, it becomes half-open and allows one probe. Each failed probe doubles the wait, from 2 s to 5 min, with
+// a random reduction of up to a quarter. Any other outcome closes the circuit breaker. The caller provides the time and
+// random numbers.
 
 const MIN_FAILURES_TO_OPEN = 3;
 const MIN_OPEN_MS = 2_000;
 const MAX_OPEN_MS = 300_000;
 
 interface CircuitBreakerParts {
-  /** Returns a random number in [0, 1), like `Math.random`. */
+  /** Returns a random number in [0, 1), as `Math.random` does. */
   readonly random: () => number;
   readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
 }
 
 export interface CircuitBreaker {
   /**
-   * Returns true if an attempt may start now. If the circuit breaker is not closed, the result true reserves the probe.
-   * The caller must then record the outcome of the probe or release the probe.
+   * Returns true if an attempt may start now. If the circuit breaker is not closed, a result of true reserves the
+   * probe. The caller must then record the outcome of the probe or release the probe.
    */
   allowsAttempt(now: number): boolean;
   /** Records the outcome of an attempt, which may be a probe. */
@@ -334,20 +339,20 @@ export function createCircuitBreaker({
   let failures = 0;
   let nextOpenMs = MIN_OPEN_MS;
   /** The time when the current state began. */
-  let since = 0;
+  let enteredAt = 0;
   /**
-   * Open: the time when a probe may start. Half-open: the time when another probe may start if the current probe does
-   * not end.
+   * The end of the wait. Open: the time when a probe may start. Half-open: the time when another probe may start if the
+   * current probe does not end.
    */
-  let until = 0;
+  let waitEndsAt = 0;
 
   // If the clock is set back, the circuit breaker must not stay open for longer than the wait.
-  const retryAt = (now: number): number | null => (state === 'closed' ? null : now < since ? now : until);
+  const retryAt = (now: number): number | null => (state === 'closed' ? null : now < enteredAt ? now : waitEndsAt);
 
-  function enter(next: BreakerState, now: number, durationMs: number): void {
-    state = next;
-    since = now;
-    until = now + durationMs;
+  function enter(nextState: BreakerState, now: number, durationMs: number): void {
+    state = nextState;
+    enteredAt = now;
+    waitEndsAt = now + durationMs;
     publish({ type: BREAKER_EVENTS[state], at: now, retryAt: retryAt(now) });
   }
 
@@ -366,7 +371,7 @@ export function createCircuitBreaker({
 
     allowsAttempt(now: number): boolean {
       if (state === 'closed') return true;
-      if (now < until && now >= since) return false;
+      if (now < waitEndsAt && now >= enteredAt) return false;
       enter('half-open', now, MAX_ATTEMPT_MS);
       return true;
     },
@@ -387,7 +392,7 @@ export function createCircuitBreaker({
           open(now);
           return;
         case 'open':
-          // The attempt started before the circuit breaker opened.
+          // The outcome is ignored, because the attempt started before the circuit breaker opened.
           return;
       }
     },
@@ -406,7 +411,7 @@ function isTransportFailure(outcome: Outcome): boolean {
     case 'deferred':
       return outcome.scope === 'transport';
     case 'unanswered':
-      // A next hop that fails after each complete message would cause a duplicate of each message.
+      // If the next hop fails after each complete message, every retry may cause a duplicate.
       return true;
   }
 }

@@ -1,15 +1,15 @@
 /**
- * The dispatcher of one node: receives new messages, claims due ones, makes delivery attempts and settles them. It
- * contains neither SMTP nor SQL.
+ * Runs the dispatcher of one node, which receives new messages, claims due messages, makes delivery attempts and
+ * settles their leases. It contains neither SMTP nor SQL.
  *
  * The path of a message: `submit` → `offer` (accepted and already leased) → `dispatch`, or `claim` → `dispatch`; then
  * `deliver` → `attemptOnce` (`run` of attempt.ts) → `buildLeaseEnd` → `settle` (`record` of leases.ts). The functions
- * have this order in the file. The mode (leases.ts) decides which of them may run.
+ * have this order in the file. The mode (leases.ts) determines which functions may run.
  *
  * Guarantees: an attempt starts only if the lease lasts longer than the attempt can take. A lease stays in memory until
- * its end is recorded. Attempts start while the number of unrecorded outcomes is below its limit. If the store cannot
- * record an outcome, no attempt starts until the outcome is recorded. No message is lost: after any failure, the
- * message is recovered when its lease expires.
+ * its end is recorded. An attempt starts only while the number of unrecorded outcomes is below its limit. If the store
+ * cannot record an outcome, no attempt starts until that outcome is recorded. No message is lost: after any failure,
+ * the message is recovered when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
@@ -33,25 +33,25 @@ import type { Attempt } from '../model/outcome.ts';
 import type { ClaimedMessages, ClaimLimits } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from './attempt.ts';
-import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, memoryBytesOf } from './leases.ts';
+import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, getMemoryBytes } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 
 /**
- * An attempt starts only if the lease lasts at least this much longer: the time for the attempt and for the record of
- * its outcome.
+ * The minimum remaining time of a lease at the start of an attempt. It covers the attempt and the recording of the
+ * outcome.
  */
 const MIN_LEASE_LEFT_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /**
- * Maximum number of outcomes that are not recorded. Together with the running attempts, it limits the number of
+ * The maximum number of outcomes that are not recorded yet. This number and the number of running attempts limit the
  * duplicates after a crash.
  */
 export const MAX_UNRECORDED_OUTCOMES = 256;
 /**
- * Maximum number of attempts beyond the concurrency of the transport. Their messages are composed and signed while they
- * wait for a slot, so that processors and connections are busy at the same time.
+ * The maximum number of attempts beyond the concurrency of the transport. Their messages are composed and signed while
+ * they wait for a slot, so that processors and connections are busy at the same time.
  */
 const MAX_PREPARED_AHEAD = 64;
-/** Poll interval. A wake-up may be missed; the poll finds every due message. */
+/** The poll interval. The poll finds every due message, even if a wake-up is missed. */
 const POLL_MS = 1_000;
 
 export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
@@ -63,11 +63,11 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   /**
-   * The recipient of the test message of `doctor --loop`. The outcomes of a test message neither suppress an address
-   * nor count toward the reputation.
+   * The recipient of the test message of `doctor --loop`. The outcome of a test message neither suppresses an address
+   * nor counts towards the reputation.
    */
   readonly loopRecipient?: string | null;
-  /** Called with each change before the store writes it. */
+  /** Receives each change before the store writes it. */
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
   readonly publish: Publish;
 }
@@ -76,13 +76,13 @@ export interface Dispatcher {
   /** Starts claims and attempts. Throws if the dispatcher was already started or drained. */
   start(): void;
   /**
-   * Returns a lease for a new message of `bytes` (`memoryBytesOf`) before its acceptance, or null if this node cannot
+   * Returns a lease for a new message of `bytes` (`getMemoryBytes`) before its acceptance, or null if this node cannot
    * send the message at once. The caller must end each lease with `offer` or `returnLease`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
-  /** Returns the unused lease of a message of `bytes` that was refused or not stored. */
+  /** Releases the unused lease of a message of `bytes` that was refused or not stored. */
   returnLease(bytes: number): void;
-  /** Adds a message that was accepted with a lease from `leaseForNewMessage`. */
+  /** Queues a message that was accepted with a lease from `leaseForNewMessage`. */
   offer(message: LeasedMessage): void;
   /** Wakes the dispatcher, because a message in the store may be due. */
   wake(): void;
@@ -94,7 +94,7 @@ export interface Dispatcher {
   /** Returns the ids of all messages that this node has leased. */
   leasedMessageIds(): readonly string[];
   /** The number of running attempts and the number of outcomes that are not recorded yet. */
-  readonly inFlight: number;
+  readonly inFlightCount: number;
 }
 
 type LeaseEnd = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
@@ -105,15 +105,15 @@ type LeaseEnd = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
 type NextStep =
   /** The attempt has an outcome, or the message has exceeded its maximum age. */
   | { readonly kind: 'settle'; readonly end: LeaseEnd }
-  /** The message must not be sent now. */
+  /** The message must not be sent now, so its lease is released. */
   | { readonly kind: 'release' }
   /** The circuit breaker is open: the message waits in memory. */
   | { readonly kind: 'wait' };
 
 /**
- * What this node knows about due messages in the store. `empty`: no message is due. `due`: messages may be due, and new
- * messages wait behind them. `claiming`: a claim is running. `claiming-woken`: a claim is running, and a wake-up
- * arrived after its start.
+ * The status of due messages in the store, as this node knows it. `empty`: no message is due. `due`: messages may be
+ * due, and new messages are stored behind them. `claiming`: a claim is running. `claiming-woken`: a wake-up arrived
+ * while a claim was running.
  */
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
@@ -122,20 +122,20 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const onError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
   const mode = createModeHolder();
-  const ready = createReadyQueue();
+  const readyQueue = createReadyQueue();
   const budget = createLeaseBudget();
-  const attempts = createAttemptRunner({ ...parts, onError });
+  const attemptRunner = createAttemptRunner({ ...parts, onError });
   const recorder = createRecorder({ clock, isStopped: () => mode.current === 'stopped', onError });
   /** The ids of leased messages, from the start of the lease until its end is recorded. */
   const leasedIds = new Set<string>();
-  /** Number of leases for messages whose acceptance is in progress. */
+  /** The number of leases for messages whose acceptance is in progress. */
   let leasesForNewMessages = 0;
   let runningAttempts = 0;
   let attemptsEndedSincePoll = 0;
   let backlog: Backlog = 'due';
   let cancelPoll: () => void = () => undefined;
   const whenEmpty = Promise.withResolvers<void>();
-  let drained: Promise<void> | null = null;
+  let drainPromise: Promise<void> | null = null;
 
   function leaseForNewMessage(now: number, bytes: number): Lease | null {
     if (mode.current !== 'running' || backlog !== 'empty') return null;
@@ -148,33 +148,33 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   function offer(message: LeasedMessage): void {
     leasesForNewMessages -= 1;
     leasedIds.add(message.id);
-    ready.enqueue(message);
+    readyQueue.enqueue(message);
     dispatch();
   }
 
   /**
-   * Starts attempts, claims messages or releases leases, as the mode and the limits allow. Called after every change of
-   * the mode or of a count.
+   * Starts attempts, claims messages or releases leases, as the mode and the limits allow. It is called after every
+   * change of the mode or of a count.
    */
   function dispatch(): void {
     switch (mode.current) {
       case 'starting':
         return;
       case 'running':
-        while (ready.size > 0 && canStartAttempt()) {
-          const message = ready.dequeue();
+        while (readyQueue.size > 0 && canStartAttempt()) {
+          const message = readyQueue.dequeue();
           if (message !== undefined) void deliver(message);
         }
         // While the circuit breaker is open, messages wait in the store, where an operator can see and cancel them.
-        if (ready.size > 0 && !isProbeDue()) void release(ready.dequeueAll());
+        if (readyQueue.size > 0 && !isProbeDue()) void release(readyQueue.dequeueAll());
         if (backlog === 'due') void claim();
         return;
       case 'draining':
-        if (ready.size > 0) void release(ready.dequeueAll());
+        if (readyQueue.size > 0) void release(readyQueue.dequeueAll());
         if (isEmpty()) whenEmpty.resolve();
         return;
       case 'stopped':
-        if (ready.size > 0) void release(ready.dequeueAll());
+        if (readyQueue.size > 0) void release(readyQueue.dequeueAll());
         return;
     }
   }
@@ -185,7 +185,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
    */
   function canStartAttempt(): boolean {
     if (runningAttempts >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
-    if (recorder.failing || recorder.pending >= MAX_UNRECORDED_OUTCOMES) return false;
+    if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_OUTCOMES) return false;
     const now = clock.now();
     const retryAt = breaker.retryAt(now);
     return retryAt === null || (retryAt <= now && runningAttempts === 0);
@@ -199,10 +199,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   function isEmpty(): boolean {
-    return inFlight() === 0 && ready.size === 0 && leasesForNewMessages === 0 && !isClaiming();
+    return inFlightCount() === 0 && readyQueue.size === 0 && leasesForNewMessages === 0 && !isClaiming();
   }
 
-  const inFlight = () => runningAttempts + recorder.pending;
+  const inFlightCount = () => runningAttempts + recorder.pendingCount;
   const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-woken';
 
   async function claim(): Promise<void> {
@@ -212,18 +212,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     backlog = 'claiming';
     try {
       const {
-        messages: mails,
+        messages: claimedMessages,
         suppressed,
-        hasMore: more,
+        hasMore,
       } = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
-      for (const message of mails) {
-        budget.reserve(memoryBytesOf(message));
+      for (const message of claimedMessages) {
+        budget.reserve(getMemoryBytes(message));
         leasedIds.add(message.id);
-        ready.enqueue(message);
+        readyQueue.enqueue(message);
       }
       for (const { id, accountId, to } of suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
-      backlog = more || wasWokenDuringClaim() ? 'due' : 'empty';
+      backlog = hasMore || wasWokenDuringClaim() ? 'due' : 'empty';
     } catch (error) {
       onError('claim', error);
       // The next poll starts another claim.
@@ -239,10 +239,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
    * leases one message for the probe, and only if no message is in memory.
    */
   function nextClaimLimits(now: number): ClaimLimits | null {
-    const limits = budget.claimLimits(ready.size);
+    const limits = budget.getClaimLimits(readyQueue.size);
     const retryAt = breaker.retryAt(now);
     if (limits === null || retryAt === null) return limits;
-    return retryAt > now || runningAttempts > 0 || ready.size > 0 ? null : { ...limits, messages: 1 };
+    return retryAt > now || runningAttempts > 0 || readyQueue.size > 0 ? null : { ...limits, messages: 1 };
   }
 
   function wake(): void {
@@ -252,18 +252,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   async function deliver(message: LeasedMessage): Promise<void> {
     runningAttempts += 1;
-    const next = await attemptOnce(message);
+    const nextStep = await attemptOnce(message);
     runningAttempts -= 1;
     attemptsEndedSincePoll += 1;
-    switch (next.kind) {
+    switch (nextStep.kind) {
       case 'settle':
-        void settle(message, next.end);
+        void settle(message, nextStep.end);
         break;
       case 'release':
         void release([message]);
         break;
       case 'wait':
-        ready.enqueue(message);
+        readyQueue.enqueue(message);
         break;
     }
     // The next attempt starts before this outcome is committed.
@@ -276,7 +276,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       return { kind: 'settle', end: { changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true } };
     }
     if (message.lease.until - now < MIN_LEASE_LEFT_MS || parts.mustNotAttempt(message)) return { kind: 'release' };
-    const result = await attempts.run(message);
+    const result = await attemptRunner.run(message);
     switch (result.kind) {
       case 'attempted':
         return { kind: 'settle', end: buildLeaseEnd(message, result.attempt) };
@@ -296,8 +296,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     parts.onChange?.(message, change);
     publishAttemptEnd(message, attempt, now);
     const localAnswer = transport.localAnswer?.(message.to) ?? null;
-    const complains = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
-    const followingChanges = complains ? [createLocalComplaint(now, localAnswer.by, localAnswer.detail)] : [];
+    const hasComplaint = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
+    const followingChanges = hasComplaint ? [createLocalComplaint(now, localAnswer.by, localAnswer.detail)] : [];
     return {
       changes: [change, ...followingChanges],
       refundAttempt: false,
@@ -308,7 +308,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   async function settle(message: LeasedMessage, end: LeaseEnd): Promise<void> {
     const settlement: Settlement = { id: message.id, owner: node, attempts: message.attempts, ...end };
     const result = await recorder.record([message.id], () => parts.settle(settlement));
-    // Published before a drain can end, because subscribers write their totals at shutdown.
+    // The events are published before a drain can end, because subscribers write their totals at shutdown.
     publishLeaseEnd(message, end, result);
     dropFromMemory([message]);
   }
@@ -346,7 +346,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   /** Ends leases without an attempt. */
   async function release(messages: readonly LeasedMessage[]): Promise<void> {
-    const leases = messages.map(({ id, attempts: count }) => ({ id, owner: node, attempts: count }));
+    const leases = messages.map(({ id, attempts: attemptCount }) => ({ id, owner: node, attempts: attemptCount }));
     await recorder.record(
       leases.map(({ id }) => id),
       () => parts.release(leases, clock.now()),
@@ -357,13 +357,13 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   function dropFromMemory(messages: readonly LeasedMessage[]): void {
     for (const message of messages) {
       leasedIds.delete(message.id);
-      budget.release(memoryBytesOf(message));
+      budget.release(getMemoryBytes(message));
     }
     dispatch();
   }
 
   function poll(): void {
-    attempts.abortOverdue();
+    attemptRunner.abortOverdue();
     budget.setAttemptRate(attemptsEndedSincePoll);
     attemptsEndedSincePoll = 0;
     wake();
@@ -373,11 +373,11 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   async function drain(timeoutMs: number): Promise<void> {
     mode.enter('draining');
     cancelPoll();
-    attempts.stop();
-    const cancel = clock.after(timeoutMs, whenEmpty.resolve);
+    attemptRunner.stop();
+    const cancelTimeout = clock.after(timeoutMs, whenEmpty.resolve);
     dispatch();
     await whenEmpty.promise;
-    cancel();
+    cancelTimeout();
     mode.enter('stopped');
   }
 
@@ -395,30 +395,31 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     offer,
     wake,
     drain(timeoutMs) {
-      drained ??= drain(timeoutMs);
-      return drained;
+      drainPromise ??= drain(timeoutMs);
+      return drainPromise;
     },
     leasedMessageIds: () => [...leasedIds],
-    get inFlight() {
-      return inFlight();
+    get inFlightCount() {
+      return inFlightCount();
     },
   };
 }
 
-// Accepts a message from the listener: requests a lease, which is granted if this node can send the message at once,
-// commits the message in a batch with others, and passes it to the dispatcher from memory.
+// The intake accepts a message from the listener. It requests a lease, which is granted if this node can send the
+// message at once. Then it commits the message in a batch with other messages, and passes it to the dispatcher in
+// memory.
 //
-// Guarantees: `submit` resolves after the commit is synced. The dispatcher has the message before `submit` resolves, so
-// the attempt may start before the client receives the 201. If the batch was not committed, `submit` returns the lease
-// to the dispatcher and rejects.
+// Guarantees: `submit` resolves after the commit is synced. The dispatcher receives the message before `submit`
+// resolves, so the attempt may start before the client receives the 201. If the batch was not committed, `submit`
+// returns the lease to the dispatcher and rejects.
 
 interface IntakeParts {
-  /** Group commit of the `accept` operation of the store. */
+  /** Stores the message in a group commit (the `accept` operation of the store). */
   readonly commit: (message: NewMessage) => Promise<AcceptResult>;
-  readonly ages: Pick<AgeClock, 'cutoffFor'>;
-  /** The dispatcher of this node; null on a node without the role `deliver`. */
+  readonly ages: Pick<AgeClock, 'getCutoff'>;
+  /** The dispatcher of this node. Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** A local answer of the transport may suppress the message. */
+  /** The transport, whose local answer may suppress the message. */
   readonly transport: Pick<Transport, 'localAnswer'>;
 }
 
@@ -429,17 +430,19 @@ export function createIntake({
   dispatcher,
   transport,
 }: IntakeParts): (message: NewMessage) => Promise<AcceptResult> {
-  return async function submit(submitted) {
+  return async function submit(submittedMessage) {
     const lease =
-      dispatcher === null ? null : dispatcher.leaseForNewMessage(submitted.acceptedAt, memoryBytesOf(submitted));
-    const { idempotency: idempotencyRequest } = submitted;
+      dispatcher === null
+        ? null
+        : dispatcher.leaseForNewMessage(submittedMessage.acceptedAt, getMemoryBytes(submittedMessage));
+    const { idempotency: idempotencyRequest } = submittedMessage;
     const idempotency =
       idempotencyRequest === null
         ? null
-        : { ...idempotencyRequest, expiredBefore: ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS) };
-    const localAnswer = transport.localAnswer?.(submitted.recipient);
+        : { ...idempotencyRequest, expiredBefore: ages.getCutoff(IDEMPOTENCY_KEY_TTL_MS) };
+    const localAnswer = transport.localAnswer?.(submittedMessage.recipient);
     const suppressedBy = localAnswer?.kind === 'suppression' ? localAnswer.by : null;
-    const message: NewMessage = { ...submitted, idempotency, lease, suppressedBy };
+    const message: NewMessage = { ...submittedMessage, idempotency, lease, suppressedBy };
     let result: AcceptResult | null = null;
     try {
       result = await commit(message);
@@ -461,7 +464,7 @@ function passToDispatcher(
     return;
   }
   if (state !== 'sending') {
-    dispatcher.returnLease(memoryBytesOf(newMessage));
+    dispatcher.returnLease(getMemoryBytes(newMessage));
     return;
   }
   const { id, accountId, to, from, subject, message, acceptedAt, lease } = newMessage;

@@ -1,16 +1,16 @@
 /**
- * The leases of one node: the limits on their number and size, the queue of leased messages that wait for an attempt, the recorder of
- * their ends, and the mode of the dispatcher.
+ * Manages the leases of one node: the limits on their number and size, the queue of leased messages that wait for an
+ * attempt, the recorder of settlements, and the mode of the dispatcher.
  */
 import type { Clock } from '../clock.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { ClaimLimits } from '../store/contract.ts';
 
-// The lease budget limits the number and the size of the leased messages in memory. With a low number, few messages
-// wait for recovery after a node dies, and an operator can cancel most messages that wait for a slow next hop. The size
-// limit bounds the memory for large messages.
+// The lease budget limits the number and the size of the leased messages in memory. Because the number is low, few
+// messages wait for recovery after a node dies, and an operator can cancel most messages that wait for a slow next hop.
+// The size limit bounds the memory for large messages.
 //
-// Guarantees: a message that is larger than the size limit is leased alone.
+// Guarantees: a message that is larger than the size limit is leased only while no other message is leased.
 
 /**
  * The limit on leases is the number of attempts that the node makes in `LEASE_BUFFER_SECONDS` at the current rate. The
@@ -19,16 +19,16 @@ import type { ClaimLimits } from '../store/contract.ts';
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;
 const LEASE_BUFFER_SECONDS = 4;
-/** Maximum memory for the text of all leased messages. */
+/** The maximum memory for the text of all leased messages. */
 export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
 /**
- * Maximum total size of the messages of one claim. The messages are in memory twice while the thread of the store
+ * The maximum total size of the messages of one claim. The messages are in memory twice while the thread of the store
  * transfers them to the main thread.
  */
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
 
 /** Returns the maximum memory for the text of a message, in bytes: two bytes for each UTF-16 code unit. */
-export function memoryBytesOf({ message }: { readonly message: string }): number {
+export function getMemoryBytes({ message }: { readonly message: string }): number {
   return 2 * message.length;
 }
 
@@ -41,40 +41,42 @@ interface LeaseBudget {
   /** Sets the limit on leases from the number of attempts that ended in the last second. */
   setAttemptRate(perSecond: number): void;
   /**
-   * Returns the limits of the next claim, or null if they are too low for a claim. `waitingCount` is the number of
+   * Returns the limits of the next claim, or null if the budget is too low for a claim. `waitingCount` is the number of
    * leased messages that wait for an attempt.
    */
-  claimLimits(waitingCount: number): ClaimLimits | null;
+  getClaimLimits(waitingCount: number): ClaimLimits | null;
 }
 
 export function createLeaseBudget(): LeaseBudget {
-  let count = 0;
+  let leaseCount = 0;
   let reservedBytes = 0;
-  let limit = MIN_LEASE_LIMIT;
+  let leaseLimit = MIN_LEASE_LIMIT;
 
   return {
     get leaseCount() {
-      return count;
+      return leaseCount;
     },
-    fits: (bytes) => count < limit && (count === 0 || reservedBytes + bytes <= MAX_LEASED_BYTES),
+    fits: (bytes) => leaseCount < leaseLimit && (leaseCount === 0 || reservedBytes + bytes <= MAX_LEASED_BYTES),
     reserve(bytes) {
-      count += 1;
+      leaseCount += 1;
       reservedBytes += bytes;
     },
     release(bytes) {
-      count -= 1;
+      leaseCount -= 1;
       reservedBytes -= bytes;
     },
     setAttemptRate(perSecond) {
-      limit = Math.min(MAX_LEASE_LIMIT, Math.max(MIN_LEASE_LIMIT, perSecond * LEASE_BUFFER_SECONDS));
+      leaseLimit = Math.min(MAX_LEASE_LIMIT, Math.max(MIN_LEASE_LIMIT, perSecond * LEASE_BUFFER_SECONDS));
     },
-    claimLimits(waitingCount) {
-      if (count >= limit || (count > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
-      // Without these thresholds, every message that ends would cause a claim.
-      if (waitingCount > limit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
-      // The store counts UTF-8 bytes: at least one for each UTF-16 code unit. A code unit needs two bytes of memory.
+    getClaimLimits(waitingCount) {
+      if (leaseCount >= leaseLimit || (leaseCount > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
+      // Without these thresholds, the end of each lease would cause a claim.
+      if (waitingCount > leaseLimit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4))
+        return null;
+      // The store counts UTF-8 bytes, at least one byte for each UTF-16 code unit. A code unit needs two bytes of
+      // memory.
       const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
-      return { messages: limit - count, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
+      return { messages: leaseLimit - leaseCount, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
     },
   };
 }
@@ -85,7 +87,7 @@ export function createLeaseBudget(): LeaseBudget {
 interface ReadyQueue {
   readonly size: number;
   enqueue(message: LeasedMessage): void;
-  /** Removes and returns the next message; undefined if the queue is empty. */
+  /** Removes and returns the next message, or returns undefined if the queue is empty. */
   dequeue(): LeasedMessage | undefined;
   /** Removes and returns all messages. */
   dequeueAll(): LeasedMessage[];
@@ -94,7 +96,7 @@ interface ReadyQueue {
 /** The queue of one account: an array with a head index, so that the first message is removed in constant time. */
 interface AccountQueue {
   messages: LeasedMessage[];
-  head: number;
+  headIndex: number;
 }
 
 const MIN_COMPACTED_MESSAGES = 256;
@@ -104,19 +106,19 @@ export function createReadyQueue(): ReadyQueue {
   let size = 0;
 
   function dequeue(): LeasedMessage | undefined {
-    const first = queues.entries().next();
-    if (first.done) return undefined;
-    const [accountId, queue] = first.value;
-    const message = queue.messages[queue.head];
-    queue.head += 1;
+    const firstEntry = queues.entries().next();
+    if (firstEntry.done) return undefined;
+    const [accountId, queue] = firstEntry.value;
+    const message = queue.messages[queue.headIndex];
+    queue.headIndex += 1;
     size -= 1;
-    if (queue.head >= queue.messages.length) {
+    if (queue.headIndex >= queue.messages.length) {
       queues.delete(accountId);
       return message;
     }
-    if (queue.head >= MIN_COMPACTED_MESSAGES) {
-      queue.messages = queue.messages.slice(queue.head);
-      queue.head = 0;
+    if (queue.headIndex >= MIN_COMPACTED_MESSAGES) {
+      queue.messages = queue.messages.slice(queue.headIndex);
+      queue.headIndex = 0;
     }
     if (queues.size > 1) {
       // A Map iterates in insertion order. An account that is deleted and inserted again moves to the end.
@@ -132,25 +134,25 @@ export function createReadyQueue(): ReadyQueue {
     },
     enqueue(message) {
       const queue = queues.get(message.accountId);
-      if (queue === undefined) queues.set(message.accountId, { messages: [message], head: 0 });
+      if (queue === undefined) queues.set(message.accountId, { messages: [message], headIndex: 0 });
       else queue.messages.push(message);
       size += 1;
     },
     dequeue,
     dequeueAll() {
-      const all: LeasedMessage[] = [];
-      for (let message = dequeue(); message !== undefined; message = dequeue()) all.push(message);
-      return all;
+      const messages: LeasedMessage[] = [];
+      for (let message = dequeue(); message !== undefined; message = dequeue()) messages.push(message);
+      return messages;
     },
   };
 }
 
-// Writes the ends of leases (outcomes, and leases released without an attempt) into the store.
+// The recorder writes the ends of leases to the store: outcomes, and leases that were released without an attempt.
 //
 // Guarantees: `record` never rejects. It repeats a failed write until the write succeeds or the node stops. After a
-// stop, the lease is recovered by another node or at the next start of this node.
+// stop, another node or the next start of this node recovers the lease.
 
-/** Delays before a failed write is repeated. */
+/** The delays before a failed write is repeated. */
 const RECORD_RETRY_DELAYS_MS = [100, 500, 2_000, 5_000] as const;
 const MAX_RECORD_RETRY_DELAY_MS = 5_000;
 
@@ -162,10 +164,10 @@ interface RecorderParts {
 }
 
 interface Recorder {
-  /** Number of leases whose end is not yet written. */
-  readonly pending: number;
-  /** True while a lease is pending whose most recent write has failed. */
-  readonly failing: boolean;
+  /** The number of leases whose end is not written yet. */
+  readonly pendingCount: number;
+  /** True while a write of a pending lease has failed and has not succeeded yet. */
+  readonly isFailing: boolean;
   /**
    * Repeats `write`, which ends the leases of the messages `ids`, until it succeeds. Resolves to the result of `write`,
    * or to null if the node has stopped.
@@ -174,30 +176,30 @@ interface Recorder {
 }
 
 export function createRecorder({ clock, isStopped, onError }: RecorderParts): Recorder {
-  let pending = 0;
-  /** Number of pending leases whose write has failed at least once. */
-  let failing = 0;
+  let pendingCount = 0;
+  /** The number of pending leases whose write has failed at least once. */
+  let failingCount = 0;
 
   return {
-    get pending() {
-      return pending;
+    get pendingCount() {
+      return pendingCount;
     },
-    get failing() {
-      return failing > 0;
+    get isFailing() {
+      return failingCount > 0;
     },
     async record(ids, write) {
-      pending += ids.length;
+      pendingCount += ids.length;
       try {
         for (let failures = 0; ; failures += 1) {
           try {
             const result = await write();
-            if (failures > 0) failing -= ids.length;
+            if (failures > 0) failingCount -= ids.length;
             return result;
           } catch (error) {
             onError('settle', error);
-            if (failures === 0) failing += ids.length;
+            if (failures === 0) failingCount += ids.length;
             if (isStopped()) {
-              failing -= ids.length;
+              failingCount -= ids.length;
               return null;
             }
             await new Promise<void>((resolve) =>
@@ -206,7 +208,7 @@ export function createRecorder({ clock, isStopped, onError }: RecorderParts): Re
           }
         }
       } finally {
-        pending -= ids.length;
+        pendingCount -= ids.length;
       }
     },
   };

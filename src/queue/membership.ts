@@ -1,6 +1,6 @@
 /**
- * The membership of this node in the cluster: it sends heartbeats and decides whether the leases of this node are still
- * valid. This file also contains the age clock, which measures ages in the same way on every node.
+ * Sends the heartbeats of this node and decides whether the leases of this node are still valid. This file also
+ * contains the age clock, which measures ages in the same way on every node.
  *
  * Guarantees: no attempt starts under a lease that another node may have recovered. A node measures the time since its
  * last heartbeat on the monotonic clock, from the moment before the heartbeat was sent, and stops its attempts before
@@ -14,18 +14,18 @@ import type { NodeStore } from '../store/contract.ts';
 
 export const HEARTBEAT_MS = 3_000;
 export const LIVENESS_TIMEOUT_MS = 15_000;
-/** A node stops using its leases this long before its liveness timeout. */
+/** The time before the end of the liveness timeout at which a node stops using its leases. */
 const SAFETY_MARGIN_MS = 3_000;
 
 export interface Membership {
   /**
-   * Returns true if a lease that began at `leasedAt`, on `clock`, still belongs to this node. The call reads only
+   * Returns true if a lease that began at `leasedAt`, on `clock`, still belongs to this node. The function reads only
    * memory.
    */
   isLeaseValid(leasedAt: number): boolean;
   /** Returns true if this node may treat other nodes as dead. */
   canDetectDeadNodes(): boolean;
-  /** Stops the heartbeat and removes the node from the store. */
+  /** Stops the heartbeats and removes the node from the store. */
   leave(): Promise<void>;
 }
 
@@ -34,14 +34,19 @@ interface MembershipParts {
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
   /** The clock of lease times and of the timers. */
   readonly clock: Clock;
-  /** Milliseconds since an arbitrary origin. The clock continues while the process is suspended and cannot be set. */
+  /**
+   * Returns the milliseconds since an arbitrary origin. This clock continues while the process is suspended and cannot
+   * be set.
+   */
   readonly monotonic: () => number;
-  /** Called at each heartbeat with the time of the store and the monotonic times before and after the query. */
+  /** Receives, at each heartbeat, the time of the store and the monotonic times before and after the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Starts the heartbeat. Resolves after the first heartbeat. Rejects if the store cannot record it. */
+/**
+ * Starts the heartbeats. Resolves after the first heartbeat. Rejects if the store cannot record the first heartbeat.
+ */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   const { node, store, clock, monotonic, onStoreTime, onError } = parts;
   /** The time when the last successful heartbeat was sent, on the monotonic clock. */
@@ -49,9 +54,9 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
   let aliveSince = 0;
   let aliveSinceTime = 0;
-  let stopped = false;
-  let cancel: () => void = () => undefined;
-  let running: Promise<void> = Promise.resolve();
+  let isStopped = false;
+  let cancelHeartbeat: () => void = () => undefined;
+  let heartbeatInProgress: Promise<void> = Promise.resolve();
 
   const isAlive = (at: number) => at - heartbeatAt < LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS;
 
@@ -60,7 +65,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now());
     const answeredAt = monotonic();
     onStoreTime(storeNow, sentAt, answeredAt);
-    // Checked after the answer, because the process may have been suspended during the query.
+    // The check follows the answer, because the process may have been suspended during the query.
     if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
       aliveSince = answeredAt;
       aliveSinceTime = clock.now();
@@ -69,11 +74,11 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   }
 
   function scheduleNext(): void {
-    cancel = clock.after(HEARTBEAT_MS, () => {
-      running = sendHeartbeat()
+    cancelHeartbeat = clock.after(HEARTBEAT_MS, () => {
+      heartbeatInProgress = sendHeartbeat()
         .catch((error: unknown) => onError('heartbeat', error))
         .then(() => {
-          if (!stopped) scheduleNext();
+          if (!isStopped) scheduleNext();
         });
     });
   }
@@ -87,17 +92,16 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
       return isAlive(now) && now - aliveSince >= LIVENESS_TIMEOUT_MS;
     },
     async leave() {
-      stopped = true;
-      cancel();
-      await running;
+      isStopped = true;
+      cancelHeartbeat();
+      await heartbeatInProgress;
       await store.removeNode(node.name);
     },
   };
 }
 
 /**
- * Returns the membership of a node that shares its store with no other node. No other node can recover the leases of
- * this node.
+ * The membership of a node that shares its store with no other node. No other node can recover the leases of this node.
  */
 export const SINGLE_NODE: Membership = {
   isLeaseValid: () => true,
@@ -106,20 +110,20 @@ export const SINGLE_NODE: Membership = {
 };
 
 // The age clock measures ages in running time: the time during which the service ran. It computes the running time from
-// the clock and the monotonic clock and saves it in the store, so that it continues after a restart and is the same on
-// every node.
+// the clock and the monotonic clock. It writes the running time to the store, so the running time continues after a
+// restart and is the same on every node.
 //
-// Guarantees: a step of the clock does not change any age. While the store fails, ages remain correct. Only the saved
-// running time is out of date.
+// Guarantees: a step of the clock does not change any age. While the store fails, ages remain correct, and only the
+// stored running time is out of date.
 
 const WRITE_INTERVAL_MS = 15_000;
-/** Maximum duration of a restart that counts as running time. */
+/** The maximum duration of a restart that counts as running time. */
 const MAX_RESTART_MS = 60_000;
 
 export interface AgeClock {
   /** Returns the latest time whose age is at least `ageMs` of running time. */
-  cutoffFor(ageMs: number): number;
-  /** Converts the time of a record to the current setting of the clock. */
+  getCutoff(ageMs: number): number;
+  /** Converts the time of a record to the time that the current clock setting would have recorded. */
   toCurrentClock(at: number): number;
   /**
    * Returns false after a step of the clock, for the duration of the liveness timeout. During this time, heartbeats of
@@ -135,51 +139,52 @@ interface AgeClockParts {
 }
 
 /**
- * Creates the age clock. Resolves when the running time has been read and written. Rejects if the store cannot write
- * it. `stop` writes it one last time.
+ * Starts the age clock. Resolves when the running time has been read and written. Rejects if the store cannot write the
+ * running time. `stop` writes the running time one last time.
  */
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
   let lastWrittenAt = clock.monotonic();
   let lastWritten = await store.updateRunningTime(MAX_RESTART_MS, clock.now());
-  let stopped = false;
-  let cancel: () => void = () => undefined;
-  let running: Promise<void> = Promise.resolve();
+  let isStopped = false;
+  let cancelWrite: () => void = () => undefined;
+  let writeInProgress: Promise<void> = Promise.resolve();
 
-  async function write(): Promise<void> {
+  async function writeRunningTime(): Promise<void> {
     const now = clock.monotonic();
     lastWritten = await store.updateRunningTime(now - lastWrittenAt, clock.now());
     lastWrittenAt = now;
   }
 
   function scheduleNext(): void {
-    cancel = clock.after(WRITE_INTERVAL_MS, () => {
-      running = write()
+    cancelWrite = clock.after(WRITE_INTERVAL_MS, () => {
+      writeInProgress = writeRunningTime()
         .catch((error: unknown) => onError('write running time', error))
         .then(() => {
-          if (!stopped) scheduleNext();
+          if (!isStopped) scheduleNext();
         });
     });
   }
 
-  const current = (): RunningTime => advanceRunningTime(lastWritten, clock.now(), clock.monotonic() - lastWrittenAt);
+  const getCurrentRunningTime = (): RunningTime =>
+    advanceRunningTime(lastWritten, clock.now(), clock.monotonic() - lastWrittenAt);
 
   scheduleNext();
   return {
     ages: {
-      cutoffFor: (ageMs) => computeAgeCutoff(current(), ageMs),
-      toCurrentClock: (at) => clock.now() - computeRunningAgeMs(current(), at),
+      getCutoff: (ageMs) => computeAgeCutoff(getCurrentRunningTime(), ageMs),
+      toCurrentClock: (at) => clock.now() - computeRunningAgeMs(getCurrentRunningTime(), at),
       isClockStable() {
-        const { ranMs, segments: stretches } = current();
-        return stretches.length === 1 || ranMs - (stretches.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;
+        const { ranMs, segments } = getCurrentRunningTime();
+        return segments.length === 1 || ranMs - (segments.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;
       },
     },
     async stop() {
-      stopped = true;
-      cancel();
-      await running;
+      isStopped = true;
+      cancelWrite();
+      await writeInProgress;
       // The next start continues from the running time that this call writes.
-      await write().catch((error: unknown) => onError('write running time', error));
+      await writeRunningTime().catch((error: unknown) => onError('write running time', error));
     },
   };
 }

@@ -13,27 +13,36 @@ import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 
 const EXPIRE_INTERVAL_MS = 5_000;
-/** Number of rounds of `expire` between two searches for leases of this node that are not in its memory. */
+/**
+ * The number of rounds of `expire` from one search for leases of this node that are not in its memory to the next
+ * search.
+ */
 const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
 /**
- * Maximum time for the store to answer a claim. If a lease is older and not in memory, the answer to its claim was
+ * The maximum time for the store to answer a claim. If a lease is older and not in memory, the answer to the claim was
  * lost.
  */
 const MAX_CLAIM_RESPONSE_MS = 60_000;
 const PURGE_BODIES_INTERVAL_MS = 60_000;
 const RESET_DUE_TIMES_INTERVAL_MS = 60_000;
-/** Retention of reports. A stored report detects its repetitions. Return paths are valid for half of this time. */
+/**
+ * The retention of feedback reports. A stored report is used to detect repetitions of the report. Return paths are
+ * valid for half of this time.
+ */
 const FEEDBACK_RETENTION_MS = 90 * 24 * 3_600_000;
 const PURGE_FEEDBACK_INTERVAL_MS = 600_000;
 const PURGE_TRAFFIC_INTERVAL_MS = 600_000;
 const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
 const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
-/** Maximum number of stored reports that were not understood. The oldest are purged. */
+/** The maximum number of stored reports that were not understood. The oldest reports are purged. */
 const MAX_STORED_REPORTS = 10_000;
-/** Maximum number of rows per transaction. It is small, so that a round does not delay the acceptance of messages. */
+/**
+ * The maximum number of rows per transaction. The number is small, so that a round does not delay the acceptance of
+ * messages.
+ */
 const MAX_ROWS_PER_ROUND = 500;
 
-/** Unknown fields of an expired message. The store returns only the id of the message. */
+/** The unknown fields of an expired message. The store returns only the id of the message. */
 const UNKNOWN_FIELDS = {
   accountId: null,
   to: null,
@@ -62,7 +71,7 @@ export interface SweeperParts {
   readonly publish: PublishOf<'message.expired' | 'node.leases_recovered' | 'node.operation_failed'>;
 }
 
-/** Starts the periodic work. The returned function stops it and resolves when the running rounds have ended. */
+/** Starts the periodic work. The returned function stops the work and resolves when the running rounds have ended. */
 export function startSweeper({
   node,
   clock,
@@ -73,42 +82,42 @@ export function startSweeper({
   leasedMessageIds,
   publish,
 }: SweeperParts): () => Promise<void> {
-  let stopped = false;
+  let isStopped = false;
   const stopFunctions: (() => Promise<void>)[] = [];
 
   /**
    * Runs `round` at once and then every `intervalMs`. If a round handles at least `MAX_ROWS_PER_ROUND` rows, the next
    * round starts at once.
    */
-  function runPeriodically(intervalMs: number, operation: string, round: (now: number) => Promise<number>): void {
+  function runPeriodically(intervalMs: number, operation: string, runRound: (now: number) => Promise<number>): void {
     let cancel: () => void = () => undefined;
-    let running = Promise.resolve();
+    let roundsInProgress = Promise.resolve();
     const runRounds = async () => {
       try {
-        while (!stopped && (await round(clock.now())) >= MAX_ROWS_PER_ROUND);
+        while (!isStopped && (await runRound(clock.now())) >= MAX_ROWS_PER_ROUND);
       } catch (error) {
         publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
       }
-      if (!stopped) cancel = clock.after(intervalMs, startRound);
+      if (!isStopped) cancel = clock.after(intervalMs, startRound);
     };
     const startRound = () => {
-      running = runRounds();
+      roundsInProgress = runRounds();
     };
     startRound();
     stopFunctions.push(() => {
       cancel();
-      return running;
+      return roundsInProgress;
     });
   }
 
   let expireRounds = 0;
   runPeriodically(EXPIRE_INTERVAL_MS, 'expire', async (now) => {
-    const ids = await store.expire(ages.cutoffFor(policy.maxAgeMs), now, MAX_ROWS_PER_ROUND, node);
-    for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
+    const expiredIds = await store.expire(ages.getCutoff(policy.maxAgeMs), now, MAX_ROWS_PER_ROUND, node);
+    for (const id of expiredIds) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
     const { onUncertain } = policy;
     expireRounds += 1;
-    // This step recovers the leases of a claim whose commit succeeded but whose answer was lost. This node does not
-    // have them in memory.
+    // This option recovers the leases of a claim whose commit succeeded but whose answer was lost. Such leases are not
+    // in the memory of this node.
     const ownLeases =
       expireRounds % ROUNDS_PER_OWN_LEASE_RECOVERY === 0
         ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_RESPONSE_MS }
@@ -123,34 +132,34 @@ export function startSweeper({
         includeDeadNodes,
         excludedIds: leasedMessageIds(),
       };
-      const count = await store.recover({ ...recoverOptions, ...ownLeases });
-      if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
+      const recoveredCount = await store.recover({ ...recoverOptions, ...ownLeases });
+      if (recoveredCount > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count: recoveredCount });
     }
-    return ids.length;
+    return expiredIds.length;
   });
   runPeriodically(RESET_DUE_TIMES_INTERVAL_MS, 'reset due times', (now) =>
     store.resetExcessiveDueTimes(now + MAX_RETRY_DELAY_MS, now, MAX_ROWS_PER_ROUND),
   );
   runPeriodically(PURGE_BODIES_INTERVAL_MS, 'purge bodies', () =>
     store.purgeBodiesAndKeys(
-      ages.cutoffFor(policy.keepBodyMs),
-      ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS),
+      ages.getCutoff(policy.keepBodyMs),
+      ages.getCutoff(IDEMPOTENCY_KEY_TTL_MS),
       MAX_ROWS_PER_ROUND,
     ),
   );
   runPeriodically(PURGE_FEEDBACK_INTERVAL_MS, 'purge feedback', () =>
-    store.purgeFeedback(ages.cutoffFor(FEEDBACK_RETENTION_MS), MAX_STORED_REPORTS, MAX_ROWS_PER_ROUND),
+    store.purgeFeedback(ages.getCutoff(FEEDBACK_RETENTION_MS), MAX_STORED_REPORTS, MAX_ROWS_PER_ROUND),
   );
   runPeriodically(PURGE_TRAFFIC_INTERVAL_MS, 'purge traffic', () =>
     store.purgeTraffic(
-      ages.cutoffFor(MINUTE_ROWS_RETENTION_MS),
-      ages.cutoffFor(HOUR_ROWS_RETENTION_MS),
+      ages.getCutoff(MINUTE_ROWS_RETENTION_MS),
+      ages.getCutoff(HOUR_ROWS_RETENTION_MS),
       MAX_ROWS_PER_ROUND,
     ),
   );
 
   return async () => {
-    stopped = true;
+    isStopped = true;
     await Promise.all(stopFunctions.map((stop) => stop()));
   };
 }

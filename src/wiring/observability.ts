@@ -25,7 +25,7 @@ export interface ObservabilityParts {
   /** Returns the queue statistics of the store, from a cache with a short TTL. */
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
   /** Returns the number of log lines dropped since the start. */
-  readonly droppedLines: () => number;
+  readonly getDroppedLineCount: () => number;
   readonly events: Events;
 }
 
@@ -40,15 +40,15 @@ export interface Observability extends AsyncDisposable {
  * the last rows of the time series.
  */
 export function startObservability(parts: ObservabilityParts): Observability {
-  const { settings, version, node, clock, store, readQueueStatistics, droppedLines, events } = parts;
+  const { settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events } = parts;
   const stack = new AsyncDisposableStack();
-  const lastFeedbackAt = () => store.lastFeedbackAt();
+  const readLastFeedbackAt = () => store.lastFeedbackAt();
   const metrics = createMetrics({
     clock,
     readQueueStatistics,
-    lastFeedbackAt,
+    readLastFeedbackAt,
     refusalReasons: ERROR_CODES,
-    droppedLines,
+    getDroppedLineCount,
   });
   const traces = createTraces(version);
   const reportFailure = createFailureReporter(events.publish, clock);
@@ -60,7 +60,12 @@ export function startObservability(parts: ObservabilityParts): Observability {
   });
   stack.defer(() => traffic.stop());
   const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');
-  const liveUpdates = createLiveUpdates({ clock, topics, changes: createChangeFeedReader(store, clock.now), events });
+  const liveUpdates = createLiveUpdates({
+    clock,
+    topics,
+    readChanges: createChangeFeedReader(store, clock.now),
+    events,
+  });
   stack.defer(() => liveUpdates.stop());
   const status = trackRuntimeStatus();
   events.subscribe(metricHandlers(metrics));

@@ -1,9 +1,9 @@
 /** Writes the generated pages (`npm run docs`): settings, log events, the OpenAPI document. Tests check that each is up to date. */
 import { writeFileSync } from 'node:fs';
 import { createOpenApiDocument } from '../../src/http/openapi.ts';
-import { logEventsPage } from '../../src/observability/log-events.ts';
+import { formatLogEventsPage } from '../../src/observability/log-events.ts';
 import { CONFIGURATION_PAGE, configurationPage, readConfigurationPage } from './configuration-page.ts';
 
 writeFileSync(CONFIGURATION_PAGE, configurationPage(readConfigurationPage()));
-writeFileSync(new URL('../../docs/log-events.md', import.meta.url), logEventsPage());
+writeFileSync(new URL('../../docs/log-events.md', import.meta.url), formatLogEventsPage());
 writeFileSync(new URL('../../openapi.json', import.meta.url), `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`);

@@ -15,7 +15,7 @@ import {
 } from '../../model/message.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
-import { commandLine } from '../../printing/command-line.ts';
+import { formatCommandLine } from '../../printing/command-line.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 import { type DeliveryStatus, dueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
 import { type AttemptDetails, finishedAttempts, toAttemptDetails } from './schemas.ts';
@@ -160,7 +160,7 @@ function queuedSentences({ message, account, status, now }: ExplainInput): reado
   if (locked !== null && account !== null) {
     return [
       `It waits because account ${account.name} was locked at ${formatTime(locked.at)} (${locked.reason}).`,
-      `To continue, run \`${commandLine(['account', 'unlock', account.name])}\`.`,
+      `To continue, run \`${formatCommandLine(['account', 'unlock', account.name])}\`.`,
     ];
   }
   const count = finishedAttempts(message).length;
@@ -306,7 +306,7 @@ function suppressionListSentences({ message, account, lists }: ExplainInput): re
     const cause = source === null ? '' : ` of ${source === message.id ? 'this message' : `message ${source}`}`;
     return [
       `The recipient has been on the suppression list of ${owner} since ${formatTime(at)}, ${SUPPRESSION_CAUSES[reason]}${cause}.`,
-      `To remove it, run \`${commandLine(['suppression', 'remove', list, address])}\`.`,
+      `To remove it, run \`${formatCommandLine(['suppression', 'remove', list, address])}\`.`,
     ];
   });
 }

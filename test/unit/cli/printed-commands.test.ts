@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { describe, expect, it, test } from 'vitest';
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
-import { commandLine, withCommandPrefix } from '../../../src/printing/command-line.ts';
+import { formatCommandLine, replaceCommandName } from '../../../src/printing/command-line.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
 
 const PROGRAM = await buildProgram(processContext(), () => undefined);
@@ -203,13 +203,13 @@ test('an error in a printed command is found', () => {
 
 describe('a printed command', () => {
   it('has the same arguments in a shell', () => {
-    expect(commandLine(['suppression', 'remove', '*', 'ada@example.com'])).toBe(
+    expect(formatCommandLine(['suppression', 'remove', '*', 'ada@example.com'])).toBe(
       "postrider suppression remove '*' ada@example.com",
     );
-    expect(commandLine(['suppression', 'remove', 'shop', '"a b$c`d\'e"@example.com'])).toBe(
+    expect(formatCommandLine(['suppression', 'remove', 'shop', '"a b$c`d\'e"@example.com'])).toBe(
       `postrider suppression remove shop '"a b$c\`d'\\''e"@example.com'`,
     );
-    expect(commandLine(['suppression', 'remove', 'shop', '-x@example.com'])).toBe(
+    expect(formatCommandLine(['suppression', 'remove', 'shop', '-x@example.com'])).toBe(
       'postrider suppression remove -- shop -x@example.com',
     );
   });
@@ -219,10 +219,10 @@ describe('a printed command', () => {
     const calledAs = (name: string) =>
       `run \`${name} doctor\` or\n  ${name} message retry X\nnot postrider itself, nor \`npx postrider x\``;
     for (const npm_lifecycle_event of ['start', 'demo', 'postrider'])
-      expect(withCommandPrefix(text, { npm_lifecycle_event })).toBe(calledAs('./postrider'));
-    expect(withCommandPrefix(text, { npm_lifecycle_event: 'npx' })).toBe(calledAs('npx postrider'));
-    expect(withCommandPrefix(text, {})).toBe(text);
-    expect(withCommandPrefix(text, { npm_lifecycle_event: 'test' })).toBe(text);
+      expect(replaceCommandName(text, { npm_lifecycle_event })).toBe(calledAs('./postrider'));
+    expect(replaceCommandName(text, { npm_lifecycle_event: 'npx' })).toBe(calledAs('npx postrider'));
+    expect(replaceCommandName(text, {})).toBe(text);
+    expect(replaceCommandName(text, { npm_lifecycle_event: 'test' })).toBe(text);
   });
 
   it('is printed in a checkout as `./postrider`, and as `postrider` if the checkout is in the path', () => {

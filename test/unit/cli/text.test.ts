@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { formatTable } from '../../../src/cli/text.ts';
 import { describeError } from '../../../src/printing/error-line.ts';
-import { printable } from '../../../src/printing/escape.ts';
+import { toPrintable } from '../../../src/printing/escape.ts';
 import { formatSpan, shorten } from '../../../src/printing/text.ts';
 
 describe('output', () => {
@@ -60,8 +60,8 @@ describe('output', () => {
   });
 
   it('escapes, line breaks and bidi controls are replaced', () => {
-    expect(printable('a\u001b[2Jb\r\nc\u202ed\u0085e\ud800')).toBe('a\uFFFD[2Jb\uFFFD\uFFFDc\uFFFDd\uFFFDe\uFFFD');
-    expect(printable('Grüße 👩‍👩‍👧 日本')).toBe('Grüße 👩‍👩‍👧 日本');
+    expect(toPrintable('a\u001b[2Jb\r\nc\u202ed\u0085e\ud800')).toBe('a\uFFFD[2Jb\uFFFD\uFFFDc\uFFFDd\uFFFDe\uFFFD');
+    expect(toPrintable('Grüße 👩‍👩‍👧 日本')).toBe('Grüße 👩‍👩‍👧 日本');
     expect(formatTable(['A'], [['x\ny']])).toBe('A\nx\uFFFDy\n');
   });
 

@@ -40,7 +40,7 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
     clock,
     readQueueStatistics,
     refusalReasons: ['invalid-key'],
-    droppedLines: () => 12,
+    getDroppedLineCount: () => 12,
   });
   const events = createEvents(clock);
   const status = trackRuntimeStatus();

@@ -15,7 +15,7 @@ function rig(topics: readonly Topic[] = TOPICS) {
     clock,
     events,
     topics,
-    changes: async () => {
+    readChanges: async () => {
       store.polls += 1;
       return store.changed.splice(0);
     },

@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { createLog, type Log } from '../../../src/observability/log.ts';
 import {
+  formatLogEventsPage,
   LOG_EVENTS,
   LOG_FIELDS,
   type LogEventName,
   type LogLevel,
-  logEventsPage,
 } from '../../../src/observability/log-events.ts';
 
 const NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) => (event === null ? [] : [name as LogEventName]));
@@ -40,7 +40,7 @@ test('every log event has a name of the shape noun.verb, and every field is came
 
 test('docs/log-events.md equals the page that is generated from the definitions', () => {
   const page = readFileSync(new URL('../../../docs/log-events.md', import.meta.url), 'utf8');
-  expect(page).toBe(logEventsPage());
+  expect(page).toBe(formatLogEventsPage());
 });
 
 test('a field that the event does not list is not logged, and objects and errors are not either', () => {

@@ -15,16 +15,16 @@ function createTestMetrics(readQueueStatistics: () => Promise<QueueStatistics> =
 test('each call counts in its metric, and every series starts at zero', async () => {
   const { metrics } = createTestMetrics();
   expect((await metrics.scrape()).text).toContain('postrider_refused_total{reason="invalid-key"} 0');
-  metrics.accepted(12);
-  metrics.accepted(12);
-  metrics.replayed();
-  metrics.ignored(3);
-  metrics.refused('invalid-key');
-  metrics.attempted('delivered', 30);
-  metrics.entered('bounced');
-  metrics.deferred();
-  metrics.committed('accept', 8, 4);
-  metrics.circuitBreaker('open');
+  metrics.countAccepted(12);
+  metrics.countAccepted(12);
+  metrics.countReplayed();
+  metrics.countIgnoredFields(3);
+  metrics.countRefused('invalid-key');
+  metrics.countAttempt('delivered', 30);
+  metrics.countStateEntry('bounced');
+  metrics.countDeferred();
+  metrics.recordCommit('accept', 8, 4);
+  metrics.setBreakerState('open');
   const { text, contentType } = await metrics.scrape();
   expect(contentType).toContain('text/plain');
   for (const line of [
@@ -66,7 +66,7 @@ test('every alarm reason has a series before its first alarm, so that an alert s
   const scrapedLines = async () => (await metrics.scrape()).text.split('\n');
   const before = await scrapedLines();
   for (const reason of reasons) expect(before).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
-  for (const reason of reasons) metrics.alarmed(reason);
+  for (const reason of reasons) metrics.countAlarm(reason);
   const after = await scrapedLines();
   for (const reason of reasons) expect(after).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
 });
@@ -75,7 +75,7 @@ test('concurrent scrapes share one exposition, and a later scrape is current', a
   const { metrics } = createTestMetrics();
   const [first, second] = await Promise.all([metrics.scrape(), metrics.scrape()]);
   expect(second).toBe(first);
-  metrics.replayed();
+  metrics.countReplayed();
   expect((await metrics.scrape()).text).toContain('postrider_replayed_total 1');
 });
 

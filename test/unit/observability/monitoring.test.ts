@@ -43,13 +43,13 @@ function metricsWithEverySeries(): Metrics {
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
     readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
-    lastFeedbackAt: async () => 1,
+    readLastFeedbackAt: async () => 1,
     refusalReasons: ERROR_CODES,
   });
-  metrics.reportRefused('store');
-  metrics.accepted(1);
-  metrics.attempted('delivered', 1);
-  for (const kind of ['accept', 'settle'] as const) metrics.committed(kind, 1, 1);
+  metrics.countRefusedReport('store');
+  metrics.countAccepted(1);
+  metrics.countAttempt('delivered', 1);
+  for (const kind of ['accept', 'settle'] as const) metrics.recordCommit(kind, 1, 1);
   return metrics;
 }
 

@@ -16,7 +16,7 @@ const SCRIPT = `
   const { createLog } = await import(${JSON.stringify(LOG)});
   const log = createLog('info');
   for (let i = 0; i < ${LINES}; i += 1) log.write('node.leases_recovered', { node: 'x'.repeat(200), count: i });
-  setInterval(() => process.stderr.write('alive ' + log.droppedLines() + '\\n'), 100);
+  setInterval(() => process.stderr.write('alive ' + log.getDroppedLineCount() + '\\n'), 100);
   process.stdin.once('data', async () => { await log.close(); process.stderr.write('closed\\n'); process.exit(0); });`;
 
 function startProcess() {

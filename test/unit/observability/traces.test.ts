@@ -38,10 +38,10 @@ test('request, attempts and reports of a message form one trace, whose id is the
   const leased = { ...message, attempts: 1, lease: { owner: 'node', until: at + 1 } };
   const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
   const deferred = newAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
-  traces?.accepted(message, 'sending', at, 12);
-  traces?.attempted(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
-  traces?.attempted({ ...leased, attempts: 2 }, { ...newAttempt(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
-  traces?.reported(message.id, 'bounced', at + 90_000);
+  traces?.traceAcceptance(message, 'sending', at, 12);
+  traces?.traceAttempt(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
+  traces?.traceAttempt({ ...leased, attempts: 2 }, { ...newAttempt(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
+  traces?.traceReport(message.id, 'bounced', at + 90_000);
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);
   expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([message.id.replaceAll('-', '')]));

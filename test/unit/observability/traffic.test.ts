@@ -29,13 +29,13 @@ test('counts are written as complete rows after one second, and nothing is writt
   const { clock, counter, writes } = counterRig();
   await clock.advance(10_000);
   expect(writes).toEqual([]);
-  counter.accepted();
-  counter.accepted();
-  counter.entered('delivered', 20);
+  counter.countAccepted();
+  counter.countAccepted();
+  counter.countStateEntry('delivered', 20);
   await clock.advance(1_000);
-  counter.entered('bounced');
-  counter.reported('complained');
-  counter.deferred();
+  counter.countStateEntry('bounced');
+  counter.countReport('complained');
+  counter.countDeferred();
   await clock.advance(60_000);
   expect(writes).toHaveLength(2);
   const minute = { spanMs: 60_000, at: HOUR };
@@ -52,8 +52,8 @@ test('counts are written as complete rows after one second, and nothing is writt
 
 test('a cancelled message counts as ended and in no other figure', async () => {
   const { clock, counter, writes } = counterRig();
-  counter.entered('cancelled');
-  counter.entered('uncertain');
+  counter.countStateEntry('cancelled');
+  counter.countStateEntry('uncertain');
   await clock.advance(1_000);
   expect(writes).toMatchObject([[{ ended: 1 }, { ended: 1 }]]);
   const [row] = writes.flat();
@@ -64,9 +64,9 @@ test('a cancelled message counts as ended and in no other figure', async () => {
 
 test('a minute that ends before it is written is written together with the next one', async () => {
   const { clock, counter, writes } = counterRig(HOUR + 59_900);
-  counter.accepted();
+  counter.countAccepted();
   await clock.advance(200);
-  counter.accepted();
+  counter.countAccepted();
   await clock.advance(1_000);
   expect(writes).toMatchObject([
     [
@@ -80,9 +80,9 @@ test('a minute that ends before it is written is written together with the next 
 test('while the store does not answer, rows wait and one error is reported', async () => {
   const { clock, counter, writes, faults, answer: storeState } = counterRig();
   storeState.fault = new Error('unavailable');
-  counter.accepted();
+  counter.countAccepted();
   await clock.advance(90_000);
-  counter.accepted();
+  counter.countAccepted();
   await clock.advance(5_000);
   expect([faults.length, writes]).toEqual([1, []]);
   storeState.fault = null;
@@ -98,10 +98,10 @@ test('while the store does not answer, rows wait and one error is reported', asy
 
 test('stop writes the remaining rows, and later counts start no timer', async () => {
   const { clock, counter, writes } = counterRig();
-  counter.accepted();
+  counter.countAccepted();
   await counter.stop();
   expect(writes).toMatchObject([[{ accepted: 1 }, { accepted: 1 }]]);
-  counter.accepted();
+  counter.countAccepted();
   await clock.advance(10_000);
   expect(writes).toHaveLength(1);
 });
@@ -142,8 +142,8 @@ test('the stored rows equal the counts for any clock steps, write times and fail
       const expected = new Map<string, { accepted: number; ended: number; delivered: number }>();
       for (const { at, count, written, fails } of steps) {
         now = HOUR + at;
-        if (count === 'accepted') counter.accepted();
-        else counter.entered(count, 20);
+        if (count === 'accepted') counter.countAccepted();
+        else counter.countStateEntry(count, 20);
         for (const spanMs of [60_000, 3_600_000]) {
           const key = `${spanMs} ${now - (now % spanMs)}`;
           const sums = expected.get(key) ?? { accepted: 0, ended: 0, delivered: 0 };

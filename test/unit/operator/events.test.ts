@@ -30,7 +30,7 @@ async function startListener(
   liveUpdates = createLiveUpdates({
     clock,
     topics: TOPICS,
-    changes: async () => [],
+    readChanges: async () => [],
     events: { subscribe: () => () => undefined },
   }),
 ) {

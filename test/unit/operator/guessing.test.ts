@@ -88,7 +88,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
       liveUpdates: createLiveUpdates({
         clock: systemClock,
         topics: [],
-        changes: async () => [],
+        readChanges: async () => [],
         events: { subscribe: () => () => undefined },
       }),
       publish: () => undefined,

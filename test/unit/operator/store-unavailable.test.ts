@@ -42,7 +42,7 @@ async function startListener() {
       liveUpdates: createLiveUpdates({
         clock: systemClock,
         topics: [],
-        changes: async () => [],
+        readChanges: async () => [],
         events: { subscribe: () => () => undefined },
       }),
       publish: () => undefined,

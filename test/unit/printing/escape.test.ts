@@ -9,8 +9,8 @@ import {
   MASK,
   maskSecrets,
   maskUrl,
-  printable,
-  printableLines,
+  toPrintable,
+  toPrintableLines,
 } from '../../../src/printing/escape.ts';
 
 /** Every control, separator and bidirectional control of Unicode, and a lone surrogate. */
@@ -52,10 +52,10 @@ test('a log line contains no control characters, and its parsed value is unchang
 
 test('printable text has U+FFFD for each control character, and other characters are unchanged', () => {
   for (const control of CONTROLS) {
-    expect(printable(`a${control}b`)).toBe('a\uFFFDb');
-    expect(printableLines(`a${control}b`)).toBe('\n\t\u001b'.includes(control) ? `a${control}b` : 'a\uFFFDb');
+    expect(toPrintable(`a${control}b`)).toBe('a\uFFFDb');
+    expect(toPrintableLines(`a${control}b`)).toBe('\n\t\u001b'.includes(control) ? `a${control}b` : 'a\uFFFDb');
   }
-  expect(printable(HARMLESS)).toBe(HARMLESS);
+  expect(toPrintable(HARMLESS)).toBe(HARMLESS);
 });
 
 const SECRET = 'hunter2SECRETword';

@@ -94,7 +94,7 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(LEASE_MS / 2);
-  expect([rig.store.findMessage(message.id)?.state, rig.dispatcher.inFlight]).toEqual(['sending', 1]);
+  expect([rig.store.findMessage(message.id)?.state, rig.dispatcher.inFlightCount]).toEqual(['sending', 1]);
   const laterMessage = newMessage({ acceptedAt: rig.clock.now() });
   rig.store.accept([laterMessage]);
   await rig.clock.advance(10_000);
@@ -105,7 +105,7 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
     'delivered',
     'delivered',
   ]);
-  expect([rig.attempts.map(({ id }) => id), rig.dispatcher.inFlight]).toEqual([[message.id, laterMessage.id], 0]);
+  expect([rig.attempts.map(({ id }) => id), rig.dispatcher.inFlightCount]).toEqual([[message.id, laterMessage.id], 0]);
 });
 
 test('a failed claim is reported and repeated', async () => {
@@ -615,7 +615,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
     rig.store.accept([hangingMessage, laterMessage]);
     rig.dispatcher.start();
     await rig.clock.advance(MAX_ATTEMPT_MS);
-    expect([rig.attempts.length, rig.dispatcher.inFlight]).toEqual([1, 1]);
+    expect([rig.attempts.length, rig.dispatcher.inFlightCount]).toEqual([1, 1]);
     await rig.clock.advance(30 * MINUTE);
     expect([rig.store.findMessage(hangingMessage.id)?.state, rig.store.findMessage(laterMessage.id)?.state]).toEqual([
       state,
@@ -664,7 +664,7 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
   await drained;
   const after = attemptCount;
   await rig.clock.advance(HOUR);
-  expect([attemptCount, rig.dispatcher.inFlight]).toEqual([after, 0]);
+  expect([attemptCount, rig.dispatcher.inFlightCount]).toEqual([after, 0]);
 });
 
 test('each change of a settlement is published after it is recorded', async () => {
@@ -732,7 +732,7 @@ test('a step of the clock does not abort a running attempt', async () => {
   await rig.clock.until(() => rig.attempts.length === 1, 5_000);
   rig.clock.setForward(2 * LEASE_MS);
   await rig.clock.advance(10_000);
-  expect([rig.failures, rig.dispatcher.inFlight]).toEqual([[], 1]);
+  expect([rig.failures, rig.dispatcher.inFlightCount]).toEqual([[], 1]);
   answer.resolve(newAttempt());
   await rig.clock.advance(1_000);
   expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
@@ -749,7 +749,7 @@ function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   const offered: LeasedMessage[] = [];
   const committed: NewMessage[] = [];
   const parts = {
-    ages: { cutoffFor: (ageMs: number) => RUNNING_TIME_NOW - ageMs },
+    ages: { getCutoff: (ageMs: number) => RUNNING_TIME_NOW - ageMs },
     commit: async (message: NewMessage) => {
       committed.push(message);
       if (answer instanceof Error) throw answer;

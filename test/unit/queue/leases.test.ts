@@ -6,10 +6,10 @@ import {
   createModeHolder,
   createReadyQueue,
   type DispatcherMode,
+  getMemoryBytes,
   MAX_LEASED_BYTES,
   MIN_LEASE_LIMIT,
   MODE_TRANSITIONS,
-  memoryBytesOf,
 } from '../../../src/queue/leases.ts';
 import { newMessage } from '../../rig/messages.ts';
 import { queueRig, START } from '../../rig/queue.ts';
@@ -19,7 +19,7 @@ const MIB = 1024 * 1024;
 test('leases stay within the limits on number and size', () => {
   const budget = createLeaseBudget();
   for (let n = 0; n < MIN_LEASE_LIMIT; n += 1) budget.reserve(1);
-  expect([budget.fits(1), budget.claimLimits(0)]).toEqual([false, null]);
+  expect([budget.fits(1), budget.getClaimLimits(0)]).toEqual([false, null]);
   const large = createLeaseBudget();
   large.reserve(MAX_LEASED_BYTES - 10);
   expect([large.fits(10), large.fits(11)]).toEqual([true, false]);
@@ -29,39 +29,38 @@ test('a message larger than the limit is leased alone', () => {
   const budget = createLeaseBudget();
   expect(budget.fits(2 * MAX_LEASED_BYTES)).toBe(true);
   budget.reserve(2 * MAX_LEASED_BYTES);
-  expect([budget.fits(1), budget.claimLimits(0)]).toEqual([false, null]);
+  expect([budget.fits(1), budget.getClaimLimits(0)]).toEqual([false, null]);
   budget.release(2 * MAX_LEASED_BYTES);
-  expect(budget.claimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT, bytes: 16 * MIB });
+  expect(budget.getClaimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT, bytes: 16 * MIB });
 });
 
 test('a claim is limited to half of the free memory, since text may need twice its UTF-8 size', () => {
   const budget = createLeaseBudget();
   budget.reserve(20 * MIB);
-  expect(budget.claimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
-  expect(memoryBytesOf({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
+  expect(budget.getClaimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
+  expect(getMemoryBytes({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
 });
 
 test('no claim starts while many messages wait, or while a few large messages wait', () => {
   const budget = createLeaseBudget();
-  expect([budget.claimLimits(MIN_LEASE_LIMIT / 4) === null, budget.claimLimits(MIN_LEASE_LIMIT / 4 + 1)]).toEqual([
-    false,
-    null,
-  ]);
+  expect([budget.getClaimLimits(MIN_LEASE_LIMIT / 4) === null, budget.getClaimLimits(MIN_LEASE_LIMIT / 4 + 1)]).toEqual(
+    [false, null],
+  );
   budget.reserve(MAX_LEASED_BYTES - 10);
-  expect(budget.claimLimits(1)).toBeNull();
-  expect(budget.claimLimits(0)).not.toBeNull();
+  expect(budget.getClaimLimits(1)).toBeNull();
+  expect(budget.getClaimLimits(0)).not.toBeNull();
 });
 
 test('a fast next hop raises the limit on leases, and with a slow next hop the limit is the minimum', () => {
   const budget = createLeaseBudget();
   budget.setAttemptRate(1);
-  expect(budget.claimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
+  expect(budget.getClaimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
   budget.setAttemptRate(1_000);
-  expect(budget.claimLimits(0)?.messages).toBe(4_000);
+  expect(budget.getClaimLimits(0)?.messages).toBe(4_000);
   budget.setAttemptRate(1_000_000);
-  expect(budget.claimLimits(0)?.messages).toBe(8_192);
+  expect(budget.getClaimLimits(0)?.messages).toBe(8_192);
   budget.setAttemptRate(0);
-  expect(budget.claimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
+  expect(budget.getClaimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
 });
 
 function createLeasedMessage(accountId: number, id: string): LeasedMessage {

@@ -56,7 +56,7 @@ function sweeperRig(
     store,
     canDetectDeadNodes: () => answers.canDetectDeadNodes?.() ?? false,
     ages: {
-      cutoffFor: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
+      getCutoff: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
       toCurrentClock: (at) => at,
       isClockStable: () => answers.isClockStable?.() ?? true,
     },
