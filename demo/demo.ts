@@ -11,7 +11,7 @@ import { utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type MonotonicClock, systemClock } from '../src/clock.ts';
-import { describeSettings, loadSettings } from '../src/config/load.ts';
+import { readSettings } from '../src/config/load.ts';
 import { createResolver } from '../src/domains/dns.ts';
 import { returnPathKey, signingParts } from '../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../src/domains/signing.ts';
@@ -94,7 +94,7 @@ async function createDemo(
     POSTRIDER_LOG: 'error',
     ...(now === null ? {} : { POSTRIDER_SECRET: random.bytes(32).toString('hex') }),
   };
-  const settings = loadSettings(environment, null);
+  const { settings, described } = readSettings(environment, null);
   const clock: MonotonicClock = now === null ? systemClock : { ...systemClock, now: () => now };
   const startedAt = clock.now();
   const recipients = new Recipients(random);
@@ -118,7 +118,7 @@ async function createDemo(
     drainMs: DRAIN_MS,
     operatorApi: {
       version: readVersion(),
-      describeSettings: () => describeSettings(environment, null),
+      describeSettings: () => described,
     },
   });
   disposers.push(() => service.stop());

@@ -5,7 +5,7 @@
  * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the process is
  * never ended. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
  */
-import { describeSettings, loadSettings } from './config/load.ts';
+import { readSettings } from './config/load.ts';
 import { startService as startParts } from './main.ts';
 import { readVersion } from './version.ts';
 
@@ -45,8 +45,9 @@ export interface RunningService {
  * problem and the remedy. After a rejection, no component of the service runs.
  */
 export async function startService(settings: SettingValues = {}): Promise<RunningService> {
-  const operatorApi = { version: readVersion(), describeSettings: () => describeSettings(settings, null) };
-  const service = await startParts(loadSettings(settings, null), { operatorApi });
+  const { settings: loaded, described } = readSettings(settings, null);
+  const operatorApi = { version: readVersion(), describeSettings: () => described };
+  const service = await startParts(loaded, { operatorApi });
   const { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop } = service;
   return { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop };
 }

@@ -5,7 +5,7 @@
  */
 
 import type { Command } from 'commander';
-import { describeSettings } from '../config/load.ts';
+import { readSettings } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../http/curl.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
@@ -50,16 +50,15 @@ export function addServeCommand(program: Command, context: Context): void {
     .option('--no-key', 'create no API key on an empty store, so that no key is written to a log')
     .option('--json', 'print the addresses of the service as one line of JSON');
   serve.action(async (flags: { json?: boolean; key: boolean }) => {
-    const settings = context.settings();
+    const { settings, described } = readSettings(context.environment, context.dotEnv());
     const { startService } = await import('../main.ts');
     // The handlers are registered before the start, so that a signal during the start does not kill the process.
     const stopSignal = waitForStopSignal(context);
-    const { environment, dotEnv } = context;
     const startPrinted = Promise.withResolvers<void>();
     const service = await startService(settings, {
       operatorApi: {
         version: readVersion(),
-        describeSettings: () => describeSettings(environment, dotEnv()),
+        describeSettings: () => described,
       },
       onWait: context.warn,
       createFirstKey: flags.key,

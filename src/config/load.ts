@@ -64,16 +64,25 @@ const ALL_NAMES: readonly string[] = [...SETTING_NAMES, ...FILE_NAMES];
 const INJECTED_SERVICE = /^POSTRIDER_(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;
 const INJECTED_PORT = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?$/;
 
+/** The settings of a process, and the same settings as text. */
+export interface LoadedSettings {
+  readonly settings: Settings;
+  /** In the order of the table, with secrets masked. */
+  readonly described: readonly DescribedSetting[];
+}
+
 /**
+ * Reads the settings and their description at once, so that a later change of a file changes neither.
+ *
  * @param environment as in `process.env`; only names that begin with `POSTRIDER_` are read.
  * @param dotEnv the text of `.env`, or null if there is none.
  * @throws SettingsError
  */
-export function loadSettings(
+export function readSettings(
   environment: Environment,
   dotEnv: string | null,
   readFile: ReadFile = readSecretText,
-): Settings {
+): LoadedSettings {
   const given = collectGiven(environment, dotEnv, readFile);
   const read = <T>(spec: SettingSpec<T>): T | null => {
     const text = given.get(spec.name)?.text ?? spec.default;
@@ -111,19 +120,24 @@ export function loadSettings(
   checkStandby(settings);
   checkListeners(settings);
   checkFeedback(settings);
-  return deepFreeze(settings);
+  return { settings: deepFreeze(settings), described: describeGiven(given) };
 }
 
-/**
- * Returns the effective settings in the order of the table, with secrets masked. @throws SettingsError as `loadSettings` does
- */
+/** Returns the settings of `readSettings`. @throws SettingsError as `readSettings` does */
+export function loadSettings(environment: Environment, dotEnv: string | null, readFile?: ReadFile): Settings {
+  return readSettings(environment, dotEnv, readFile).settings;
+}
+
+/** Returns the description of `readSettings`. @throws SettingsError as `readSettings` does */
 export function describeSettings(
   environment: Environment,
   dotEnv: string | null,
-  readFile: ReadFile = readSecretText,
+  readFile?: ReadFile,
 ): readonly DescribedSetting[] {
-  loadSettings(environment, dotEnv, readFile);
-  const given = collectGiven(environment, dotEnv, readFile);
+  return readSettings(environment, dotEnv, readFile).described;
+}
+
+function describeGiven(given: ReadonlyMap<string, GivenValue>): readonly DescribedSetting[] {
   return SETTING_SPECS.map((spec) => {
     const found = given.get(spec.name);
     const text = found?.text ?? spec.default;

@@ -43,7 +43,7 @@ function requireDashboard(): void {
 /** The data of this installation for the operator API. */
 export interface OperatorApiOptions {
   readonly version: string;
-  /** Returns the settings of the running service with masked secrets. */
+  /** Returns the settings as the start read them, with masked secrets. No file is read again. */
   readonly describeSettings: () => readonly DescribedSetting[];
 }
 

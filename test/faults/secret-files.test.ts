@@ -1,0 +1,42 @@
+/** Tests that a running service shows the settings that its start read, whatever happens to the files afterwards. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { EffectiveSettings } from '../../src/operations/config/schemas.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { startProcess } from '../rig/service.ts';
+import { signIn } from '../rig/session.ts';
+
+const PASSWORD = 'correct-horse-battery';
+
+test('GET /config shows the settings of the start, with secrets masked, after .env and the secret files are changed or removed', async () => {
+  const folder = temporaryFolder();
+  const path = (name: string) => join(folder, name);
+  writeFileSync(path('password'), PASSWORD);
+  writeFileSync(path('secret'), '0f'.repeat(32));
+  writeFileSync(path('transport'), 'smtp://me:first-word@relay.example:587');
+  writeFileSync(path('.env'), 'POSTRIDER_MAX_AGE=2h\nPOSTRIDER_TRANSPORT_FILE=transport\n');
+  const service = await startProcess(folder, {
+    POSTRIDER_OPERATOR_PASSWORD_FILE: path('password'),
+    POSTRIDER_SECRET_FILE: path('secret'),
+  });
+  const headers = { ...(await signIn(service.operatorUrl, { password: PASSWORD })) };
+  const readConfig = async () => {
+    const response = await fetch(`${service.operatorUrl}/api/v1/config`, { headers });
+    return { status: response.status, settings: (await response.json()) as EffectiveSettings };
+  };
+  const first = await readConfig();
+  expect(first.status).toBe(200);
+  expect(first.settings).toEqual(
+    expect.arrayContaining([
+      { name: 'POSTRIDER_OPERATOR_PASSWORD', value: '********', source: 'file' },
+      { name: 'POSTRIDER_TRANSPORT', value: 'smtp://me:********@relay.example:587', source: 'file' },
+      { name: 'POSTRIDER_MAX_AGE', value: '2h', source: '.env' },
+    ]),
+  );
+  rmSync(path('password'));
+  writeFileSync(path('secret'), 'not a secret');
+  writeFileSync(path('.env'), 'POSTRIDER_UNKNOWN=1\n');
+  writeFileSync(path('transport'), 'smtp://me:second-word@other.example:25');
+  expect(await readConfig()).toEqual(first);
+});
