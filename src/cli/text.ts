@@ -39,8 +39,8 @@ export interface TableOptions {
 /**
  * Formats headings and rows as aligned columns, two spaces apart. A column has the width of its widest cell. If the
  * table is wider than the terminal, the widest columns of free text are truncated with `…`. If the table is still too
- * wide, the last of these columns are omitted, and a line below the table names them. Other columns, such as ids, are
- * never changed.
+ * wide, the last of these columns are omitted, then the last of the other columns. A line below the table names the
+ * omitted columns. The first column is never omitted. Other columns, such as ids, are never truncated.
  */
 export function formatTable(
   headings: readonly string[],
@@ -80,7 +80,10 @@ interface Column {
   readonly minWidth: number;
 }
 
-/** Shrinks the widest columns of free text until the table fits. If it still does not fit, omits the last of them and repeats. */
+/**
+ * Shrinks the widest columns of free text until the table fits. If the table still does not fit, omits the last column of
+ * free text, or without one the last column, and repeats.
+ */
 function fitColumns(columns: readonly Column[], terminalWidth: number) {
   const computeTotalWidth = (measuredColumns: readonly Column[]) =>
     measuredColumns.reduce((sum, { width }) => sum + width, COLUMN_GAP * (measuredColumns.length - 1));
@@ -96,11 +99,12 @@ function fitColumns(columns: readonly Column[], terminalWidth: number) {
       widths[widestIndex] = (widths[widestIndex] ?? 0) - 1;
     }
     const fittedColumns = shown.map((column, index) => ({ ...column, width: widths[index] ?? 0 }));
-    const lastTruncated = shown.findLast(({ minWidth }) => minWidth !== Infinity);
-    if (computeTotalWidth(fittedColumns) <= terminalWidth || lastTruncated === undefined)
-      return { shown: fittedColumns, omitted };
-    omitted.unshift(lastTruncated);
-    shown = shown.filter((column) => column !== lastTruncated);
+    const [, ...others] = shown;
+    const lastColumn = others.findLast(({ minWidth }) => minWidth !== Infinity) ?? others.at(-1);
+    if (computeTotalWidth(fittedColumns) <= terminalWidth || lastColumn === undefined)
+      return { shown: fittedColumns, omitted: omitted.sort((first, second) => first.index - second.index) };
+    omitted.push(lastColumn);
+    shown = shown.filter((column) => column !== lastColumn);
   }
 }
 

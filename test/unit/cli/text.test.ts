@@ -45,8 +45,19 @@ describe('output', () => {
       expect(table(16).split('\n')[1]).toBe('0199aaaa  queued');
     });
 
-    it('fits every width from that of its other columns', () => {
-      for (let width = 16; width < 90; width += 1) {
+    it('has only its first columns in a very narrow terminal, and names the omitted ones in their order', () => {
+      const [heading, row, , note] = formatTable(headings, rows, {
+        truncatedHeadings: ['TO', 'SUBJECT'],
+        width: 15,
+      }).split('\n');
+      expect([heading, row]).toEqual(['ID', '0199aaaa']);
+      expect(note).toBe('TO, STATE, SUB…');
+      const counts = formatTable(['FROM', 'ACCEPTED', 'EXPIRED'], [['2026-11-22', '10', '0']], { width: 25 });
+      expect(counts).toMatch(/^FROM {8}ACCEPTED\n2026-11-22 {2}10\nEXPIRED: not shown/);
+    });
+
+    it('fits every width from that of its first column', () => {
+      for (let width = 8; width < 90; width += 1) {
         const widths = table(width)
           .split('\n')
           .map((line) => [...line].length);
