@@ -1,6 +1,6 @@
 /**
- * Accounts: limits, usage, reputation and lock. A change may name the version of the account that it is based on. If the stored
- * version differs, the change fails with a conflict and changes nothing.
+ * The operations on accounts: limits, usage, reputation and lock. A change may name the version of the account on which
+ * it is based. If the stored version differs, the operation fails with a conflict and changes nothing.
  */
 
 import {
@@ -120,7 +120,7 @@ export const showAccount = operation({
   },
 });
 
-/** Locks an account: every node refuses its keys within one second, and its queued messages wait. */
+/** Locks an account. Every node refuses the keys of the account within one second, and its queued messages wait. */
 export const lockAccount = operation({
   name: 'account.lock',
   id: 'lockAccount',
@@ -179,14 +179,14 @@ function toChangeResult(name: string, result: GuardedChangeResult<Account>, now:
 type LimitsInput = { readonly [member in keyof typeof limitMembers]?: string };
 type AccountChangeInput = LimitsInput & { readonly [member in keyof typeof thresholdMembers]?: string };
 
-/** Reads the limits that the input has. */
+/** Parses the limits that the input contains. */
 function parseLimits(
   { volume, volumeExpires, rate, throttle }: LimitsInput,
   now: number,
 ): Result<Partial<AccountLimits>> {
   const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
   if (volume === 'unlimited') {
-    // Removes the expiry too, unless the input has volumeExpires.
+    // A volume without volumeExpires also removes the expiry.
     limits.volume = null;
     limits.volumeExpiresAt = null;
   } else if (volume !== undefined) {
@@ -247,7 +247,7 @@ function limitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now
     volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
     rateUsed: used,
     rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
-    /** The end of the current period; null if no period is running. */
+    /** The end of the current rate period. Null if no period is running. */
     rateResetsAt: hasCurrentPeriod && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
   };
 }
@@ -299,7 +299,9 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   };
 }
 
-/** Returns the warning for the current counts. The stored warning has the counts of the last bounce or complaint. */
+/**
+ * Returns the warning for the current counts. The stored warning contains the counts at the last bounce or complaint.
+ */
 function currentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
   const status = determineReputationStatus(counts, thresholds);

@@ -1,4 +1,7 @@
-/** The audit log: actor, action, target, and the state before and after each change. */
+/**
+ * The operation on the audit log, which lists the actor, the action, the target, and the values before and after each
+ * change.
+ */
 
 import { isoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';

@@ -1,4 +1,4 @@
-/** The settings of the installation. */
+/** The operation on the settings of the installation. */
 import { Type } from '../model/schema.ts';
 import { EffectiveSettings } from './config/schemas.ts';
 import type { ConfigContext } from './context.ts';
@@ -6,7 +6,7 @@ import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
 
 const NO_INPUT = Type.Object({});
-/** Shows the effective settings in the order of the documentation. */
+/** Lists the effective settings in the order of the documentation. */
 export const showConfig: Operation<typeof NO_INPUT, typeof EffectiveSettings, ConfigContext> = {
   name: 'config.show',
   id: 'showConfig',

@@ -14,14 +14,14 @@ export interface OperationContext {
   /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
   readonly clock: Clock;
-  /** Writes an audit log entry with each change. */
+  /** The store, which writes an audit log entry with each change. */
   readonly store: OperatorStore;
   readonly settings: Settings;
   /** Returns cryptographically secure random bytes, for keys and tokens. */
   readonly random: (bytes: number) => Buffer;
-  /** The runtime status of this process; null for a command. */
+  /** The runtime status of this process. Null for a command. */
   readonly status: (() => RuntimeStatus) | null;
-  /** Publishes an event after the commit. A command has no subscribers. */
+  /** Publishes an event after the commit. In a command, no subscriber receives the event. */
   readonly publish: PublishOf<'message.cancelled' | 'message.retried'>;
   /** Adds a warning to the result. `code` is stable; `message` is one sentence. */
   warn(code: string, message: string): void;
@@ -33,7 +33,7 @@ export interface ImportContext extends OperationContext {
   readonly imports: ImportScheduler;
 }
 
-/** The context of `doctor`. The installation may be broken, so nothing is opened in advance. */
+/** The context of `doctor`. The installation may not work, so no resource is opened in advance. */
 export interface DoctorContext {
   /** The clock of this machine. Nodes of a shared database use the time of the database. */
   readonly machineClock: MonotonicClock;
@@ -51,7 +51,7 @@ export interface ConfigContext {
 
 /** The context of the operations of the inbox. */
 export interface InboxContext {
-  /** The inbox; null unless the transport is `capture:`. */
+  /** The inbox. Null unless the transport is `capture:`. */
   readonly inbox: Inbox | null;
   readonly readEntity: ReadEntity;
 }

@@ -1,7 +1,7 @@
 /**
- * Tests that feedback arrives: sends a message to a recipient that is known to bounce, and waits for its report. Each test sends
- * one
- * message and changes no reputation and no suppression list. A failure is a finding with its remedy.
+ * Tests that feedback arrives: sends a message to a recipient that is known to bounce, and waits for the report about
+ * the message. Each test sends one message and changes neither the reputation nor a suppression list. A failure is a
+ * finding with a remedy.
  */
 import { randomUUID } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';
@@ -40,7 +40,7 @@ export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext
   name: 'doctor.loop',
   id: 'tryLoop',
   summary: 'Send messages that bounce, and wait for their feedback reports',
-  // The test appears in the history of its messages; it changes no setting and no list.
+  // The test writes the history of its messages. It changes no setting and no suppression list.
   changes: false,
   input: LoopInput,
   result: Findings,
@@ -184,7 +184,7 @@ function testMessage(id: string, account: Account, from: string, to: string, now
   };
 }
 
-/** Submits the message and resolves to its id. Rejects if the store does not accept it. */
+/** Submits the message and resolves to its id. Rejects if the store does not accept the message. */
 async function submitTestMessage(store: Pick<AcceptStore, 'accept'>, message: NewMessage): Promise<string> {
   const [result] = await store.accept([message]);
   switch (result?.kind) {

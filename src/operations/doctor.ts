@@ -1,7 +1,7 @@
 /**
- * Checks the installation from this machine with the settings of the service: database, clock, transport, certificate, host name,
- * return path, sending domains. It changes nothing, sends no message, and creates neither a database nor a secret. A failure is a
- * finding with its remedy.
+ * Checks the installation from this machine with the settings of the service: database, clock, transport, certificate,
+ * host name, return path, sending domains. The checks send no message, change no data, and create neither a database
+ * nor a secret. A failure is a finding with a remedy.
  */
 
 import { existsSync } from 'node:fs';
@@ -34,13 +34,16 @@ import type { Operation } from './operation.ts';
 import { nullable, stringEnum } from './schemas.ts';
 
 const CHECK_LIMITS = {
-  /** Time limit of one check. */
+  /** The time limits of the checks. */
   timeoutMs: 25_000,
-  /** After this time no further check begins. */
+  /** The time after which no further check begins. */
   totalTimeoutMs: 60_000,
   concurrency: 8,
 } as const;
-/** The limit is shorter than that of a check, so that the finding names the stage at which the session stopped. */
+/**
+ * The time limit of an SMTP session with the relay. It is shorter than the limit of a check, so the finding names the
+ * stage at which the session stopped.
+ */
 const RELAY_TIMEOUT_MS = 20_000;
 
 const NO_INPUT = Type.Object({});
@@ -55,7 +58,7 @@ export const Findings = Type.Array(
   }),
 );
 
-/** Runs all checks; takes at most one minute. */
+/** Runs all checks in at most one minute. */
 export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContext> = {
   name: 'doctor.run',
   id: 'runDoctor',
@@ -99,7 +102,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   },
 };
 
-/** The contents of the store that checks need. */
+/** The data of the store that the checks need. */
 interface StoreFacts {
   readonly opened: DatabaseParts['opened'];
   readonly tookMs: number;
@@ -203,8 +206,8 @@ async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promis
 }
 
 /**
- * Decrypts a key and erases it from memory. Returns the fault, or null. A missing secret is not replaced: a new secret
- * could not decrypt the stored keys.
+ * Decrypts a key and erases it from memory. Returns the fault, or null. A missing secret is not created, because a new
+ * secret could not decrypt the stored keys.
  */
 function findKeyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
   const path = secretPath(settings);

@@ -1,4 +1,7 @@
-/** A sending domain as commands, pages and the API show it: account, keys, records to publish, results of the last check. */
+/**
+ * Builds the details of a sending domain for commands, pages and the API: account, keys, records to publish, and
+ * results of the last check.
+ */
 import { domainToUnicode } from 'node:url';
 import { isoTime } from '../config/units.ts';
 import { NEUTRAL_SPF } from '../domains/relays.ts';

@@ -1,7 +1,8 @@
 /**
- * Sending domains: the domains that accounts send from, with their DKIM keys and the DNS records to publish. Only
- * `verifyDomain` queries DNS. With `ses:` it also reads the identity at the provider and creates it if it is missing.
- * Private keys are created and encrypted here. No result contains them. An operation that fails changes nothing.
+ * The operations on sending domains: the domains from which accounts send, their DKIM keys and the DNS records to
+ * publish. Only `verifyDomain` queries DNS. With `ses:` it also reads the identity at the provider and creates it if it
+ * is missing. The operations create and encrypt private keys. No result contains a private key. An operation that fails
+ * changes nothing.
  */
 
 import { createResolver } from '../domains/dns.ts';
@@ -50,7 +51,7 @@ const ALGORITHMS = ['rsa', 'ed25519'] as const;
 
 const DomainName = Type.String({ minLength: 0, description: 'The name of the domain.' });
 
-/** Adds a domain with new keys. It is `pending` until `verifyDomain` finds its records. */
+/** Adds a domain with new keys. The domain is `pending` until `verifyDomain` finds its records. */
 export const addDomain = operation({
   name: 'domain.add',
   id: 'addDomain',
@@ -128,7 +129,10 @@ export const listDomains = operation({
   },
 });
 
-/** Shows the records to publish with the results of the last check; with `ses:` also those that the provider requires. */
+/**
+ * Shows the records to publish with the results of the last check. With `ses:`, the result also contains the records
+ * that the provider requires.
+ */
 export const showDomain = operation({
   name: 'domain.show',
   id: 'showDomain',
@@ -188,7 +192,7 @@ export const verifyDomain = operation({
     if (!before.ok) return before;
     const resolver = createResolver(settings.dns);
     const checks = await checkRecords(recordsFor(before.value, sendingSetup(settings)), resolver);
-    // Read again: a rotation may have begun during the DNS queries.
+    // The domain is read again, because a rotation may have begun during the DNS queries.
     const latest = await findDomain(store, before.value.name);
     if (!latest.ok) return latest;
     const { update, event } = evaluateDomainChecks(latest.value, checks, clock.now(), settings.maxAgeMs);
@@ -207,7 +211,7 @@ export const verifyDomain = operation({
   },
 });
 
-/** Stages new keys, which sign once their records are found; with `cancel` removes the staged keys. */
+/** Stages new keys, which sign after their records are found. With `cancel`, removes the staged keys. */
 export const rotateDomain = operation({
   name: 'domain.rotate',
   id: 'rotateDomain',
@@ -236,7 +240,7 @@ export const rotateDomain = operation({
   },
 });
 
-/** Removes a domain with its keys. New messages from it are refused; an identity at the provider remains. */
+/** Removes a domain with its keys. New messages from the domain are refused. An identity at the provider remains. */
 export const removeDomain = operation({
   name: 'domain.remove',
   id: 'removeDomain',
@@ -262,7 +266,8 @@ interface RotationResult {
 
 async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
   const { store, settings, clock } = context;
-  // The condition is checked before the keys are created, and again afterwards on the latest state of the domain.
+  // This condition is checked before the keys are created. It is checked again afterwards on the latest version of the
+  // domain.
   if (beginRotation(domain, []).kind !== 'staged') {
     const inProgress = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
     if (!inProgress.ok) return inProgress;
@@ -270,7 +275,7 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
   await checkSecret(settings, store);
   const stagedKeys = await createKeys({
     domain: domain.name,
-    // A domain without an Ed25519 key gets no Ed25519 key.
+    // A domain without an Ed25519 key receives no new Ed25519 key.
     algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),
     state: 'staged',
     usedSelectors: domain.keys.map((key) => key.selector),
@@ -322,7 +327,9 @@ async function findConfirmedDomain(store: OperatorStore, name: string): Promise<
   return store.findDomain(name);
 }
 
-/** Returns a generator of random numbers in [0, 1) for selectors. Selectors are public; they only have to be unique. */
+/**
+ * Returns a generator of random numbers in [0, 1) for selectors. Selectors are public, so they only need to be unique.
+ */
 function randomFraction({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
@@ -331,7 +338,7 @@ function providerChecks(provider: ProviderStatus | null): readonly RecordCheck[]
   return provider?.checks ?? [];
 }
 
-/** Adds a warning if the provider did not perform a requested action. The domain is added in any case. */
+/** Adds a warning if the provider did not perform a requested action. The domain is added nevertheless. */
 function warnAboutProvider(
   { identityCheck, usesEasyDkim }: ProviderStatus,
   name: string,
@@ -344,7 +351,10 @@ function warnAboutProvider(
   }
 }
 
-/** Returns why the check fails, or null if it passes. Faults of the records take precedence over faults at the provider. */
+/**
+ * Returns the reason why the check fails, or null if the check passes. Faults of the records take precedence over
+ * faults at the provider.
+ */
 function findVerificationFault(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
@@ -385,7 +395,7 @@ async function findDomain(store: OperatorStore, domainText: string): Promise<Res
   return domain === null ? domainNotFound(name.value) : ok(domain);
 }
 
-/** Reads the name of an existing domain. The name may be one that the current list of public suffixes does not allow. */
+/** Parses the name of an existing domain. The current list of public suffixes need not allow the name. */
 function parseLookupName(domainText: string): Result<string> {
   const parsed = parseDomainName(domainText);
   if (parsed.ok) return ok(parsed.name);

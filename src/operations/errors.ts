@@ -20,7 +20,10 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface OperationError {
   readonly code: ErrorCode;
-  /** Names the thing, the problem and the remedy, in one line. Members of the input have the names of the API. */
+  /**
+   * The message names the object, the problem and the remedy, in one line. Input members have the names that they have
+   * in the API.
+   */
   readonly message: string;
   /** Builds the message with other names of members, such as `--volume-expires` on the command line. */
   readonly template?: MessageTemplate;
@@ -54,7 +57,7 @@ export function invalid(field: string | null, fault: string): ErrorResult {
     : invalidTemplate(field, (nameOf) => `${nameOf(field)}: ${fault}`);
 }
 
-/** Returns an error like `invalid`, for a message that contains names of input members at any position. */
+/** Returns the error of an invalid input whose message contains names of input members at any position. */
 export function invalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
   return { ok: false, error: { code: 'invalid', field, message: template((member) => member), template } };
 }

@@ -1,4 +1,4 @@
-/** Stored feedback reports: reports that were not understood or name no known message. */
+/** The operations on stored feedback reports, which were not understood or name no known message. */
 import type { Static } from 'typebox';
 import { isoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';

@@ -1,6 +1,6 @@
 /**
- * Operations whose input or result is a file of any size. They are operations (operation.ts) with a typed input, error codes and an
- * audit log entry; adapters only stream bytes in and pages out.
+ * Operations whose input or result is a file of any size. They have a typed input, error codes and an audit log entry,
+ * as other operations do (operation.ts). Adapters only stream the bytes of uploads and the pages of downloads.
  */
 import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { ImportContext, OperationContext } from './context.ts';
@@ -19,18 +19,18 @@ export interface FileContent {
 }
 
 export interface OpenedFile {
-  /** The whole file, once. */
+  /** The content of the whole file, which can be read once. */
   readonly bytes: AsyncIterable<Buffer>;
-  /** Reads the first `size` bytes a second time; null if the file can be read only once. */
+  /** Reads the first `size` bytes a second time. Null if the file can be read only once. */
   readonly reread: ((size: number) => AsyncIterable<Buffer>) | null;
   close(): Promise<void>;
 }
 
-/** Observes an upload. */
+/** The functions that observe an upload. */
 export interface UploadObserver<P> {
   /** Receives the number of rows read while the file is validated, before any change. */
   readonly onRowsRead: (rows: number) => void;
-  /** Receives the progress of the changes. The first call means that the file was read to its end and is valid. */
+  /** Receives the progress of the changes. At the first call, the file has been read to its end and is valid. */
   readonly onProgress: (progress: P) => void;
 }
 
@@ -58,8 +58,7 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
   readonly header: string;
   formatPage(page: Static<R>): string;
   /**
-   * Resolves when the first page was read, so that an error precedes all output. A later page may reject with a
-   * StoreError.
+   * Resolves when the first page was read, so an error precedes all output. A later page may reject with a StoreError.
    */
   run(input: Static<I>, context: OperationContext): Promise<Result<AsyncIterable<Static<R>>>>;
 }

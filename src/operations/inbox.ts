@@ -1,4 +1,4 @@
-/** Captured messages: messages that `capture:` stored instead of sending them. */
+/** The operations on captured messages, which `capture:` stored instead of sending them. */
 
 import { isoTime } from '../config/units.ts';
 import type { InboxEntry } from '../model/inbox.ts';
@@ -18,7 +18,7 @@ const ListInput = Type.Object({
   before: Type.Optional(Type.String({ description: '`next` of the previous page; lists older messages.' })),
 });
 
-/** Lists one page. Fails with `not-found` unless the transport is `capture:`. */
+/** Lists one page of captured messages. Fails with `not-found` unless the transport is `capture:`. */
 export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxContext> = {
   name: 'inbox.list',
   id: 'listInbox',
@@ -32,7 +32,7 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
       return invalid('before', 'is not a message id; give `next` of the previous page');
     }
     if (inbox === null) return inboxNotFound();
-    // One entry more than the page size shows whether there is a next page.
+    // One more entry than the page size is read, to determine whether there is a next page.
     const entries = await inbox.list(pageSize + 1, before ?? null);
     const page = entries.slice(0, pageSize);
     return ok({
@@ -62,7 +62,7 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
   },
 };
 
-/** Reads the source of a captured message. Fails like `showInbox`. */
+/** Reads the source of a captured message. Fails with the errors of `showInbox`. */
 export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {
   if (inbox === null) return inboxNotFound();
   const source = await inbox.findSource(id);

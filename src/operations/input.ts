@@ -1,6 +1,6 @@
 /**
- * Reads the input of an operation by its schema. Pure. Adapters provide members as strings (command line, path, query) or as JSON
- * values (body); both are converted to the types of the schema. An unknown member is an error.
+ * Reads the input of an operation by its schema. Pure. Adapters provide members as strings (command line, path, query)
+ * or as JSON values (body). Both forms are converted to the types of the schema. An unknown member is an error.
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import { didYouMean } from '../config/nearest.ts';
@@ -14,11 +14,11 @@ interface MemberSchema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
-  /** 0 if the operation checks empty strings. Otherwise an empty required string counts as missing. */
+  /** 0 if the operation itself checks empty strings. Otherwise, an empty required string counts as missing. */
   readonly minLength?: number;
   readonly default?: unknown;
   readonly items?: MemberSchema;
-  /** The error text of an invalid value, which replaces the general one (schemas.ts). */
+  /** The error text of an invalid value, which replaces the general error text (schemas.ts). */
   readonly errorMessage?: string;
 }
 

@@ -1,4 +1,4 @@
-/** API keys of clients. Only the operation that creates a key returns it. */
+/** The operations on API keys of clients. Only the operation that creates a key returns the key. */
 
 import { isoTime, isoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
@@ -24,7 +24,7 @@ const KeyExpiry = Type.Optional(
   Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the key does not expire.' }),
 );
 
-/** Creates a key. Every node accepts it once this returns. */
+/** Creates a key. Every node accepts the key when the operation returns. */
 export const createKey = operation({
   name: 'key.create',
   id: 'createKey',
@@ -57,7 +57,8 @@ export const createKey = operation({
 });
 
 /**
- * Stores a key that the operator has brought, so that automation can choose the first key. Every node accepts it once this returns.
+ * Stores a key that the operator supplies, so that automation can choose the first key. Every node accepts the key when
+ * the operation returns.
  */
 export const importKey = operation({
   name: 'key.import',
@@ -166,7 +167,7 @@ export const rotateKey = operation({
   },
 });
 
-/** Milliseconds since the epoch; null for a key that does not expire. */
+/** Returns the expiry in milliseconds since the epoch, or null for a key that does not expire. */
 function parseKeyExpiry(expires: string | undefined, now: number): Result<number | null> {
   return expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
 }
@@ -176,7 +177,7 @@ function formatKeyId(id: number): string {
   return `key_${id}`;
 }
 
-/** Reads the number of a key from `key_12` or `12`. */
+/** Parses the number of a key from `key_12` or `12`. */
 function parseKeyId(text: string): Result<number> {
   const digits = text.startsWith('key_') ? text.slice(4) : text;
   if (/^[1-9]\d{0,14}$/.test(digits)) return ok(Number(digits));

@@ -24,12 +24,12 @@ import { operation } from './operation.ts';
 import { pageSizeMember, stringEnum } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 200;
-/** Time limit of one store call in a search without a time limit. */
+/** The time limit of one store call in a search without a time limit. */
 const MAX_STORE_CALL_MS = 500;
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 
-/** Returns one page. Without `within` it searches until the page is full or all messages are searched. */
+/** Returns one page. Without `within`, the search continues until the page is full or all messages are searched. */
 export const searchMessages = operation({
   name: 'message.search',
   id: 'listMessages',
@@ -119,7 +119,9 @@ async function waitReasons(
   );
 }
 
-/** Searches once if there is a time limit. Otherwise searches until the page is full or all messages are searched. */
+/**
+ * Searches once with a time limit. Without a time limit, searches until the page is full or all messages are searched.
+ */
 async function runSearch(
   store: OperatorStore,
   search: MessageSearch,

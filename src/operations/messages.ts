@@ -1,4 +1,4 @@
-/** Messages: list by filters, details with history, explanation of the state, retry, cancel. Search is in message-search.ts. */
+/** The operations on messages: list, show, explain, retry and cancel. The search is in message-search.ts. */
 
 import { parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
@@ -16,7 +16,7 @@ import { MessageId, pageSizeMember, stringEnum } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 100_000;
 
-/** Lists the newest messages that match the filters. Uses no full-text index. */
+/** Lists the newest messages that match the filters, without a full-text index. */
 export const listMessages = operation({
   name: 'message.list',
   id: 'listNewestMessages',
@@ -131,7 +131,7 @@ export const cancelMessage = operation({
   },
 });
 
-/** Reads a message id, in upper or lower case. `field` is the member of the input that contains it. */
+/** Parses a message id in upper or lower case. `field` is the member of the input that contains the id. */
 function parseMessageId(field: string, text: string): Result<string> {
   const id = text.toLowerCase();
   if (isMessageId(id)) return ok(id);
@@ -140,7 +140,7 @@ function parseMessageId(field: string, text: string): Result<string> {
 
 interface MessageContext {
   readonly message: StoredMessage;
-  /** The account of the message; null if it does not exist. */
+  /** The account of the message. Null if the account does not exist. */
   readonly account: Account | null;
   /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];
@@ -157,7 +157,7 @@ async function findMessageContext(store: OperatorStore, idText: string): Promise
   return ok({ message, account: accounts.find(({ id: accountId }) => accountId === message.accountId) ?? null, lists });
 }
 
-/** Returns the name of the key that submitted a message; null if the key does not exist. */
+/** Returns the name of the key with which a message was submitted, or null if the key does not exist. */
 async function findKeyName(store: OperatorStore, { message, account }: MessageContext): Promise<string | null> {
   if (account === null) return null;
   const keys = await store.listKeys(account.name);
@@ -168,7 +168,7 @@ function messageNotFound(id: string): ErrorResult {
   return notFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
 }
 
-/** Returns the error for a rejected change; null for a change that was made. */
+/** Returns the error for a refused change, or null for a change that was made. */
 function toRejection(id: string, result: OperatorChangeResult, participle: string): ErrorResult | null {
   switch (result.kind) {
     case 'done':

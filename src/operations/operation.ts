@@ -1,7 +1,7 @@
 /**
- * An operation is one action of an operator: a typed input, a typed result, error codes, and an audit log entry in the transaction
- * of the change. The command line and the operator API are adapters of operations. The OpenAPI document and the types of the
- * dashboard are generated from the same schemas.
+ * Defines operations. An operation is one action of an operator with a typed input, a typed result, error codes, and an
+ * audit log entry in the transaction of the change. The command line and the operator API are adapters of operations.
+ * The OpenAPI document and the types of the dashboard are generated from the same schemas.
  *
  * `perform` returns an error for an invalid input, a store that does not answer, and a lost secret of the installation. An
  * exception
@@ -55,8 +55,8 @@ export function operation<I extends TObject, R extends TSchema>(definition: Oper
 export type OperationResult<T> = Result<T> & { readonly warnings: readonly Warning[] };
 
 /**
- * Reads the input by the schema of the operation and runs it. `given` has the members as the adapter received them: strings of a
- * command line, a path or a query, or JSON values of a body.
+ * Reads the input by the schema of the operation and runs the operation. `rawInput` contains the members as the adapter
+ * received them: strings of a command line, a path or a query, or JSON values of a body.
  */
 export function perform<I extends TObject, R extends TSchema, C extends object>(
   { input, run }: Operation<I, R, C>,
@@ -81,11 +81,11 @@ export async function performWith<I extends TObject, T>(
   } catch (error) {
     const { name } = error instanceof Error ? error : { name: '' };
     switch (name) {
-      // The message of a StoreError is one line with a remedy.
+      // The message of a StoreError is one line that names the remedy.
       case 'StoreError':
         return { ...unavailable(describeError(error)), warnings };
-      // A setting is invalid, or the secret of the installation is lost or wrong. The message has the remedy; a repeated request
-      // fails until it is applied.
+      // A setting is invalid, or the secret of the installation is lost or wrong. The message names the remedy. A
+      // repeated request fails until an operator applies the remedy.
       case 'SettingsError':
       case 'SecretError':
         return { ...conflict(null, describeError(error)), warnings };

@@ -1,4 +1,7 @@
-/** The overview: traffic over time, the queue, the health of the parts, and problems that need attention. */
+/**
+ * The operation of the overview: traffic over time, the queue, the health of the components, and problems that need
+ * attention.
+ */
 
 import { isoTime } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
@@ -12,7 +15,7 @@ import { type QueueStatus, queueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
 import { stringEnum } from './schemas.ts';
 
-/** Shows the overview. Takes at most 100 ms, independent of the number of stored messages. */
+/** Shows the overview in at most 100 ms, independent of the number of stored messages. */
 export const showOverview = operation({
   name: 'overview.show',
   id: 'showOverview',

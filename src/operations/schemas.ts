@@ -1,9 +1,9 @@
-/** Schemas that several operations share: names, times, pages. Their descriptions appear in the API reference. */
+/** Schemas of names, times and pages that several operations share. The API reference shows their descriptions. */
 import type { TSchema, TUnsafe } from 'typebox';
 import { MAX_INT32 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 
-/** Creates the schema of one of a fixed set of strings. */
+/** Creates the schema of a value from a fixed set of strings. */
 export function stringEnum<const T extends string>(
   values: readonly T[],
   options: { readonly description?: string; readonly default?: T } = {},
@@ -20,7 +20,7 @@ export const AccountName = Type.String({ description: 'The name of the account.'
 export const ListName = Type.String({
   description: 'The name of the account, or `*` for the suppression list of the whole service.',
 });
-/** ISO 8601, UTC. */
+/** A time in ISO 8601 format, UTC. */
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 export const MessageId = Type.String({ format: 'uuid', description: 'The id of the message.' });
 

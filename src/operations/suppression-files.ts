@@ -1,6 +1,6 @@
 /**
  * Export and import of suppression lists as CSV files of any size. An import validates the whole file before it adds an
- * address, so an invalid file adds no address. It then adds batches, one transaction each, at a rate that leaves
+ * address, so an invalid file adds no address. Then it adds batches in one transaction each, at a rate that leaves
  * capacity for deliveries. An import has one audit log entry, which each batch updates. The entry remains `unfinished`
  * if the process is killed. It is `stopped` if the store or a shutdown ends the import early. Importing the file again
  * adds the remaining addresses.
@@ -21,17 +21,17 @@ import { ContentError, makeRereadable, type RereadableContent, SpoolError } from
 import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from './suppressions/schemas.ts';
 import { toSuppressionEntry } from './suppressions.ts';
 
-/** Entries per page of an export. */
+/** The number of entries per page of an export. */
 const PAGE_ENTRIES = 5_000;
-/** Maximum number of skipped rows that a result lists. */
+/** The maximum number of skipped rows that a result lists. */
 const MAX_LISTED_ROWS = 100;
-/** A file without a header row that begins with this many invalid rows is rejected. */
+/** The number of invalid rows at the beginning of a file without a header row after which the file is refused. */
 const MAX_LEADING_INVALID_ROWS = 1_000;
 const SHUTDOWN_TEXT = 'the service is shutting down';
 
 const CSV = 'text/csv';
 
-/** Exports a whole list in alphabetical order. */
+/** Exports a whole suppression list in alphabetical order. */
 export const exportSuppressions = downloadOperation({
   name: 'suppression.export',
   id: 'exportSuppressions',
@@ -49,7 +49,7 @@ export const exportSuppressions = downloadOperation({
   },
 });
 
-/** Reads one page at a time, so that a list of any size needs limited memory. */
+/** Reads one page at a time, so the memory does not depend on the size of the list. */
 async function* readPages(
   store: Pick<SuppressionStore, 'listSuppressions'>,
   account: string,
@@ -194,7 +194,7 @@ async function addRows(
     return ok({ read: rows, added: addedCount, known: rows - skipped.count - addedCount, ...skipped.result() });
   }
   if (auditEntryId === null) return failure;
-  // The counts exclude the rows of the batch that was not added.
+  // The counts exclude the rows of a batch that was not added.
   [batch, rows, skipped.count] = [[], recordedRows, recordedSkipped];
   // If this write fails, the entry remains unfinished, with the counts of the added batches.
   await writeBatch('stopped').catch(() => undefined);
@@ -217,7 +217,7 @@ class SkippedRows {
   }
 }
 
-/** Returns `line 7`, or `lines 7 to 9` for a quoted row of several lines. */
+/** Returns `line 7`, or `lines 7 to 9` for a row of several lines. */
 export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }

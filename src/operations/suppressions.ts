@@ -1,4 +1,7 @@
-/** Suppression lists: the suppressed addresses of each account, and of the whole service (`*`). */
+/**
+ * The operations on suppression lists, which contain the suppressed addresses of an account or of the whole service
+ * (`*`).
+ */
 
 import { isoTime, quote } from '../config/units.ts';
 import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
@@ -9,7 +12,7 @@ import { operation } from './operation.ts';
 import { ListName, pageSizeMember, SUPPRESSION_REASONS, stringEnum } from './schemas.ts';
 import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
 
-/** Maximum length of an address (RFC 5321 section 4.5.3.1.3). */
+/** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
 const Address = Type.String({ description: 'The email address.' });
@@ -95,7 +98,7 @@ export const listSuppressions = operation({
     if (!search.ok) return search;
     const after = parseCursor(cursor, search.value);
     if (!after.ok) return after;
-    // One entry more than the page size shows whether there is a next page.
+    // One more entry than the page size is read, to determine whether there is a next page.
     const result =
       search.value === null
         ? await store.listSuppressions(account, after.value, pageSize + 1)
@@ -107,7 +110,7 @@ export const listSuppressions = operation({
   },
 });
 
-/** Builds an entry of commands and the API. */
+/** Builds an entry for commands and the API. */
 export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {
   return { address, reason, source, at: isoTime(at) };
 }
@@ -117,7 +120,7 @@ export function listLabel(list: string): string {
   return list === '*' ? 'the whole service' : `account ${list}`;
 }
 
-/** Reads an address into the canonical form that lists store. */
+/** Parses an address to the canonical form that suppression lists contain. */
 export function parseCanonicalAddress(addressText: string): Result<string> {
   const address = parseAddress(addressText);
   if (address === null)
@@ -125,7 +128,10 @@ export function parseCanonicalAddress(addressText: string): Result<string> {
   return ok(toCanonicalAddress(address));
 }
 
-/** Reads a search: `@exam` is a prefix of a domain, any other text a prefix of an address. Null for all entries. */
+/**
+ * Parses a search: `@exam` is a prefix of a domain, and any other text is a prefix of an address. Returns null for all
+ * entries.
+ */
 function parseSearch(text: string): Result<SuppressionSearch | null> {
   const trimmed = text.trim();
   if (trimmed === '' || trimmed === '@') return ok(null);
@@ -140,7 +146,9 @@ function parseSearch(text: string): Result<SuppressionSearch | null> {
   return ok({ of: 'address', prefix });
 }
 
-/** Reads a cursor, which is the last address of the previous page. One that this search cannot return is invalid. */
+/**
+ * Parses a cursor, which is the last address of the previous page. A cursor that this search cannot return is invalid.
+ */
 function parseCursor(text: string | undefined, search: SuppressionSearch | null): Result<string | null> {
   if (text === undefined) return ok(null);
   const address = parseAddress(text);

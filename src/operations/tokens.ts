@@ -1,4 +1,7 @@
-/** Tokens by which programs use the operator API. Only the operation that creates a token returns it. */
+/**
+ * The operations on tokens, with which programs use the operator API. Only the operation that creates a token returns
+ * the token.
+ */
 import type { Static } from 'typebox';
 import { isoTime, isoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
@@ -23,7 +26,9 @@ export const TokenEntry = Type.Object({
 });
 export type TokenEntry = Static<typeof TokenEntry>;
 
-/** Creates a token. Its name is the actor of its changes in the audit log, so no other token that is not revoked may have it. */
+/**
+ * Creates a token. The name of the token is the actor in the audit log, so no two tokens that are not revoked can have the same name.
+ */
 export const createToken = operation({
   name: 'token.create',
   id: 'createToken',

@@ -1,9 +1,12 @@
-/** Limits in the input of the operations on accounts, and the results. Imports nothing of Node: the dashboard imports the types. */
+/**
+ * The schemas of limits in the input of the operations on accounts, and of the results. The file imports no module of
+ * Node, because the dashboard imports the types.
+ */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, stringEnum, Time } from '../schemas.ts';
 
-/** Limits in an input. */
+/** The limits in an input. */
 export const limitMembers = {
   volume: Type.Optional(
     Type.String({ description: 'The number of messages that may be sent, counted from now; or `unlimited`.' }),

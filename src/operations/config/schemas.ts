@@ -1,4 +1,7 @@
-/** The effective settings in commands and the API. Imports nothing of Node: the dashboard imports the type. */
+/**
+ * The schema of the effective settings in commands and the API. The file imports no module of Node, because the
+ * dashboard imports the type.
+ */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, stringEnum } from '../schemas.ts';

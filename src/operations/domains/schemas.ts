@@ -1,4 +1,7 @@
-/** Results of the operations on sending domains. Imports nothing of Node: the dashboard imports the types. */
+/**
+ * The schemas of the results of the operations on sending domains. The file imports no module of Node, because the
+ * dashboard imports the types.
+ */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, stringEnum, Time } from '../schemas.ts';
@@ -59,7 +62,7 @@ const DETAIL_MEMBERS = {
 export const DomainDetails = Type.Object(DETAIL_MEMBERS);
 export type DomainDetails = Static<typeof DomainDetails>;
 
-/** After a check: the change of the status, and why the check fails. */
+/** A domain after a check, with the change of the status and the reason why the check fails. */
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   change: nullable(
@@ -75,7 +78,7 @@ export const VerifiedDomain = Type.Object({
 });
 export type VerifiedDomain = Static<typeof VerifiedDomain>;
 
-/** After a rotation began or was cancelled. */
+/** A domain after a rotation began or was cancelled. */
 export const RotatedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   removedRecords: Type.Array(Type.String(), {

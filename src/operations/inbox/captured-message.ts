@@ -1,8 +1,8 @@
 /**
- * Parses a captured message: decoded header fields, text, HTML. Pure.
+ * Parses a captured message to decoded header fields, text and HTML. Pure.
  *
- * Guarantees: runs in linear time and does not throw for any content. It uses the parser of feedback reports: the
- * library postal-mime took 3 s for 1 MiB of short lines and 40 s for 1 MiB of empty lines, in the main thread.
+ * Guarantees: the parser runs in linear time and does not throw for any content. It is the parser of feedback reports:
+ * the library postal-mime took 3 s for 1 MiB of short lines and 40 s for 1 MiB of empty lines, in the main thread.
  */
 import type { Entity } from '../../feedback/read/entity.ts';
 import { decodeEncodedWords } from '../../message/headers.ts';
@@ -10,12 +10,12 @@ import { decodeEncodedWords } from '../../message/headers.ts';
 /** Splits a message into its MIME entities. At most `maxBytes` bytes of a leaf are decoded. */
 export type ReadEntity = (raw: Uint8Array, maxBytes: number) => Entity;
 
-/** Limits of the header. Postrider writes at most a dozen fields and 4 KiB, with signatures. */
+/** The limits of the header. Postrider writes at most twelve fields and 4 KiB, including signatures. */
 const MAX_HEADER_BYTES = 131_072;
 const MAX_FIELDS = 1_000;
 
 export interface HeaderField {
-  /** The name in its original case. */
+  /** The name of the field in its original case. */
   readonly name: string;
   /** The unfolded value (RFC 5322 section 2.2.3) with decoded encoded words. */
   readonly value: string;
@@ -23,7 +23,7 @@ export interface HeaderField {
 
 export interface ParsedCapturedMessage {
   readonly headers: readonly HeaderField[];
-  /** The plain text; null if the message has no such part. */
+  /** The plain text. Null if the message has no plain-text part. */
   readonly text: string | null;
   readonly html: string | null;
 }
@@ -58,7 +58,7 @@ function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
     }
     if (fields.length >= MAX_FIELDS) break;
     const colon = line.indexOf(':');
-    // A line without a colon is not a field. It is shown to make the fault visible.
+    // A line without a colon is not a field. The line is returned as a field, so that the fault is visible.
     fields.push({ name: line.slice(0, Math.max(0, colon)), valueLines: [line.slice(colon + 1)] });
   }
   return fields.map(({ name, valueLines }) => ({

@@ -1,4 +1,4 @@
-/** Captured messages in the operator API. */
+/** The schemas of captured messages in the operator API. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, Time } from '../schemas.ts';

@@ -1,4 +1,7 @@
-/** Results of the operations on API keys. Imports nothing of Node: the dashboard imports the types. */
+/**
+ * The schemas of the results of the operations on API keys. The file imports no module of Node, because the dashboard
+ * imports the types.
+ */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, stringEnum, Time } from '../schemas.ts';
@@ -28,6 +31,6 @@ export type CreatedKey = Static<typeof CreatedKey>;
 /** An imported key. */
 export const ImportedKey = Type.Object({ id: KeyId, prefix: KeyPrefix, expires: nullable(Time) });
 
-/** A new key that replaces another one, which remains valid until `until`. */
+/** A new key that replaces another key. The replaced key remains valid until `until`. */
 export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });
 export type RotatedKey = Static<typeof RotatedKey>;

@@ -1,12 +1,13 @@
 /**
- * Explains what a due message waits for. The only source is the circuit breaker of this process, if this process delivers. It makes
- * no statement about other nodes. In a command it makes no statement about the running service. Pure.
+ * Explains what a due message waits for. The only source is the circuit breaker of this process, if this process
+ * delivers. The explanation makes no statement about other nodes and, in a command, none about the running service.
+ * Pure.
  */
 
 import type { RuntimeStatus } from '../../model/node.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 
-/** The delivery status of this process; null for a command. */
+/** The delivery status of this process. Null for a command. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
 /** Returns the end of the sentence "… has been due since …: ", and the sentences after it. */
@@ -27,14 +28,14 @@ export function explainDue(status: DeliveryStatus, now: number): readonly string
   return [`it waits because ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
-/** Explains why a message may wait beyond its due time; empty unless the circuit breaker is open or half-open. */
+/** Explains why a message may wait beyond its due time. The result is empty if the circuit breaker is closed. */
 export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
   const delivery = status?.delivery ?? null;
   if (delivery === null || delivery.breaker.state === 'closed') return [];
   return [`At present ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
-/** Returns in one line what a due message waits for. */
+/** Returns one line that states what a due message waits for. */
 export function dueWaitReason(status: DeliveryStatus, now: number): string {
   if (status === null) return 'a running service whose circuit breaker is closed';
   const { delivery } = status;

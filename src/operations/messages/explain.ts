@@ -1,8 +1,8 @@
 /**
  * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one recorded fact.
  *
- * Guarantees: the functions are pure, and their only sources are the store and the status of this process. They omit
- * facts that are not recorded and make no assumption.
+ * Guarantees: the functions are pure. Their only sources are the store and the runtime status of this process. Facts
+ * that are not recorded are omitted and not assumed.
  */
 
 import type { Account } from '../../model/account.ts';
@@ -27,23 +27,23 @@ const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
   complaint: 'after a complaint',
   manual: 'added by an operator',
 };
-/** The rule of `retryDelayMs` in words. */
+/** The rule of `computeRetryDelayMs` in words. */
 const BACKOFF_RULE = `Retries use exponential backoff with jitter; the longest delay is ${formatSpan(MAX_RETRY_DELAY_MS)}.`;
 
 export interface ExplainInput {
   readonly message: StoredMessage;
-  /** The account of the message; null if it does not exist. */
+  /** The account of the message. Null if the account does not exist. */
   readonly account: Account | null;
   /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];
-  /** The runtime status of this process; null for a command. */
+  /** The runtime status of this process. Null for a command. */
   readonly status: DeliveryStatus;
   readonly now: number;
   readonly maxAgeMs: number;
   readonly keepBodyMs: number;
 }
 
-/** Returns one sentence per element, the state first. */
+/** Returns the explanation as a list of sentences. The first sentence states the state. */
 export function explain(input: ExplainInput): readonly string[] {
   const { message, account } = input;
   const opening = `The message to ${message.to} is ${message.state}: ${stateMeaning(input)}.`;
@@ -63,7 +63,7 @@ function stateMeaning({ message, account }: ExplainInput): string {
     : 'a hard bounce';
 }
 
-/** Distinguishes a lost connection, whose event has an attempt, from a lost node, whose event has none. */
+/** Distinguishes a lost connection from a lost node. Only the event of a lost connection refers to an attempt. */
 function uncertainMeaning(message: StoredMessage): string {
   const event = message.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_DESCRIPTIONS.uncertain;
@@ -121,7 +121,7 @@ function explainState(input: ExplainInput): readonly string[] {
 
 const NO_FURTHER_ATTEMPT = 'There will be no further delivery attempt.';
 
-/** Returns in one line what a message waits for; null for a message in a terminal state. */
+/** Returns one line that states what a message waits for, or null for a message in a terminal state. */
 export function waitReason({
   message,
   account,
@@ -221,7 +221,7 @@ function feedbackReportSentences({ events }: StoredMessage): readonly string[] {
   });
 }
 
-/** Describes the event that caused a state, with its recorded detail. */
+/** Describes the event that caused a state, including the recorded detail. */
 function stateEventSentences(message: StoredMessage, verb: string): readonly string[] {
   const event = message.events.findLast((candidate) => candidate.verb === verb);
   return event === undefined ? [] : [eventSentence(event)];
@@ -239,8 +239,9 @@ function lastAttempt(message: MessageHistory): Attempt | null {
 }
 
 /**
- * Returns why an attempt reached no next hop, as the end of a sentence; null if it reached one. The queue records such
- * a fault as a deferral with reason `unknown`, without next hop and without reply code.
+ * Returns the reason why an attempt reached no next hop, as the end of a sentence, or null if the attempt reached a
+ * next hop. The queue records such a fault as a deferral with reason `unknown`, without a next hop and without a reply
+ * code.
  */
 export function localFaultText({ outcome, reason, scope, nextHop, code, stage, text }: AttemptDetails): string | null {
   if (outcome !== 'deferred' || reason !== 'unknown' || nextHop !== null) return null;
@@ -283,7 +284,7 @@ function replyText({ reply }: Outcome): string {
 /** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
 function suppressedSentences(input: ExplainInput): readonly string[] {
   const notSent = 'It was not sent and will not be sent';
-  // A suppression by a list is recorded by the store; a local answer of the transport is recorded by its source.
+  // The store records a suppression by a list. The source of a local answer records a suppression by the transport.
   const localEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
   if (localEvent !== undefined) return [`${notSent}: the ${localEvent.by} always suppresses this address.`];
   const lists = suppressionListSentences(input);

@@ -1,4 +1,7 @@
-/** Results of the operations on messages, and their construction from stored messages. Pure. */
+/**
+ * The schemas of the results of the operations on messages, and the functions that build the results from stored
+ * messages. Pure.
+ */
 import type { Static } from 'typebox';
 import { isoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
@@ -113,12 +116,12 @@ export const Explanation = Type.Object({
 });
 export type Explanation = Static<typeof Explanation>;
 
-/** Builds a message of a list. */
+/** Builds the summary of a message for a list. */
 export function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMessageSummary): MessageSummary {
   return { id, state, to, from, subject, at: isoTime(acceptedAt) };
 }
 
-/** Builds a message with its history. `lists` are all suppression lists that contain the recipient. */
+/** Builds the details of a message with its history. `lists` are all suppression lists that contain the recipient. */
 export function toMessageDetails(
   stored: StoredMessage,
   owner: Account | null,

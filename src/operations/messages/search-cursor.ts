@@ -1,6 +1,7 @@
 /**
- * The cursor of the next page of a search, opaque to clients. It contains the id before which the next page begins, and a digest
- * over the filters and that id. The digest detects a damaged cursor and a cursor of another search.
+ * Encodes and decodes the cursor of the next page of a search. The cursor is opaque to clients. It contains the id
+ * before which the next page begins, and a digest of the filters and the id. The digest detects a damaged cursor and a
+ * cursor of another search.
  */
 import { createHash } from 'node:crypto';
 
@@ -15,8 +16,8 @@ export function encodeCursor(filters: readonly (string | undefined)[], beforeId:
 }
 
 /**
- * Returns the id in the cursor: the next page contains only messages with smaller ids. Returns null if the cursor is damaged or
- * belongs to another search.
+ * Returns the id in the cursor. The next page contains only messages with smaller ids. Returns null if the cursor is
+ * damaged or belongs to another search.
  */
 export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
   const bytes = Buffer.from(cursor, 'base64url');

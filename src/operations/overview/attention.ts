@@ -1,4 +1,7 @@
-/** Problems that need an operator's attention: one line each with remedy and dashboard page, failures first. Pure. */
+/**
+ * Lists the problems that need the attention of an operator: one line for each, with the remedy and the page of the
+ * dashboard, failures first. Pure.
+ */
 
 import type { Account } from '../../model/account.ts';
 import { GRACE_PERIOD_MS, maySend } from '../../model/domain.ts';
@@ -25,7 +28,7 @@ export function listAttention(input: OverviewInput): readonly AttentionItem[] {
   const items = [
     ...installationAttention(input),
     ...queueAttention(input),
-    // With `capture:` no message is sent, so missing records have no effect.
+    // With `capture:`, no message is sent, so missing records have no effect.
     ...(settings.transport.kind === 'capture'
       ? []
       : store.domains.problems.map((domain) => domainAttention(domain, input))),

@@ -1,4 +1,4 @@
-/** Traffic over time for the overview: points without gaps, sums, percentiles from the histograms. */
+/** Computes the traffic over time for the overview: points without gaps, sums, and percentiles from the histograms. */
 import { isoTime } from '../../config/units.ts';
 import {
   addLatencies,

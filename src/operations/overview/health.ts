@@ -1,4 +1,7 @@
-/** The health of the parts of an installation, one line each. A command states what only the running service knows. Pure. */
+/**
+ * Lists the health of the components of an installation, one line for each. In a command, a line may state that only
+ * the running service knows the health. Pure.
+ */
 
 import type { TransportSetting } from '../../config/settings.ts';
 import { maySend } from '../../model/domain.ts';

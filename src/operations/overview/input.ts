@@ -1,4 +1,4 @@
-/** The data of an overview, read from the store in parallel. The runtime status is null for a command. */
+/** Reads the data of an overview from the store, in parallel. */
 import type { Settings } from '../../config/settings.ts';
 import type { NodeStatus, RuntimeStatus } from '../../model/node.ts';
 import type { OverviewData, QueueStatistics } from '../../model/overview.ts';
@@ -11,10 +11,10 @@ import { RANGES, type Range } from './schemas.ts';
 export interface OverviewInput {
   readonly now: number;
   readonly settings: Settings;
-  /** The runtime status of this process; null for a command. */
+  /** The runtime status of this process. Null for a command. */
   readonly status: RuntimeStatus | null;
   readonly steps: readonly TrafficStep[];
-  /** The last hour by minutes. */
+  /** The traffic of the last hour by minutes. */
   readonly recent: readonly TrafficStep[];
   readonly queue: QueueStatistics;
   readonly store: OverviewData;

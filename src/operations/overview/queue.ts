@@ -1,22 +1,25 @@
-/** Queue depth, trend, and the estimated time at which the queue is empty, from the traffic of the last minutes. Pure. */
+/**
+ * Computes the queue depth, the trend, and the estimated time at which the queue is empty, from the traffic of the last
+ * minutes. Pure.
+ */
 import type { QueueStatistics } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import { sumTraffic } from './figures.ts';
 import type { Trend } from './schemas.ts';
 
-/** Window of the rates; shorter if the traffic in it began later. */
+/** The window of the rates. It is shorter if the traffic in the window began later. */
 export const RATE_WINDOW_MS = 5 * MINUTE_MS;
-/** Minimum window: one message in the first 10 s is not a rate of six per minute. */
+/** The minimum window. One message in the first 10 s is not a rate of six per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;
 /** Rates that differ by less than a tenth or by less than one per minute count as equal. */
 const RATE_MARGIN_FACTOR = 1.1;
 const MIN_RATE_MARGIN_PER_MINUTE = 1;
-/** A queue that empties within this time is draining, regardless of the arrivals. */
+/** A queue that will be empty within this time is draining, regardless of the arrivals. */
 const SHORT_QUEUE_MS = 5_000;
 
 export interface QueueInput {
   readonly figures: QueueStatistics;
-  /** Minutes with traffic, at least those of the last `RATE_WINDOW_MS`. */
+  /** The minutes with traffic, including at least those of the last `RATE_WINDOW_MS`. */
   readonly recent: readonly TrafficStep[];
   /** The earliest due time of a message whose account is not locked; null if there is no such message. */
   readonly nextDueAt: number | null;

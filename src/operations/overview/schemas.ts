@@ -1,10 +1,13 @@
-/** The result of the overview. Imports nothing of Node: the dashboard imports the types. */
+/**
+ * The schema of the result of the overview. The file imports no module of Node, because the dashboard imports the
+ * types.
+ */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
 import { nullable, stringEnum, Time } from '../schemas.ts';
 
-/** The ranges with their steps. */
+/** The ranges of time and the steps of each range. */
 export const RANGES = {
   '1h': { stepMs: MINUTE_MS, steps: 60 },
   '24h': { stepMs: 10 * MINUTE_MS, steps: 144 },

@@ -1,9 +1,9 @@
 /**
- * Reads suppression lists as CSV (RFC 4180): exports of Postrider, lists of addresses, and exports of Postmark, SES and SendGrid.
- * Streams with bounded memory and bounded cost per byte.
+ * Reads suppression lists as CSV (RFC 4180): exports of Postrider, lists of addresses, and exports of Postmark, SES and
+ * SendGrid. The reader streams the file with limited memory and a limited cost per byte.
  *
- * Guarantees: yields each row once, in order, as an entry or as a fault with its line. Fails with a ContentError if the file is not
- * CSV or cannot be parsed to its end.
+ * Guarantees: the reader yields each row once, in order, as an entry or as a fault with its line. It fails with a
+ * ContentError if the file is not CSV or cannot be parsed to its end.
  */
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -23,7 +23,7 @@ export type CsvRow =
   | { readonly kind: 'invalid'; readonly line: number; readonly lastLine: number; readonly fault: string };
 
 export interface CsvOptions {
-  /** The reason of rows without one. */
+  /** The reason for rows that contain no reason. */
   readonly reason: SuppressionReason;
   readonly now: number;
 }
@@ -31,19 +31,28 @@ export interface CsvOptions {
 export interface CsvHooks {
   /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
-  /** Runs if a header row names the columns. */
+  /** It is called if a header row names the columns. */
   readonly onHeader?: () => void;
 }
 
-/** Limit of the text in one row. Without it, an unclosed quote would read the whole file into memory. */
+/**
+ * The maximum size of one row. Without this limit, the reader would read the whole file into memory after an unclosed
+ * quote.
+ */
 const MAX_ROW_BYTES = 65_536;
-/** Limit of one line, delimiters included. Without it, a line of commas would become a row of millions of cells. */
+/**
+ * The maximum size of one line including delimiters. Without this limit, a line of commas would become a row of
+ * millions of cells.
+ */
 const MAX_LINE_BYTES = 65_536;
-/** Limit of the cells of one row, which may span many lines by quotes. Exports have a few dozen. */
+/**
+ * The maximum number of cells of one row, which may span many lines within quotes. The rows of exports have fewer than
+ * one hundred cells.
+ */
 const MAX_ROW_CELLS = 1_000;
-/** Size of one write to the parser: about a thousand of the shortest rows. */
+/** The maximum size of one write to the parser: about a thousand of the shortest rows. */
 const MAX_PARSER_WRITE_BYTES = 2_048;
-/** Tolerance for a time in the future, as clocks differ. */
+/** The tolerance for a time in the future, because clocks differ. */
 const MAX_CLOCK_DIFFERENCE_MS = 86_400_000;
 
 /** Normalized column names: lower case, letters and digits only. */
@@ -80,7 +89,7 @@ const REASONS: Readonly<Record<string, SuppressionReason>> = {
   unsubscribed: 'manual',
 };
 
-/** The column of each value; -1 for none. */
+/** The column index of each value, or -1 without such a column. */
 interface Columns {
   readonly address: number;
   readonly reason: number;
@@ -128,14 +137,15 @@ async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & C
     skip_empty_lines: true,
     max_record_size: MAX_ROW_BYTES,
     info: true,
-    // For each row with another number of cells than the first row, the parser creates an error with a stack and copies
-    // of its state, even if it accepts the row. This takes 10 s for 1 MB. With `records` at 0 the parser treats each
-    // row as the first one.
+    // For each row whose number of cells differs from that of the first row, the parser creates an error with a stack
+    // and copies of its state, even if it accepts the row. This takes 10 s for 1 MB. If `records` is 0, the parser
+    // treats each row as the first row.
     on_record: (row) => {
       Object.assign(parser.info, { records: 0 });
       return row;
     },
-    // A fault that ends the parser would discard valid rows before it. It is recorded here and thrown after those rows.
+    // A fault that ends the parser would discard the valid rows before the fault. The fault is recorded here and thrown
+    // after those rows.
     skip_records_with_error: true,
     on_skip: (error) => {
       if (error !== undefined) {
@@ -247,7 +257,7 @@ async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks)
  * end or belongs to a line that is too long.
  */
 class LineLength {
-  /** Length so far of the line that continues in the next chunk. */
+  /** The length of the line that continues in the next chunk. */
   #open = 0;
 
   /** Returns the index in `chunk` at which a line exceeds the limit, or null. */
@@ -352,7 +362,7 @@ function normalizeWord(text: string): string {
   return word;
 }
 
-/** Returns the entry of a row, or its fault. */
+/** Returns the entry of a row, or the fault of the row. */
 function parseEntry(cells: readonly string[], columns: Columns, options: CsvOptions): Suppression | string {
   const cell = (at: number): string => (at === -1 ? '' : (cells[at] ?? ''));
   const addressText = cell(columns.address);
@@ -371,8 +381,8 @@ function parseEntry(cells: readonly string[], columns: Columns, options: CsvOpti
 }
 
 /**
- * Reads a reason in the spelling of any provider; null for an unknown one. If `isBounceList` is true, the reason column contains
- * the reply of the server.
+ * Parses a reason in the spelling of any provider. Returns null for an unknown reason. If `isBounceList` is true, the
+ * reason column contains the reply of the server.
  */
 export function parseReason(
   text: string,
@@ -386,7 +396,8 @@ export function parseReason(
 }
 
 /**
- * Reads a time: ISO 8601, also with a space for the T or without a zone (UTC), or seconds or milliseconds since 1970.
+ * Parses a time in ISO 8601 format, also with a space instead of the T or without a zone (UTC), or in seconds or
+ * milliseconds since 1970.
  */
 function parseTime(text: string): number | null {
   if (/^\d{9,10}$/.test(text)) return Number(text) * 1000;

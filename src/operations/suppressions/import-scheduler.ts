@@ -1,17 +1,17 @@
 /**
  * Schedules the batches of imports into suppression lists, so that at least half of the store's time remains for
- * requests and deliveries. While a node accepts messages, batches are small, and a pause of the same duration follows
- * each batch. A request waits for at most one batch. While no message is accepted, or no node is alive, batches are
- * large and have no pause.
+ * requests and deliveries. While a node accepts messages, batches are small, and a pause with the duration of the batch
+ * follows each batch. A request waits for at most one batch. While no message is accepted, or no node is alive, batches
+ * are large and no pause follows.
  */
 import type { Clock } from '../../clock.ts';
 import type { OperatorStore } from '../../store/contract.ts';
 
-/** Rows of one batch while no message is accepted. */
+/** The number of rows of one batch while no message is accepted. */
 const MAX_BATCH_ROWS = 5_000;
-/** Rows of one batch while messages are accepted. */
+/** The number of rows of one batch while messages are accepted. */
 const MIN_BATCH_ROWS = 500;
-/** If no message was accepted for this long, no message is expected during the next batch. */
+/** The time without an accepted message after which no message is expected during the next batch. */
 const IDLE_MS = 1_000;
 
 /** The imports of this process. Their batches run one at a time. */
@@ -20,11 +20,11 @@ export interface ImportScheduler {
   batchRows(): number;
   /** Runs one batch after those requested before it, with a pause after it while messages are accepted. `stop` ends the pause. */
   runBatch<T>(add: () => Promise<T>): Promise<T>;
-  /** Returns true after `stop`. No import and no batch may begin then. */
+  /** Returns true after `stop` was called. No import and no batch may begin then. */
   isStopping(): boolean;
-  /** Runs an import; `stop` waits for it. */
+  /** Runs an import. `stop` waits for the end of the import. */
   runImport<T>(work: () => Promise<T>): Promise<T>;
-  /** Ends each import after its current batch; resolves when all have ended. */
+  /** Ends each import after its current batch. Resolves when all imports have ended. */
   stop(): Promise<void>;
 }
 

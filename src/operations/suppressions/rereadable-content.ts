@@ -1,7 +1,8 @@
 /**
- * The content of a file that an operation reads twice. Content that can be read only once, such as an upload or a pipe, is copied to
- * a temporary file, which is unlinked at once and so disappears with the process. Unreadable content fails with a ContentError, a
- * temporary folder that cannot store it with a SpoolError; the message of each is one line.
+ * Provides the content of a file that an operation reads twice. Content that can be read only once, such as an upload
+ * or a pipe, is copied to a temporary file. The file is unlinked at once, so it does not remain after the end of the
+ * process. Unreadable content causes a ContentError. A temporary folder that cannot store the content causes a
+ * SpoolError. The message of both errors is one line.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
@@ -10,7 +11,7 @@ import { join } from 'node:path';
 import { describeError } from '../../printing/error-line.ts';
 import type { FileContent } from '../file-operation.ts';
 
-/** Size of one read. */
+/** The size of one read. */
 const CHUNK_BYTES = 262_144;
 
 /** The content cannot be read to its end, or is invalid. The message is one line. */
@@ -25,7 +26,7 @@ export class SpoolError extends Error {
 
 /** Content that can be read twice. */
 export interface RereadableContent {
-  /** The whole content, once. */
+  /** The whole content, which can be read once. */
   readonly bytes: AsyncIterable<Buffer>;
   /** Reads the first `size` bytes a second time. */
   reread(size: number): AsyncIterable<Buffer>;

@@ -1,4 +1,7 @@
-/** Results of the operations on suppression lists. Imports nothing of Node: the dashboard imports the types. */
+/**
+ * The schemas of the results of the operations on suppression lists. The file imports no module of Node, because the
+ * dashboard imports the types.
+ */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
@@ -12,7 +15,7 @@ export const AddedSuppression = Type.Object({
 });
 export type AddedSuppression = Static<typeof AddedSuppression>;
 
-/** An address with its entries in all lists. */
+/** An address with its entries in all suppression lists. */
 export const SuppressedAddress = Type.Object({
   address: Type.String(),
   suppressed: Type.Boolean(),
