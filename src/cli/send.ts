@@ -1,17 +1,19 @@
 /**
- * `postrider send`: submits one message over HTTP as a client, with an API key from `--key`, standard input (`--key -`)
+ * `postrider send`: submits one message over HTTP as a client, also through a unix socket, with an API key from `--key`, standard input (`--key -`)
  * or POSTRIDER_API_KEY. Without a key, the command creates a temporary key in the configured store, uses the key and
  * revokes it. If the revocation fails, the key expires after five minutes.
  */
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import type { Command } from 'commander';
+import { parseHttpListen } from '../config/host.ts';
 import { findApiKey } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { generateApiKey } from '../model/credentials.ts';
-import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
+import { formatHostPort, formatListen, isUnixSocket, type UnixSocket } from '../model/listen-address.ts';
 import { toPrintable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -49,6 +51,17 @@ interface SendResponse {
   readonly notes: readonly string[];
 }
 
+/** Where the service listens: a URL, or a unix socket of this machine. */
+type Target = URL | UnixSocket;
+
+/** The parts of an HTTP response that this command uses. */
+interface HttpResponse {
+  readonly status: number;
+  readonly text: string;
+  readonly reason: string | null;
+  readonly retryAfter: string | null;
+}
+
 /** Adds `send` to `program`. */
 export function addSendCommand(program: Command, context: Context): void {
   const send = program.command('send').description('submit one message through the public interface');
@@ -62,12 +75,13 @@ export function addSendCommand(program: Command, context: Context): void {
       'API key; - reads it from standard input, because other users of this machine can see a command line; default: POSTRIDER_API_KEY, else a temporary key that the command creates in the store',
     )
     .option('--account <name>', 'create a temporary key of this account; default: the account default')
-    .option('--url <url>', 'URL of the service; default: the address of POSTRIDER_LISTEN');
+    .option('--url <url>', 'URL of the service, or unix:/PATH; default: the address of POSTRIDER_LISTEN');
   send.option('--json', 'print JSON: {"id"}');
   send.action(async (flags: SendFlags) => {
-    const url = flags.url === undefined ? getLocalUrl(context.settings()) : parseUrlFlag(flags.url);
+    const target = flags.url === undefined ? getLocalTarget(context.settings()) : parseUrlFlag(flags.url);
     const key = await readKey(context, flags);
-    const response = key === null ? await submitWithTemporaryKey(context, url, flags) : await submit(url, key, flags);
+    const response =
+      key === null ? await submitWithTemporaryKey(context, target, flags) : await submit(target, key, flags);
     const id = requireAccepted(response);
     if (flags.json) context.writeJson({ id });
     else context.writeText(`accepted ${id}\n`);
@@ -103,7 +117,7 @@ function requireKeyFormat(name: string, key: string): string {
 }
 
 /** Submits the message with a temporary key, and revokes the key afterwards. */
-async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFlags): Promise<SendResponse> {
+async function submitWithTemporaryKey(context: Context, target: Target, flags: SendFlags): Promise<SendResponse> {
   const { database } = context.settings();
   if (database.kind === 'sqlite' && !existsSync(database.path))
     throw new CommandFailure(`there is no database ${quote(database.path)} in which a key can be created; give --key`);
@@ -123,11 +137,11 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
       );
     try {
       for (;;) {
-        const response = await submit(url, key, flags);
+        const response = await submit(target, key, flags);
         if (response.status !== 401 || response.message !== 'Invalid API key') return response;
         if (clock.now() - createdAt > UNKNOWN_KEY_TIMEOUT_MS)
           throw new CommandFailure(
-            formatUnknownKeyError(url, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
+            formatUnknownKeyError(target, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
           );
         await new Promise<void>((resolve) => clock.after(UNKNOWN_KEY_RETRY_MS, resolve));
       }
@@ -137,20 +151,24 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
   });
 }
 
-function formatUnknownKeyError(url: URL, path: string): string {
-  return `the service at ${url.origin} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
+function formatUnknownKeyError(target: Target, path: string): string {
+  return `the service at ${formatTarget(target)} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
 }
 
-/** Returns the URL at which this machine reaches the service with these settings. */
-function getLocalUrl({ listen, tls }: Settings): URL {
-  if (isUnixSocket(listen))
-    throw new CommandFailure('POSTRIDER_LISTEN is a unix socket; give the URL of the proxy with --url');
+/** Returns the address at which this machine reaches the service with these settings. */
+function getLocalTarget({ listen, tls }: Settings): Target {
+  if (isUnixSocket(listen)) return listen;
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
   const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
   return new URL(SEND_MAIL_PATH, `${tls === null ? 'http' : 'https'}://${formatHostPort({ host, port: listen.port })}`);
 }
 
-function parseUrlFlag(text: string): URL {
+function parseUrlFlag(text: string): Target {
+  if (text.startsWith('unix:')) {
+    const parsed = parseHttpListen(text);
+    if (!parsed.ok) throw new CommandFailure(`--url: ${parsed.fault}`, 2);
+    if (isUnixSocket(parsed.value)) return parsed.value;
+  }
   const url = URL.parse(text);
   if (
     url === null ||
@@ -158,34 +176,73 @@ function parseUrlFlag(text: string): URL {
     url.username !== '' ||
     url.search !== ''
   ) {
-    throw new CommandFailure(`--url: ${quote(text)} is not a URL such as https://mail.example.com`, 2);
+    throw new CommandFailure(
+      `--url: ${quote(text)} is not a URL such as https://mail.example.com or unix:/run/postrider/api.sock`,
+      2,
+    );
   }
   const path = url.pathname.endsWith('/') ? url.pathname.slice(0, -1) : url.pathname;
   url.pathname = path.endsWith(SEND_MAIL_PATH) ? path : path + SEND_MAIL_PATH;
   return url;
 }
 
-async function submit(url: URL, key: string, { to, from, subject, message }: SendFlags): Promise<SendResponse> {
+function formatTarget(target: Target): string {
+  return target instanceof URL ? target.origin : formatListen(target);
+}
+
+async function submit(target: Target, key: string, { to, from, subject, message }: SendFlags): Promise<SendResponse> {
   const headers = { authorization: key, 'content-type': 'application/json' };
   const body = JSON.stringify({ to, from, subject, message });
-  let response: Response;
-  let text: string;
+  let response: HttpResponse;
   try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
-    text = await readBoundedBody(response);
+    response = await (target instanceof URL ? postToUrl(target, headers, body) : postToSocket(target, headers, body));
   } catch (error) {
     const cause = describeCause(error);
     throw new CommandFailure(
       isCertificateFault(error)
-        ? `the certificate of ${url.origin} is not accepted (${cause}); give --url with a name in the certificate, or set NODE_EXTRA_CA_CERTS for a private certificate authority`
-        : `no response from ${url.origin} (${cause}); start the service, or give another address with --url`,
+        ? `the certificate of ${formatTarget(target)} is not accepted (${cause}); give --url with a name in the certificate, or set NODE_EXTRA_CA_CERTS for a private certificate authority`
+        : `no response from ${formatTarget(target)} (${cause}); start the service, or give another address with --url`,
     );
   }
-  const reason = response.headers.get('postrider-reason');
-  const retryAfter = response.headers.get('retry-after');
+  const { status, text, reason, retryAfter } = response;
   const notes = [reason, retryAfter === null ? null : `retry in ${retryAfter} s`].filter((note) => note !== null);
-  return { status: response.status, ...parseResponse(text), notes };
+  return { status, ...parseResponse(text), notes };
+}
+
+async function postToUrl(url: URL, headers: Readonly<Record<string, string>>, body: string): Promise<HttpResponse> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
+  return {
+    status: response.status,
+    text: await readBounded(response.body ?? []),
+    reason: response.headers.get('postrider-reason'),
+    retryAfter: response.headers.get('retry-after'),
+  };
+}
+
+/** Submits through a unix socket, which `fetch` does not support. */
+async function postToSocket(
+  { socketPath }: UnixSocket,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): Promise<HttpResponse> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const length = { host: 'localhost', 'content-length': Buffer.byteLength(body) };
+    request(
+      { socketPath, path: SEND_MAIL_PATH, method: 'POST', headers: { ...headers, ...length }, agent: false, signal },
+      resolve,
+    )
+      .on('error', (error) => reject(signal.aborted ? signal.reason : error))
+      .end(body);
+  });
+  const { 'postrider-reason': reason, 'retry-after': retryAfter = null } = response.headers;
+  return {
+    status: response.statusCode ?? 0,
+    text: await readBounded(response),
+    reason: typeof reason === 'string' ? reason : null,
+    retryAfter,
+  };
 }
 
 /** Returns the id of the accepted message. @throws CommandFailure if the request was refused */
@@ -195,10 +252,10 @@ function requireAccepted({ status, id, message, notes }: SendResponse): string {
   throw new CommandFailure(toPrintable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
 }
 
-async function readBoundedBody(response: Response): Promise<string> {
+async function readBounded(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body) {
     chunks.push(chunk);
     sizeBytes += chunk.length;
     if (sizeBytes > MAX_RESPONSE_BYTES) break;

@@ -1,6 +1,8 @@
 /** Tests the output of commands: the exact members of `--json`, plain text in a pipe, one line per error. */
+import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario, UUID_V7 } from './running-service.ts';
 
 const rig = scenario();
@@ -65,6 +67,28 @@ describe('--json', () => {
     const keys = await runJsonCommand<{ name: string; state: string }[]>(folder, ['key', 'list', 'default']);
     expect(keys.filter(({ name }) => name === 'send')).toMatchObject([{ state: 'revoked' }]);
   });
+});
+
+test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, without a key and with one', async () => {
+  const folder = temporaryFolder();
+  const socket = `unix:${join(folder, 'api.sock')}`;
+  const service = await startProcess(folder, { POSTRIDER_LISTEN: socket });
+  expect(service.publicUrl).toBe(socket);
+  const flags = ['send', '--to', 'rita@example.com', '--from', 'shop@example.org', '--subject', 's', '--message', 'ü'];
+  const accepted = { id: expect.stringMatching(UUID_V7) };
+  expect(await runJsonCommand(folder, flags, { POSTRIDER_LISTEN: socket })).toEqual(accepted);
+  expect(await runJsonCommand(folder, [...flags, '--url', socket, '--key', service.key ?? ''])).toEqual(accepted);
+  const refused = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);
+  expect([refused.code, refused.stderr]).toEqual([1, 'postrider: 401 Invalid API key\n']);
+  service.kill('SIGTERM');
+  expect(await service.ended).toBe(0);
+  const stopped = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);
+  expect([stopped.code, stopped.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^postrider: no response from unix:[^\n]+\n$/),
+  ]);
+  const relative = await runCommand(folder, [...flags, '--url', 'unix:api.sock', '--key', 'pr_unknown']);
+  expect([relative.code, relative.stderr]).toEqual([2, expect.stringMatching(/^postrider: --url: [^\n]+\n$/)]);
 });
 
 test('text output in a pipe has no colours, and the content of a message cannot control the terminal', async () => {
