@@ -170,7 +170,7 @@ function healthOperation(operationId: string, summary: string, codes: readonly E
     security: [],
     responses: {
       '200': {
-        description: summary,
+        description: 'The check succeeded',
         content: {
           'application/json': {
             schema: { $ref: '#/components/schemas/Health' },
