@@ -11,7 +11,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { createKeys } from '../src/domains/keys.ts';
-import { recordsFor } from '../src/domains/records.ts';
+import { createRecords } from '../src/domains/records.ts';
 import { deriveKey, loadOrCreateSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
 import { benchClaims } from './claims.ts';
@@ -243,7 +243,7 @@ async function authenticate(folder: string, name: string): Promise<void> {
   const result = await store.addDomain('default', { name, subdomains: false, keys }, now);
   if (result.kind !== 'done') throw new Error(`the domain could not be added: ${result.kind}`);
   const { id, revision } = result.value;
-  const records = recordsFor(result.value, { returnPath: null, returnPathHost: null, spf: '', reportsTo: null });
+  const records = createRecords(result.value, { returnPath: null, returnPathHost: null, spf: '', reportsTo: null });
   const checks = records.map((record) => ({ ...record, found: 'found', seen: [], detail: 'found' }) as const);
   await store.updateDomain({
     id,

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { type MonotonicClock, systemClock } from '../src/clock.ts';
 import { readSettings } from '../src/config/load.ts';
 import { createResolver } from '../src/domains/dns.ts';
-import { returnPathKey, signingParts } from '../src/domains/setup.ts';
+import { createSigningParts, returnPathKey } from '../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../src/domains/signing.ts';
 import { type Service, startService } from '../src/main.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
@@ -191,7 +191,7 @@ async function createDemo(
   async function captureHistory(messages: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainCache({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));
-    const prepare = createPrepare({ domains, ...signingParts(settings), onError: () => undefined });
+    const prepare = createPrepare({ domains, ...createSigningParts(settings), onError: () => undefined });
     for (const message of messages) {
       if (isStopped) return;
       await demoTransport.capture(await prepare(message));

@@ -6,7 +6,7 @@
 import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
 import { createKeys } from '../src/domains/keys.ts';
-import { sealingKey } from '../src/domains/setup.ts';
+import { loadSealingKey } from '../src/domains/setup.ts';
 import type { AccountLimits, ChangeResult } from '../src/model/account.ts';
 import { generateApiKey, generateToken } from '../src/model/credentials.ts';
 import type { DkimKey } from '../src/model/domain.ts';
@@ -112,7 +112,7 @@ async function createDkimKeys({
       algorithms: ['rsa', 'ed25519'],
       state: 'active',
       usedSelectors: [],
-      sealingKey: sealingKey(settings),
+      sealingKey: loadSealingKey(settings),
       now: now - domainAgeMs(domain),
       random: random.next,
     });

@@ -5,8 +5,8 @@
 
 import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
-import { recordsFor } from '../src/domains/records.ts';
-import { evaluateDomainChecks, sendingSetup } from '../src/domains/setup.ts';
+import { createRecords } from '../src/domains/records.ts';
+import { evaluateDomainChecks, getSendingSetup } from '../src/domains/setup.ts';
 import { checkRecords } from '../src/domains/verify.ts';
 import type { DnsRecord, SendingDomain } from '../src/model/domain.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -19,7 +19,7 @@ export function publishRecords(
   settings: Settings,
   isPublished: (record: DnsRecord) => boolean,
 ): void {
-  for (const record of recordsFor(domain, sendingSetup(settings))) {
+  for (const record of createRecords(domain, getSendingSetup(settings))) {
     if (record.type !== 'TXT' && record.type !== 'MX') continue;
     if (!isPublished(record)) delete zone[record.name];
     else if (record.type === 'TXT') zone[record.name] = { ...zone[record.name], TXT: [splitStrings(record.value)] };
@@ -40,7 +40,7 @@ export async function checkDomain(
 ): Promise<void> {
   const domain = await store.findDomain(name);
   if (domain === null) return;
-  const checks = await checkRecords(recordsFor(domain, sendingSetup(settings)), resolver);
+  const checks = await checkRecords(createRecords(domain, getSendingSetup(settings)), resolver);
   await store.updateDomain(evaluateDomainChecks(domain, checks, at, settings.maxAgeMs).update);
 }
 

@@ -57,7 +57,7 @@ export interface SynchronizedClock extends MonotonicClock {
  * Creates a clock that is synchronized by calls of `synchronize` and advances with `monotonic` between two calls. A
  * change of the system clock has no effect. Before the first call, `now` starts from the time of `base`.
  */
-export function synchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
+export function createSynchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
   let offset = base.now() - monotonic();
   let synchronized = false;
   return {

@@ -10,7 +10,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { type MonotonicClock, systemClock } from './clock.ts';
 import type { Settings, TransportSetting } from './config/settings.ts';
-import { dataFolder, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
+import { getDataFolder, getSecretWarning, SECRET_REMEDY } from './domains/setup.ts';
 import { DomainCache } from './domains/signing.ts';
 import { readDescriptorLimit } from './http/capacity.ts';
 import { ApiKeyCache } from './http/keys.ts';
@@ -148,7 +148,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const { ignoredVariables } = settings;
   if (ignoredVariables.length > 0)
     publish({ type: 'node.variables_ignored', at: machineClock.now(), names: ignoredVariables });
-  const secretFault = secretWarning(settings);
+  const secretFault = getSecretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
   const { clock } = ownNode;
@@ -182,7 +182,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     stack.defer(startIndexer({ clock, monotonic, sharesStore: ownNode.sharesStore, store, reportFailure }));
   }
 
-  const inboxPath = join(dataFolder(settings.database), 'inbox');
+  const inboxPath = join(getDataFolder(settings.database), 'inbox');
   const { transport: configuredTransport, inbox } = openTransport(settings.transport, {
     clock,
     inboxPath,

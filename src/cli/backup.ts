@@ -5,8 +5,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { isoTime } from '../config/units.ts';
-import { secretPath } from '../domains/setup.ts';
+import { formatIsoTime } from '../config/units.ts';
+import { getSecretPath } from '../domains/setup.ts';
 import { backupDatabase, countUnsentMessages } from '../store/sqlite/backup.ts';
 import { DATABASE_FILE_SUFFIXES } from '../store/sqlite/files.ts';
 import { restoreDatabase } from '../store/sqlite/restore.ts';
@@ -28,7 +28,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
       const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, showProgress)).finally(() =>
         line.clear(),
       );
-      const secret = context.settings().secret === null ? secretPath(context.settings()) : null;
+      const secret = context.settings().secret === null ? getSecretPath(context.settings()) : null;
       if (flags.json) context.writeJson({ file: resolve(file), bytes, secret });
       else {
         context.writeText(`wrote the database to ${resolve(file)}: ${bytes} bytes, integrity verified\n`);
@@ -46,7 +46,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
       const path = requireEmbeddedDatabase(context, 'restore', 'pg_restore');
       const replacedPath = restoreDatabase(file, path, new Date(context.clock.now()));
       const { queuedCount, oldestAt } = countUnsentMessages(path);
-      const oldestText = oldestAt === null ? null : isoTime(oldestAt);
+      const oldestText = oldestAt === null ? null : formatIsoTime(oldestAt);
       if (flags.json)
         context.writeJson({ database: path, before: replacedPath, queued: queuedCount, oldestQueuedAt: oldestText });
       else {

@@ -7,7 +7,7 @@
 import type { Command } from 'commander';
 import { readSettings } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
-import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../http/curl.ts';
+import { createFirstCurlCommand, FIRST_SENDER, getFirstRecipient } from '../http/curl.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
@@ -149,7 +149,7 @@ function formatFirstSteps(key: string, publicUrl: string | null, { transport, ro
     : 'shown only once';
   const keyText = `\nThe database is new. It has the account "default" with one API key, ${keyVisibility}:\n\n  ${applyStyle('success', key)}\n`;
   if (publicUrl === null) return `${keyText}\n`;
-  const command = firstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
+  const command = createFirstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: getFirstRecipient(transport.kind) });
   return `${keyText}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reads the `.env` file with parseEnv of node:util. parseEnv ignores malformed lines, so each line is checked here
- * first by the same grammar: `NAME=value`, `export NAME=value`, comments, and values in `"`, `'` or backticks, which
+ * Reads the `.env` file with parseEnv of node:util. parseEnv ignores malformed lines, so this module first checks each
+ * line with the same grammar: `NAME=value`, `export NAME=value`, comments, and values in `"`, `'` or backticks, which
  * may span lines. An error contains the line number and never the line.
  */
 import { parseEnv } from 'node:util';
@@ -17,63 +17,66 @@ export function readDotEnv(content: string): Readonly<Record<string, string>> {
   return values;
 }
 
-function fault(line: number, problem: string): SettingsError {
+function createFault(line: number, problem: string): SettingsError {
   return new SettingsError(`.env line ${line}: ${problem}`);
 }
 
 function checkLines(text: string): void {
-  const seen = new Map<string, number>();
+  const lineByName = new Map<string, number>();
   let line = 1;
-  let at = 0;
-  while (at < text.length) {
-    const end = lineEnd(text, at);
-    const content = text.slice(at, end);
-    let next = end;
+  let position = 0;
+  while (position < text.length) {
+    const lineEnd = findLineEnd(text, position);
+    const content = text.slice(position, lineEnd);
+    let nextPosition = lineEnd;
     if (content.trim() !== '' && !content.trimStart().startsWith('#')) {
-      const equals = content.indexOf('=');
+      const equalsIndex = content.indexOf('=');
       const name = content
-        .slice(0, Math.max(0, equals))
+        .slice(0, Math.max(0, equalsIndex))
         .trim()
         .replace(/^export /, '')
         .trim();
       if (!NAME_PATTERN.test(name))
-        throw fault(line, 'the line is not NAME=value, such as POSTRIDER_LISTEN=127.0.0.1:8080');
-      const earlier = seen.get(name);
-      if (earlier !== undefined && name.startsWith('POSTRIDER_')) {
-        throw fault(line, `${name} is already set in line ${earlier}; remove one of them`);
+        throw createFault(line, 'the line is not NAME=value, such as POSTRIDER_LISTEN=127.0.0.1:8080');
+      const earlierLine = lineByName.get(name);
+      if (earlierLine !== undefined && name.startsWith('POSTRIDER_')) {
+        throw createFault(line, `${name} is already set in line ${earlierLine}; remove one of them`);
       }
-      seen.set(name, line);
-      next = checkValue(text, at + equals + 1, line, name);
+      lineByName.set(name, line);
+      nextPosition = checkValue(text, position + equalsIndex + 1, line, name);
     }
-    line += text.slice(at, next).split('\n').length;
-    at = next + 1;
+    line += text.slice(position, nextPosition).split('\n').length;
+    position = nextPosition + 1;
   }
 }
 
-function lineEnd(text: string, from: number): number {
+function findLineEnd(text: string, from: number): number {
   const end = text.indexOf('\n', from);
   return end === -1 ? text.length : end;
 }
 
-/** Returns the index at which the last line of the value ends. */
+/** Checks the value of a variable. Returns the index of the end of its last line. */
 function checkValue(text: string, from: number, line: number, name: string): number {
-  const end = lineEnd(text, from);
+  const end = findLineEnd(text, from);
   const value = text.slice(from, end);
   const quote = value.trimStart()[0];
   if (quote === '"' || quote === "'" || quote === '`') {
-    const open = text.indexOf(quote, from);
-    const close = text.indexOf(quote, open + 1);
-    if (close === -1) throw fault(line, `the value of ${name} has no closing ${quote}; add it`);
-    const last = lineEnd(text, close);
-    const trailing = text.slice(close + 1, last).trim();
-    if (trailing !== '' && !trailing.startsWith('#')) {
-      throw fault(line, `text follows the closing ${quote} of ${name}; enclose the whole value in one pair of quotes`);
+    const openIndex = text.indexOf(quote, from);
+    const closeIndex = text.indexOf(quote, openIndex + 1);
+    if (closeIndex === -1) throw createFault(line, `the value of ${name} has no closing ${quote}; add it`);
+    const lastLineEnd = findLineEnd(text, closeIndex);
+    const trailingText = text.slice(closeIndex + 1, lastLineEnd).trim();
+    if (trailingText !== '' && !trailingText.startsWith('#')) {
+      throw createFault(
+        line,
+        `text follows the closing ${quote} of the value of ${name}; enclose the whole value in one pair of quotes`,
+      );
     }
-    return last;
+    return lastLineEnd;
   }
-  // parseEnv drops everything after a #, which would truncate a password without an error.
+  // parseEnv removes the text after a #, which would truncate a password without an error.
   if (name.startsWith('POSTRIDER_') && /\S#/.test(value)) {
-    throw fault(line, `a # starts a comment and truncates ${name}; enclose the value in double quotes`);
+    throw createFault(line, `a # starts a comment and truncates ${name}; enclose the value in double quotes`);
   }
   return end;
 }

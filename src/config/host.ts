@@ -1,4 +1,4 @@
-/** Checks host names and listener addresses in linear time: labels, IPv4, IPv6, ports. */
+/** Checks host names, IP addresses and listener addresses in linear time. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
 import { duplicateFault, invalid, type Parsed, parseCount, quote, valid } from './units.ts';
@@ -25,38 +25,41 @@ export function isHost(text: string): boolean {
  * free port.
  */
 export function parseListen(text: string): Parsed<HostPort> {
-  const colon = text.lastIndexOf(':');
+  const colonIndex = text.lastIndexOf(':');
   const fault = invalid(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
-  if (colon === -1) return fault;
+  if (colonIndex === -1) return fault;
   if (text.startsWith('unix:'))
     return invalid(
       `${quote(text)} is a unix socket, which this setting does not support; give an address such as :8080`,
     );
-  const port = parseCount(text.slice(colon + 1), 0, 65535);
+  const port = parseCount(text.slice(colonIndex + 1), 0, 65535);
   if (!port.ok) return invalid(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
-  const hostText = text.slice(0, colon);
+  const hostText = text.slice(0, colonIndex);
   if (hostText === '') return valid({ host: '0.0.0.0', port: port.value });
-  const bracketed = hostText.startsWith('[') && hostText.endsWith(']');
-  const host = bracketed ? hostText.slice(1, -1) : hostText;
-  if (bracketed ? !isIPv6(host) : !isHost(host)) return fault;
-  if (!bracketed && isIPv6(host))
+  const isBracketed = hostText.startsWith('[') && hostText.endsWith(']');
+  const host = isBracketed ? hostText.slice(1, -1) : hostText;
+  if (isBracketed ? !isIPv6(host) : !isHost(host)) return fault;
+  if (!isBracketed && isIPv6(host))
     return invalid(`${quote(text)} needs brackets around the IPv6 address; write [${host}]:${port.value}`);
   return valid({ host, port: port.value });
 }
 
-/** The maximum length of the path of a unix socket on every system: 104 bytes with the final NUL on macOS, 108 on Linux. */
+/**
+ * The maximum length of the path of a unix socket that every supported system accepts. The limit with the final NUL is
+ * 104 bytes on macOS and 108 bytes on Linux.
+ */
 const MAX_SOCKET_PATH_BYTES = 103;
 
-/** Parses `unix:/absolute/path`, or an address like `parseListen`. */
+/** Parses `unix:/absolute/path`, or an address that `parseListen` accepts. */
 export function parseHttpListen(text: string): Parsed<HttpListen> {
   if (!text.startsWith('unix:')) return parseListen(text);
   const socketPath = text.slice('unix:'.length);
   if (!socketPath.startsWith('/') || socketPath.endsWith('/') || socketPath.includes('\0'))
     return invalid(`${quote(text)} is not the absolute path of a unix socket such as unix:/run/postrider/api.sock`);
-  const length = Buffer.byteLength(socketPath);
-  if (length > MAX_SOCKET_PATH_BYTES)
+  const lengthBytes = Buffer.byteLength(socketPath);
+  if (lengthBytes > MAX_SOCKET_PATH_BYTES)
     return invalid(
-      `${quote(text)} has a path of ${length} bytes, and a unix socket has at most ${MAX_SOCKET_PATH_BYTES}; choose a shorter path such as unix:/run/postrider/api.sock`,
+      `${quote(text)} has a path of ${lengthBytes} bytes, and a unix socket has at most ${MAX_SOCKET_PATH_BYTES}; choose a shorter path such as unix:/run/postrider/api.sock`,
     );
   return valid({ socketPath });
 }
@@ -72,11 +75,11 @@ export function parseNetworks(text: string): Parsed<readonly string[]> {
 }
 
 function isNetwork(text: string): boolean {
-  const slash = text.indexOf('/');
-  const address = slash === -1 ? text : text.slice(0, slash);
-  // An address with a zone is valid only on one link.
+  const slashIndex = text.indexOf('/');
+  const address = slashIndex === -1 ? text : text.slice(0, slashIndex);
+  // An address with a zone is refused, because the address is valid only on one link.
   if (isIP(address) === 0 || address.includes('%')) return false;
-  return slash === -1 || parseCount(text.slice(slash + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
+  return slashIndex === -1 || parseCount(text.slice(slashIndex + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
 }
 
 /** Parses `host:port` of a DNS server: an IP address or `localhost`, because only a resolver can look up a name. */

@@ -1,14 +1,14 @@
 /**
  * Reads the frozen settings of this process from the environment and the text of `.env`. The environment takes
- * precedence. A setting that holds a secret can be in a file: `NAME_FILE` is the path of the file whose content is the
- * value of `NAME`. An invalid, unknown or unsupported setting throws a SettingsError with a one-line message. No setting
- * is ignored.
+ * precedence. The value of a secret setting can be in a file: `NAME_FILE` is the path of the file whose content is the
+ * value of `NAME`. An invalid, unknown or unsupported setting throws a SettingsError with a one-line message. No
+ * setting is ignored.
  */
 
 import { isIPv6 } from 'node:net';
 import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../model/listen-address.ts';
 import { readDotEnv } from './dot-env.ts';
-import { didYouMean } from './nearest.ts';
+import { formatSuggestion } from './nearest.ts';
 import { readSecretText, SecretFileError } from './secret-file.ts';
 import {
   type DatabaseSetting,
@@ -22,16 +22,16 @@ import { quote } from './units.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `file`: the value is the content of the file that `NAME_FILE` names. */
+/** The source of a value. `file`: the value is the content of the file whose path is in `NAME_FILE`. */
 export type Source = 'default' | '.env' | 'environment' | 'file';
 
-/** Reads a secret file as text. Throws an Error of Node, with a code such as ENOENT. */
+/** Reads a secret file as text. Throws an Error of Node.js with a code such as ENOENT. */
 export type ReadFile = (path: string) => string;
 
-/** One effective setting, safe to print. */
+/** One effective setting in a form that contains no secret. */
 export interface DescribedSetting {
   readonly name: string;
-  /** The value as text, with secrets masked. Null if the setting has no value. */
+  /** The value as text, in which secrets are masked. Null if the setting has no value. */
   readonly value: string | null;
   readonly source: Source;
   readonly meaning: string;
@@ -42,39 +42,39 @@ const API_KEY_VARIABLE = 'POSTRIDER_API_KEY';
 
 const FILE_SUFFIX = '_FILE';
 
-interface GivenValue {
+interface SettingInput {
   readonly text: string;
   readonly source: Source;
-  /** The path in `NAME_FILE`, or null. */
+  /** The path of the file whose content is the value, or null. */
   readonly file: string | null;
 }
 
 const SETTING_SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
-const FILE_NAMES: readonly string[] = SETTING_SPECS.filter(({ secret }) => secret !== 'no').map(
+const FILE_VARIABLE_NAMES: readonly string[] = SETTING_SPECS.filter(({ secrecy }) => secrecy !== 'no').map(
   ({ name }) => `${name}${FILE_SUFFIX}`,
 );
 const SETTING_NAMES: readonly string[] = SETTING_SPECS.map(({ name }) => name);
-const ALL_NAMES: readonly string[] = [...SETTING_NAMES, ...FILE_NAMES];
+const ALL_VARIABLE_NAMES: readonly string[] = [...SETTING_NAMES, ...FILE_VARIABLE_NAMES];
 
 /**
  * Variables that Kubernetes and Docker links set for a Service named `postrider`: `POSTRIDER_SERVICE_HOST`,
  * `POSTRIDER_SERVICE_PORT_HTTP`, `POSTRIDER_PORT=tcp://10.0.0.1:80`, `POSTRIDER_PORT_80_TCP_ADDR`. These variables are not
  * settings.
  */
-const INJECTED_SERVICE = /^POSTRIDER_(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;
-const INJECTED_PORT = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?$/;
+const INJECTED_SERVICE_PATTERN = /^POSTRIDER_(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;
+const INJECTED_PORT_PATTERN = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?$/;
 
 /** The settings of a process, and the same settings as text. */
 export interface LoadedSettings {
   readonly settings: Settings;
-  /** In the order of the table, with secrets masked. */
+  /** The settings as text, in the order of the table and with secrets masked. */
   readonly described: readonly DescribedSetting[];
 }
 
 /**
  * Reads the settings and their description at once, so that a later change of a file changes neither.
  *
- * @param environment as in `process.env`; only names that begin with `POSTRIDER_` are read.
+ * @param environment the environment variables, such as `process.env`; only names that begin with `POSTRIDER_` are read.
  * @param dotEnv the text of `.env`, or null if there is none.
  * @throws SettingsError
  */
@@ -83,44 +83,47 @@ export function readSettings(
   dotEnv: string | null,
   readFile: ReadFile = readSecretText,
 ): LoadedSettings {
-  const given = collectGiven(environment, dotEnv, readFile);
-  const read = <T>(spec: SettingSpec<T>): T | null => {
-    const text = given.get(spec.name)?.text ?? spec.default;
+  const inputs = collectInputs(environment, dotEnv, readFile);
+  const readSetting = <T>(spec: SettingSpec<T>): T | null => {
+    const text = inputs.get(spec.name)?.text ?? spec.default;
     if (text === null) return null;
-    const parsed = spec.parse(text);
-    if (!parsed.ok) throw new SettingsError(`${nameOf(spec.name, given)}: ${parsed.fault}`);
-    return parsed.value;
+    const parsedSetting = spec.parse(text);
+    if (!parsedSetting.ok) throw new SettingsError(`${getVariableName(spec.name, inputs)}: ${parsedSetting.fault}`);
+    return parsedSetting.value;
   };
   const settings: Settings = {
-    database: withDirect(requireValue(read(SETTINGS_TABLE.database)), read(SETTINGS_TABLE.databaseDirect)),
-    requireSyncStandby: requireValue(read(SETTINGS_TABLE.requireSyncStandby)) === 'yes',
-    transport: requireValue(read(SETTINGS_TABLE.transport)),
-    listen: requireValue(read(SETTINGS_TABLE.listen)),
-    operatorListen: requireValue(read(SETTINGS_TABLE.operatorListen)),
-    operatorPassword: read(SETTINGS_TABLE.operatorPassword),
-    trustedProxies: read(SETTINGS_TABLE.trustedProxies) ?? [],
-    tls: pairTls(read(SETTINGS_TABLE.tlsCert), read(SETTINGS_TABLE.tlsKey)),
-    senders: requireValue(read(SETTINGS_TABLE.senders)),
-    maxAgeMs: requireValue(read(SETTINGS_TABLE.maxAgeMs)),
-    maxRequestBytes: requireValue(read(SETTINGS_TABLE.maxRequestBytes)),
-    keepBodyMs: requireValue(read(SETTINGS_TABLE.keepBodyMs)),
-    onUncertain: requireValue(read(SETTINGS_TABLE.onUncertain)),
-    secret: read(SETTINGS_TABLE.secret),
-    dns: read(SETTINGS_TABLE.dns),
-    returnPathDomain: read(SETTINGS_TABLE.returnPathDomain),
-    feedbackListen: read(SETTINGS_TABLE.feedbackListen),
-    feedbackHttpListen: read(SETTINGS_TABLE.feedbackHttpListen),
-    sesTopics: read(SETTINGS_TABLE.sesTopics) ?? [],
-    sesQueue: read(SETTINGS_TABLE.sesQueue),
-    roles: requireValue(read(SETTINGS_TABLE.roles)),
-    logLevel: requireValue(read(SETTINGS_TABLE.logLevel)),
-    ignoredVariables: injectedVariables(environment),
-    secretFiles: [...given].flatMap(([name, { file }]) => (file === null ? [] : [{ name, path: file }])),
+    database: addDirectDatabase(
+      requireValue(readSetting(SETTINGS_TABLE.database)),
+      readSetting(SETTINGS_TABLE.databaseDirect),
+    ),
+    requireSyncStandby: requireValue(readSetting(SETTINGS_TABLE.requireSyncStandby)) === 'yes',
+    transport: requireValue(readSetting(SETTINGS_TABLE.transport)),
+    listen: requireValue(readSetting(SETTINGS_TABLE.listen)),
+    operatorListen: requireValue(readSetting(SETTINGS_TABLE.operatorListen)),
+    operatorPassword: readSetting(SETTINGS_TABLE.operatorPassword),
+    trustedProxies: readSetting(SETTINGS_TABLE.trustedProxies) ?? [],
+    tls: pairTls(readSetting(SETTINGS_TABLE.tlsCert), readSetting(SETTINGS_TABLE.tlsKey)),
+    senders: requireValue(readSetting(SETTINGS_TABLE.senders)),
+    maxAgeMs: requireValue(readSetting(SETTINGS_TABLE.maxAgeMs)),
+    maxRequestBytes: requireValue(readSetting(SETTINGS_TABLE.maxRequestBytes)),
+    keepBodyMs: requireValue(readSetting(SETTINGS_TABLE.keepBodyMs)),
+    onUncertain: requireValue(readSetting(SETTINGS_TABLE.onUncertain)),
+    secret: readSetting(SETTINGS_TABLE.secret),
+    dns: readSetting(SETTINGS_TABLE.dns),
+    returnPathDomain: readSetting(SETTINGS_TABLE.returnPathDomain),
+    feedbackListen: readSetting(SETTINGS_TABLE.feedbackListen),
+    feedbackHttpListen: readSetting(SETTINGS_TABLE.feedbackHttpListen),
+    sesTopics: readSetting(SETTINGS_TABLE.sesTopics) ?? [],
+    sesQueue: readSetting(SETTINGS_TABLE.sesQueue),
+    roles: requireValue(readSetting(SETTINGS_TABLE.roles)),
+    logLevel: requireValue(readSetting(SETTINGS_TABLE.logLevel)),
+    ignoredVariables: findInjectedVariables(environment),
+    secretFiles: [...inputs].flatMap(([name, { file }]) => (file === null ? [] : [{ name, path: file }])),
   };
   checkStandby(settings);
   checkListeners(settings);
   checkFeedback(settings);
-  return { settings: deepFreeze(settings), described: describeGiven(given) };
+  return { settings: deepFreeze(settings), described: describeInputs(inputs) };
 }
 
 /** Returns the settings of `readSettings`. @throws SettingsError as `readSettings` does */
@@ -137,26 +140,26 @@ export function describeSettings(
   return readSettings(environment, dotEnv, readFile).described;
 }
 
-function describeGiven(given: ReadonlyMap<string, GivenValue>): readonly DescribedSetting[] {
+function describeInputs(inputs: ReadonlyMap<string, SettingInput>): readonly DescribedSetting[] {
   return SETTING_SPECS.map((spec) => {
-    const found = given.get(spec.name);
-    const text = found?.text ?? spec.default;
-    const value = text === null ? null : spec.show(text);
-    return { name: spec.name, value, source: found?.source ?? 'default', meaning: spec.meaning };
+    const input = inputs.get(spec.name);
+    const text = input?.text ?? spec.default;
+    const value = text === null ? null : spec.formatMasked(text);
+    return { name: spec.name, value, source: input?.source ?? 'default', meaning: spec.meaning };
   });
 }
 
 /** Returns the names of the variables in the environment that Kubernetes sets for a Service. These variables are ignored. */
-function injectedVariables(environment: Environment): readonly string[] {
+function findInjectedVariables(environment: Environment): readonly string[] {
   return Object.entries(environment).flatMap(([name, text]) =>
     text !== undefined && isInjected(name, text) ? [name] : [],
   );
 }
 
 function isInjected(name: string, text: string): boolean {
-  if (ALL_NAMES.includes(name)) return false;
-  if (INJECTED_SERVICE.test(name)) return true;
-  return INJECTED_PORT.test(name) && (name.includes('_PORT_') ? true : /^(?:tcp|udp|sctp):\/\//.test(text));
+  if (ALL_VARIABLE_NAMES.includes(name)) return false;
+  if (INJECTED_SERVICE_PATTERN.test(name)) return true;
+  return INJECTED_PORT_PATTERN.test(name) && (name.includes('_PORT_') ? true : /^(?:tcp|udp|sctp):\/\//.test(text));
 }
 
 /** Returns the API key for `postrider send` from the environment or from `.env`. Returns null if neither contains the key. */
@@ -166,41 +169,42 @@ export function findApiKey(environment: Environment, dotEnv: string | null): str
   return key === '' ? null : key;
 }
 
-function collectGiven(
+function collectInputs(
   environment: Environment,
   dotEnv: string | null,
   readFile: ReadFile,
-): ReadonlyMap<string, GivenValue> {
-  const given = new Map<string, GivenValue>();
-  const add = (values: Environment, source: Source): void => {
+): ReadonlyMap<string, SettingInput> {
+  const inputs = new Map<string, SettingInput>();
+  const addValues = (values: Environment, source: Source): void => {
     for (const [name, text] of Object.entries(values)) {
       if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY_VARIABLE || isInjected(name, text))
         continue;
-      checkName(name, source);
+      checkVariableName(name, source);
       if (text.trim() === '')
-        throw new SettingsError(`${name} is empty in ${sourceText(source)}; set a value, or remove it`);
-      if (CONTROL_CHARACTER.test(text)) throw new SettingsError(`${name} in ${sourceText(source)} ${CONTROL_FAULT}`);
-      given.set(name, { text, source, file: null });
+        throw new SettingsError(`${name} is empty in ${describeSource(source)}; set a value, or remove it`);
+      if (CONTROL_CHARACTER.test(text))
+        throw new SettingsError(`${name} in ${describeSource(source)} ${CONTROL_FAULT}`);
+      inputs.set(name, { text, source, file: null });
     }
   };
-  add(dotEnv === null ? {} : readDotEnv(dotEnv), '.env');
-  add(environment, 'environment');
-  for (const fileName of FILE_NAMES) {
-    const file = given.get(fileName);
+  addValues(dotEnv === null ? {} : readDotEnv(dotEnv), '.env');
+  addValues(environment, 'environment');
+  for (const fileName of FILE_VARIABLE_NAMES) {
+    const file = inputs.get(fileName);
     if (file === undefined) continue;
     const name = fileName.slice(0, -FILE_SUFFIX.length);
-    if (given.has(name)) throw new SettingsError(`${name} and ${fileName} are both set; remove one of them`);
-    given.delete(fileName);
-    given.set(name, { text: readSecret(fileName, file.text, readFile), source: 'file', file: file.text });
+    if (inputs.has(name)) throw new SettingsError(`${name} and ${fileName} are both set; remove one of them`);
+    inputs.delete(fileName);
+    inputs.set(name, { text: readSecret(fileName, file.text, readFile), source: 'file', file: file.text });
   }
-  return given;
+  return inputs;
 }
 
 /** No setting contains a control character. Such a character is often a second line end in a secret file. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const CONTROL_FAULT = 'contains a line break or another control character; remove it';
 
-/** Returns the content of the file without one line end at its end. */
+/** Returns the content of the file that `NAME_FILE` names, without one line end at its end. */
 function readSecret(name: string, path: string, readFile: ReadFile): string {
   let content: string;
   try {
@@ -217,59 +221,66 @@ function readSecret(name: string, path: string, readFile: ReadFile): string {
   return text;
 }
 
-/** Reads the content of a secret file, without one line end at its end. @throws SettingsError */
+/**
+ * Reads the content of a secret file, without one line end at its end. @throws SettingsError if the file cannot be read
+ * or is empty
+ */
 export function readSecretFile({ name, path }: SecretFile): string {
   return readSecret(`${name}${FILE_SUFFIX}`, path, readSecretText);
 }
 
-/** Returns the variable that the user set: `NAME`, or `NAME_FILE` if the value is in a file. */
-function nameOf(name: string, given: ReadonlyMap<string, GivenValue>): string {
-  return given.get(name)?.source === 'file' ? `${name}${FILE_SUFFIX}` : name;
+/** Returns the name of the variable that was set: `NAME`, or `NAME_FILE` if the value is in a file. */
+function getVariableName(name: string, inputs: ReadonlyMap<string, SettingInput>): string {
+  return inputs.get(name)?.source === 'file' ? `${name}${FILE_SUFFIX}` : name;
 }
 
-function checkName(name: string, source: Source): void {
-  if (ALL_NAMES.includes(name)) return;
+function checkVariableName(name: string, source: Source): void {
+  if (ALL_VARIABLE_NAMES.includes(name)) return;
   if (name.endsWith(FILE_SUFFIX) && SETTING_NAMES.includes(name.slice(0, -FILE_SUFFIX.length))) {
     const settingName = name.slice(0, -FILE_SUFFIX.length);
     throw new SettingsError(
-      `${name} in ${sourceText(source)} is not a setting: ${settingName} does not contain a secret; set ${settingName}`,
+      `${name} in ${describeSource(source)} is not a setting: ${settingName} does not contain a secret; set ${settingName}`,
     );
   }
-  const hint = didYouMean(name, ALL_NAMES) || '; `postrider config` lists them';
-  throw new SettingsError(`${name} in ${sourceText(source)} is not a setting${hint}`);
+  const hint = formatSuggestion(name, ALL_VARIABLE_NAMES) || '; `postrider config` lists them';
+  throw new SettingsError(`${name} in ${describeSource(source)} is not a setting${hint}`);
 }
 
-function sourceText(source: Source): string {
+function describeSource(source: Source): string {
   return source === '.env' ? '.env' : 'the environment';
 }
 
-/** Returns the value of a setting that has a default. A test checks that the table has the default. */
+/** Returns the value of a setting that has a default. A test checks that the table contains the default. */
 function requireValue<T>(value: T | null): T {
   if (value === null) throw new SettingsError('a setting without a default has no value');
   return value;
 }
 
-function withDirect(database: DatabaseSetting, direct: PostgresSetting | null): DatabaseSetting {
+function addDirectDatabase(database: DatabaseSetting, direct: PostgresSetting | null): DatabaseSetting {
   if (direct === null) return database;
   if (database.kind === 'postgres') return { ...database, direct: Object.freeze(direct) };
   const { name } = SETTINGS_TABLE.databaseDirect;
-  throw new SettingsError(`${name} needs PostgreSQL in ${SETTINGS_TABLE.database.name}; set that, or remove ${name}`);
+  throw new SettingsError(
+    `${name} needs PostgreSQL in ${SETTINGS_TABLE.database.name}; set a PostgreSQL URL, or remove ${name}`,
+  );
 }
 
 function checkStandby({ database, requireSyncStandby }: Settings): void {
   if (!requireSyncStandby || database.kind === 'postgres') return;
   const { name } = SETTINGS_TABLE.requireSyncStandby;
-  throw new SettingsError(`${name} needs PostgreSQL in ${SETTINGS_TABLE.database.name}; set that, or remove ${name}`);
+  throw new SettingsError(
+    `${name} needs PostgreSQL in ${SETTINGS_TABLE.database.name}; set a PostgreSQL URL, or remove ${name}`,
+  );
 }
 
 function pairTls(certPath: string | null, keyPath: string | null): Settings['tls'] {
   if (certPath !== null && keyPath !== null) return { certPath, keyPath };
   if (certPath === null && keyPath === null) return null;
-  const [set, missing] =
+  const [setVariable, missingVariable] =
     certPath === null
       ? [SETTINGS_TABLE.tlsKey, SETTINGS_TABLE.tlsCert]
       : [SETTINGS_TABLE.tlsCert, SETTINGS_TABLE.tlsKey];
-  throw new SettingsError(`${set.name} is set and ${missing.name} is not; HTTPS needs both`);
+  throw new SettingsError(`${setVariable.name} is set and ${missingVariable.name} is not; HTTPS needs both`);
 }
 
 function checkListeners({ listen, operatorListen, operatorPassword, roles, ...feedback }: Settings): void {
@@ -284,7 +295,7 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
       : [{ name: SETTINGS_TABLE.feedbackHttpListen.name, address: feedbackHttpListen }]),
   ];
   for (const [index, { name, address }] of listeners.entries()) {
-    const duplicate = listeners.slice(0, index).find((other) => isSameAddress(other.address, address));
+    const duplicate = listeners.slice(0, index).find((listener) => isSameAddress(listener.address, address));
     if (duplicate === undefined) continue;
     const both =
       formatListen(duplicate.address) === formatListen(address)
@@ -305,12 +316,18 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
   }
 }
 
-function isSameAddress(left: HttpListen, right: HttpListen): boolean {
-  if (isUnixSocket(left) || isUnixSocket(right))
-    return isUnixSocket(left) && isUnixSocket(right) && left.socketPath === right.socketPath;
+function isSameAddress(leftAddress: HttpListen, rightAddress: HttpListen): boolean {
+  if (isUnixSocket(leftAddress) || isUnixSocket(rightAddress))
+    return (
+      isUnixSocket(leftAddress) && isUnixSocket(rightAddress) && leftAddress.socketPath === rightAddress.socketPath
+    );
   // With port 0 the system chooses a free port.
-  if (left.port === 0 || left.port !== right.port) return false;
-  return left.host === right.host || includesHost(left.host, right.host) || includesHost(right.host, left.host);
+  if (leftAddress.port === 0 || leftAddress.port !== rightAddress.port) return false;
+  return (
+    leftAddress.host === rightAddress.host ||
+    includesHost(leftAddress.host, rightAddress.host) ||
+    includesHost(rightAddress.host, leftAddress.host)
+  );
 }
 
 /** Returns true if `wildcard` listens on every address of a family to which `host` belongs. `::` includes IPv4. */

@@ -1,58 +1,62 @@
 /** Finds the known name that is closest to a mistyped name, for suggestions in error messages. */
 
 /**
- * Returns the edit distance of two texts. A swap of adjacent characters is one edit. The time is quadratic, so only the
- * first 64 characters of each text are compared.
+ * Returns the edit distance of two texts. A swap of adjacent characters counts as one edit. The running time is
+ * quadratic, so only the first 64 characters of each text are compared.
  */
-function editDistance(left: string, right: string): number {
-  const a = left.slice(0, 64);
-  const b = right.slice(0, 64);
-  let beforePrevious: number[] = [];
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row += 1) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column += 1) {
-      const substitutionCost = a[row - 1] === b[column - 1] ? 0 : 1;
-      const isSwapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      current.push(
+function computeEditDistance(left: string, right: string): number {
+  const leftStart = left.slice(0, 64);
+  const rightStart = right.slice(0, 64);
+  let rowBeforePrevious: number[] = [];
+  let previousRow = Array.from({ length: rightStart.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= leftStart.length; row += 1) {
+    const currentRow = [row];
+    for (let column = 1; column <= rightStart.length; column += 1) {
+      const substitutionCost = leftStart[row - 1] === rightStart[column - 1] ? 0 : 1;
+      const isSwapped =
+        row > 1 &&
+        column > 1 &&
+        leftStart[row - 1] === rightStart[column - 2] &&
+        leftStart[row - 2] === rightStart[column - 1];
+      currentRow.push(
         Math.min(
-          (previous[column] ?? 0) + 1,
-          (current[column - 1] ?? 0) + 1,
-          (previous[column - 1] ?? 0) + substitutionCost,
-          isSwapped ? (beforePrevious[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+          (previousRow[column] ?? 0) + 1,
+          (currentRow[column - 1] ?? 0) + 1,
+          (previousRow[column - 1] ?? 0) + substitutionCost,
+          isSwapped ? (rowBeforePrevious[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
         ),
       );
     }
-    beforePrevious = previous;
-    previous = current;
+    rowBeforePrevious = previousRow;
+    previousRow = currentRow;
   }
-  return previous[b.length] ?? 0;
+  return previousRow[rightStart.length] ?? 0;
 }
 
 /**
- * Returns the closest known name that differs in at most a third of its characters. Without such a name, returns a known name
- * with which `name` begins, or null.
+ * Returns the known name with the smallest edit distance, if the distance is at most a third of its length. Otherwise
+ * returns a known name with which `name` begins, or null.
  */
-export function closestName(name: string, known: readonly string[]): string | null {
+export function findClosestName(name: string, knownNames: readonly string[]): string | null {
   const lowerCaseName = name.toLowerCase();
-  let best: string | null = null;
-  let fewestEdits = Number.POSITIVE_INFINITY;
-  for (const candidate of known) {
-    const edits = editDistance(lowerCaseName, candidate.toLowerCase());
-    if (edits < fewestEdits && edits <= Math.max(1, Math.floor(candidate.length / 3))) {
-      best = candidate;
-      fewestEdits = edits;
+  let closest: string | null = null;
+  let minEditCount = Number.POSITIVE_INFINITY;
+  for (const candidate of knownNames) {
+    const editCount = computeEditDistance(lowerCaseName, candidate.toLowerCase());
+    if (editCount < minEditCount && editCount <= Math.max(1, Math.floor(candidate.length / 3))) {
+      closest = candidate;
+      minEditCount = editCount;
     }
   }
   return (
-    best ??
-    known.find((candidate) => candidate.length >= 3 && lowerCaseName.startsWith(candidate.toLowerCase())) ??
+    closest ??
+    knownNames.find((candidate) => candidate.length >= 3 && lowerCaseName.startsWith(candidate.toLowerCase())) ??
     null
   );
 }
 
-/** Returns ` (did you mean X?)`, or an empty text. */
-export function didYouMean(name: string, known: readonly string[]): string {
-  const suggestion = closestName(name, known);
+/** Returns ` (did you mean X?)`, or an empty text if no known name is close. */
+export function formatSuggestion(name: string, knownNames: readonly string[]): string {
+  const suggestion = findClosestName(name, knownNames);
   return suggestion === null ? '' : ` (did you mean ${suggestion}?)`;
 }

@@ -8,25 +8,28 @@ import type { HostPort, HttpListen } from '../model/listen-address.ts';
 export interface PostgresSetting {
   readonly kind: 'postgres';
   /**
-   * In order of preference; the first that accepts writes is used. A host that begins with a slash is a folder that
-   * contains a Unix socket.
+   * The hosts in order of preference. The first host that accepts writes is used. A host that begins with a slash is a
+   * folder that contains a Unix socket.
    */
   readonly hosts: readonly HostPort[];
   readonly user: string;
   readonly password: string | null;
   readonly database: string;
   /**
-   * `sslmode`: `preferred` uses TLS if the server supports it; `verified-chain` also checks that the certificate is
-   * signed by a trusted authority; `verified` also checks the host name.
+   * The TLS mode, from `sslmode`. `preferred` uses TLS if the server supports TLS. `verified-chain` also checks that a
+   * trusted authority signed the certificate. `verified` also checks the host name.
    */
   readonly tls: 'never' | 'preferred' | 'required' | 'verified-chain' | 'verified';
-  /** Paths of PEM files: the trusted authorities, and the client certificate with its key. */
+  /** Paths of PEM files: the certificates of trusted authorities, and the client certificate with its key. */
   readonly tlsFiles: { readonly rootCert: string | null; readonly cert: string | null; readonly key: string | null };
   /** The schema of the tables; null for the search path of the role. */
   readonly schema: string | null;
-  /** The parameter `options` of libpq, or null. */
+  /** The value of the libpq parameter `options`, or null. */
   readonly options: string | null;
-  /** `transaction`: a pooler assigns a server connection to each transaction. */
+  /**
+   * The mode of the pooler, or null without a pooler. `transaction`: the pooler assigns a server connection to each
+   * transaction.
+   */
   readonly pooler: 'transaction' | null;
   /** POSTRIDER_DATABASE_DIRECT: the same database without the pooler, or null. */
   readonly direct: PostgresSetting | null;
@@ -40,7 +43,7 @@ export type TransportSetting =
       readonly kind: 'ses';
       /** The region, such as `eu-west-1`. */
       readonly region: string;
-      /** URL of another API endpoint (`?endpoint=`). If null, the endpoint of the region is used. */
+      /** URL of the API endpoint (`?endpoint=`). If null, the endpoint of the region is used. */
       readonly endpoint: string | null;
       /** The value of `?configuration-set=`, or null. */
       readonly configurationSet: string | null;
@@ -50,8 +53,8 @@ export type TransportSetting =
       readonly host: string;
       readonly port: number;
       /**
-       * `implicit` means smtps. `required` refuses to send without STARTTLS. `offered` uses STARTTLS if the server offers it.
-       * `never` means `?tls=never`.
+       * `implicit`: the scheme is `smtps:`. `required`: nothing is sent without STARTTLS. `offered`: STARTTLS is used
+       * if the server offers STARTTLS. `never`: TLS is not used (`?tls=never`).
        */
       readonly tls: 'implicit' | 'required' | 'offered' | 'never';
       readonly auth: { readonly user: string; readonly pass: string } | null;
@@ -68,13 +71,16 @@ export type TransportSetting =
 
 export interface Settings {
   readonly database: DatabaseSetting;
-  /** True: no message is accepted while the server demands no synchronous standby. */
+  /** If true, no message is accepted while the server demands no synchronous standby. */
   readonly requireSyncStandby: boolean;
   readonly transport: TransportSetting;
   readonly listen: HttpListen;
   readonly operatorListen: HttpListen;
   readonly operatorPassword: string | null;
-  /** Addresses and CIDR networks of reverse proxies, whose reports of their clients are believed. */
+  /**
+   * Addresses and CIDR networks of trusted reverse proxies. The client addresses that these proxies report are
+   * believed.
+   */
   readonly trustedProxies: readonly string[];
   readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
   readonly senders: 'authenticated' | 'any';
@@ -86,13 +92,13 @@ export interface Settings {
   readonly secret: string | null;
   /** Address of the resolver. If null, the resolver of the system is used. */
   readonly dns: HostPort | null;
-  /** The domain in lower-case A-labels, or null. */
+  /** The domain of return paths in lower-case A-labels, or null. */
   readonly returnPathDomain: string | null;
   /** Address of the SMTP listener for bounces and complaints, or null. The listener requires `returnPathDomain`. */
   readonly feedbackListen: HostPort | null;
   /** Address of the HTTP listener for provider events (SNS), or null. The listener requires `sesTopics`. */
   readonly feedbackHttpListen: HttpListen | null;
-  /** ARNs of the SNS topics that are accepted. The list may be empty. */
+  /** ARNs of the accepted SNS topics. The list may be empty. */
   readonly sesTopics: readonly string[];
   /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;
@@ -100,7 +106,7 @@ export interface Settings {
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** The settings whose values were read from files. */
   readonly secretFiles: readonly SecretFile[];
-  /** The names of variables that Kubernetes sets for a Service named `postrider`. They are not settings. */
+  /** The names of variables that Kubernetes sets for a Service named `postrider`. These variables are not settings. */
   readonly ignoredVariables: readonly string[];
 }
 

@@ -1,11 +1,11 @@
 /**
- * Parses POSTRIDER_TRANSPORT, the URL of the next hop. No part of a URL is ignored: an unknown scheme, an unknown
+ * Parses POSTRIDER_TRANSPORT, the URL of the next hop. Every part of the URL is checked: an unknown scheme, an unknown
  * parameter or an unexpected path is an error. An error never contains the password.
  */
 import { hostname } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
 import { isHost, isHostName } from './host.ts';
-import { didYouMean } from './nearest.ts';
+import { formatSuggestion } from './nearest.ts';
 import type { TransportSetting } from './settings.ts';
 import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
@@ -15,7 +15,7 @@ type Fault = { readonly ok: false; readonly fault: string };
 const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
-/** Schemes that are planned but that this version does not support. */
+/** Schemes of planned transports that this version does not support. */
 const PLANNED_SCHEMES = ['mx'];
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
@@ -23,18 +23,18 @@ const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
  * Returns the EHLO name (RFC 5321 section 4.1.1.1): the host name of the machine, or an address literal if the host
  * name is not valid.
  */
-export function defaultEhloName(): string {
+export function getDefaultEhloName(): string {
   const name = hostname();
   return isHostName(name) ? name : '[127.0.0.1]';
 }
 
 export function parseTransport(text: string): Parsed<TransportSetting> {
-  const colon = text.indexOf(':');
-  const scheme = colon === -1 ? text : text.slice(0, colon);
+  const colonIndex = text.indexOf(':');
+  const scheme = colonIndex === -1 ? text : text.slice(0, colonIndex);
   const afterScheme = text.slice(scheme.length + 1);
   switch (scheme.toLowerCase()) {
     case 'capture':
-      if (colon === -1) return invalid(`${quote(maskUrl(text))} needs a colon; write capture:`);
+      if (colonIndex === -1) return invalid(`${quote(maskUrl(text))} needs a colon; write capture:`);
       return afterScheme === ''
         ? valid({ kind: 'capture' })
         : invalid(`${quote(text)} has text after the colon; write capture:`);
@@ -48,7 +48,7 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
           `the scheme ${scheme}: is not supported by this version; use capture:, smtp://, smtps:// or ses://`,
         );
       }
-      const hint = didYouMean(scheme, ['capture', 'smtp', 'smtps', 'ses']);
+      const hint = formatSuggestion(scheme, ['capture', 'smtp', 'smtps', 'ses']);
       return invalid(
         `the scheme of ${quote(maskUrl(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE}`,
       );
@@ -59,8 +59,8 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
 const SES_PARAMETERS = ['endpoint', 'configuration-set'];
 
 /**
- * Parses `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials. The URL never contains
- * credentials.
+ * Parses `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials in the environment or
+ * its configuration files. The URL never contains credentials.
  */
 function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> {
   if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
@@ -70,12 +70,12 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
     return invalid(`${shown} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
   if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region)) return invalid(`${shown} names no region, as in ${SES_EXAMPLE}`);
   const parameters = new Map<string, string>();
-  for (const part of queryIndex === -1 ? [] : afterScheme.slice(queryIndex + 1).split('&')) {
-    const equals = part.indexOf('=');
-    const name = equals === -1 ? part : part.slice(0, equals);
-    const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
+  for (const parameterText of queryIndex === -1 ? [] : afterScheme.slice(queryIndex + 1).split('&')) {
+    const equalsIndex = parameterText.indexOf('=');
+    const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
+    const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
     if (!SES_PARAMETERS.includes(name)) {
-      return unknownParameter(shown, name, SES_PARAMETERS);
+      return createUnknownParameterFault(shown, name, SES_PARAMETERS);
     }
     if (parameters.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
@@ -94,14 +94,14 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
 }
 
 /**
- * Returns the error. It contains the parameter only if that is a plain word, because in a mistyped URL it may be part
- * of the password.
+ * Returns the error. The error contains the parameter name only if the name is a plain word, because in a mistyped URL
+ * the name may be a part of the password.
  */
-function unknownParameter(shown: string, name: string, known: readonly string[]): Fault {
-  const hint = didYouMean(name, known);
-  const named =
+function createUnknownParameterFault(shown: string, name: string, knownParameters: readonly string[]): Fault {
+  const hint = formatSuggestion(name, knownParameters);
+  const parameterPhrase =
     hint !== '' || /^[a-z-]{1,40}$/.test(name) ? `the unknown parameter ${quote(name)}` : 'an unknown parameter';
-  return invalid(`${shown} has ${named}${hint}; the parameters are ${known.join(', ')}`);
+  return invalid(`${shown} has ${parameterPhrase}${hint}; the parameters are ${knownParameters.join(', ')}`);
 }
 
 function isEndpoint(text: string): boolean {
@@ -114,16 +114,16 @@ function isEndpoint(text: string): boolean {
   );
 }
 
-/** Parses the text after the colon of the scheme. `shown` is the whole text with the password masked. */
+/** Parses the text after the colon of the scheme. `shown` is the whole setting, in which the password is masked. */
 function parseSmtp(usesImplicitTls: boolean, afterScheme: string, shown: string): Parsed<TransportSetting> {
   if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
   if (hasSpaceOrControl(afterScheme))
     return invalid(`${shown} contains a space or control character; percent-encode it`);
-  // The credentials may contain ? and /, so they are separated first.
-  const at = afterScheme.lastIndexOf('@');
-  const auth = parseCredentials(at === -1 ? null : afterScheme.slice(2, at), shown);
+  // The credentials may contain ? and /, so the credentials are separated first.
+  const atSignIndex = afterScheme.lastIndexOf('@');
+  const auth = parseCredentials(atSignIndex === -1 ? null : afterScheme.slice(2, atSignIndex), shown);
   if (!auth.ok) return auth;
-  const afterCredentials = at === -1 ? afterScheme.slice(2) : afterScheme.slice(at + 1);
+  const afterCredentials = atSignIndex === -1 ? afterScheme.slice(2) : afterScheme.slice(atSignIndex + 1);
   if (afterCredentials.includes('#'))
     return invalid(`${shown} has a #; write %23 if it belongs to a user name or password`);
   const queryIndex = afterCredentials.indexOf('?');
@@ -141,7 +141,7 @@ function parseSmtp(usesImplicitTls: boolean, afterScheme: string, shown: string)
     auth: auth.value,
     connections: DEFAULT_CONNECTIONS,
     verifyCertificate: true,
-    name: defaultEhloName(),
+    name: getDefaultEhloName(),
   });
 }
 
@@ -153,7 +153,7 @@ function hasSpaceOrControl(text: string): boolean {
   return false;
 }
 
-function percentDecode(text: string): string | null {
+function decodePercentEncoding(text: string): string | null {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -163,11 +163,11 @@ function percentDecode(text: string): string | null {
 
 function parseCredentials(credentials: string | null, shown: string): Parsed<Smtp['auth']> {
   if (credentials === null) return valid(null);
-  const colon = credentials.indexOf(':');
-  if (colon === -1)
+  const colonIndex = credentials.indexOf(':');
+  if (colonIndex === -1)
     return invalid(`${shown} has a user name without a password; write user:password@, percent-encoded`);
-  const user = percentDecode(credentials.slice(0, colon));
-  const pass = percentDecode(credentials.slice(colon + 1));
+  const user = decodePercentEncoding(credentials.slice(0, colonIndex));
+  const pass = decodePercentEncoding(credentials.slice(colonIndex + 1));
   if (user === null || pass === null) {
     return invalid(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
   }
@@ -184,13 +184,13 @@ function parseCredentials(credentials: string | null, shown: string): Parsed<Smt
 
 function parseHostPort(text: string, defaultPort: number, shown: string): Parsed<{ host: string; port: number }> {
   if (text.includes('/')) return invalid(`${shown} has a path; remove it, as in ${EXAMPLE}`);
-  const bracket = text.startsWith('[') ? text.indexOf(']') : -1;
-  const colon = text.indexOf(':', bracket + 1);
-  const hostText = colon === -1 ? text : text.slice(0, colon);
-  const host = bracket > 0 ? hostText.slice(1, -1) : hostText;
+  const bracketIndex = text.startsWith('[') ? text.indexOf(']') : -1;
+  const colonIndex = text.indexOf(':', bracketIndex + 1);
+  const hostText = colonIndex === -1 ? text : text.slice(0, colonIndex);
+  const host = bracketIndex > 0 ? hostText.slice(1, -1) : hostText;
   if (host === '') return invalid(`${shown} has no host; add one, as in ${EXAMPLE}`);
   if (!isHost(host)) return invalid(`${shown} has no valid host; give a name or an address, as in ${EXAMPLE}`);
-  const port = colon === -1 ? valid(defaultPort) : parseCount(text.slice(colon + 1), 1, 65535);
+  const port = colonIndex === -1 ? valid(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
   if (!port.ok) return invalid(`${shown} has no port from 1 to 65535, as in ${EXAMPLE}`);
   return valid({ host, port: port.value });
 }
@@ -199,16 +199,16 @@ const PARAMETERS = ['tls', 'connections', 'verify', 'name'];
 
 function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<Smtp> {
   let smtp = defaults;
-  const seen = new Set<string>();
-  for (const part of query === '' ? [] : query.split('&')) {
-    const equals = part.indexOf('=');
-    const name = equals === -1 ? part : part.slice(0, equals);
-    const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
-    if (seen.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
-    seen.add(name);
-    const updated = applyParameter(smtp, name, value, shown);
-    if ('ok' in updated) return updated;
-    smtp = updated;
+  const seenNames = new Set<string>();
+  for (const parameterText of query === '' ? [] : query.split('&')) {
+    const equalsIndex = parameterText.indexOf('=');
+    const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
+    const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
+    if (seenNames.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
+    seenNames.add(name);
+    const parameterResult = applyParameter(smtp, name, value, shown);
+    if ('ok' in parameterResult) return parameterResult;
+    smtp = parameterResult;
   }
   if (!smtp.verifyCertificate && (smtp.tls === 'offered' || smtp.tls === 'never')) {
     return invalid(
@@ -238,6 +238,6 @@ function applyParameter(smtp: Smtp, name: string, value: string, shown: string):
       if (!isHostName(value)) return invalid(`${shown}: name must be a host name, as in ?name=mail.example.com`);
       return { ...smtp, name: value };
     default:
-      return unknownParameter(shown, name, PARAMETERS);
+      return createUnknownParameterFault(shown, name, PARAMETERS);
   }
 }

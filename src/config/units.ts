@@ -1,15 +1,15 @@
 /**
- * Parses and formats the units of settings and command flags: durations, sizes, counts, rates, throttles, dates. Each
+ * Parses and formats the values of settings and command flags: durations, sizes, counts, rates, throttles, dates. Each
  * parser returns the value, or an error that contains the invalid text and a valid example. The caller prepends the
  * name of the setting or flag. No function throws.
  */
 import { maskUrl } from '../printing/escape.ts';
 
-/** A value, or one sentence without a subject, such as `"10x" is not a duration such as 24h or 30d`. */
+/** The result of a parser: a value, or an error text such as `"10x" is not a duration such as 24h or 30d`. */
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
-const MS_PER = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const BYTES_PER: Readonly<Record<string, number>> = {
+const MS_PER_UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
   '': 1,
   B: 1,
   kB: 1000,
@@ -30,13 +30,13 @@ export function invalid(fault: string): { readonly ok: false; readonly fault: st
 }
 
 /**
- * Returns the text in quotes on one line: passwords in URLs are masked, the length is at most 80 characters, and
- * control characters are replaced.
+ * Returns the text in quotes on one line. Passwords in URLs are masked, control characters are replaced, and the text
+ * is truncated to 80 characters.
  */
 export function quote(text: string): string {
   const shown = text.includes('//') ? maskUrl(text) : text;
-  const short = shown.length > 80 ? `${shown.slice(0, 79)}…` : shown;
-  return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
+  const shortText = shown.length > 80 ? `${shown.slice(0, 79)}…` : shown;
+  return `"${shortText.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 
 /** Returns the fault of the first entry that occurs twice, or null. */
@@ -46,69 +46,77 @@ export function duplicateFault(entries: readonly string[]): { readonly ok: false
 }
 
 /**
- * Splits the text into its leading decimal digits, as a safe integer, and the remaining text. Returns null if there is no
- * number or the number is too large.
+ * Splits the text into its leading decimal digits, as a safe integer, and the remaining text. Returns null if the text
+ * does not begin with a digit or the number is too large.
  */
-function splitNumber(text: string): { readonly number: number; readonly suffix: string } | null {
-  let end = 0;
-  while (end < text.length && text.charCodeAt(end) >= 48 && text.charCodeAt(end) <= 57) end += 1;
-  if (end === 0) return null;
-  const number = Number(text.slice(0, end));
-  return Number.isSafeInteger(number) ? { number, suffix: text.slice(end) } : null;
+function splitLeadingNumber(text: string): { readonly number: number; readonly suffix: string } | null {
+  let digitsEnd = 0;
+  while (digitsEnd < text.length && text.charCodeAt(digitsEnd) >= 48 && text.charCodeAt(digitsEnd) <= 57)
+    digitsEnd += 1;
+  if (digitsEnd === 0) return null;
+  const number = Number(text.slice(0, digitsEnd));
+  return Number.isSafeInteger(number) ? { number, suffix: text.slice(digitsEnd) } : null;
 }
 
 /** Parses `500ms`, `10s`, `15m`, `24h` or `30d` as milliseconds. A number without a unit is invalid. */
 export function parseDuration(text: string): Parsed<number> {
-  const parts = splitNumber(text);
-  const unit = parts && Object.hasOwn(MS_PER, parts.suffix) ? MS_PER[parts.suffix as keyof typeof MS_PER] : undefined;
-  const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
-  // A duration is at most a tenth of the maximum date (8.64e15 ms after the epoch), so it can be added to a date.
+  const numberAndUnit = splitLeadingNumber(text);
+  const unit =
+    numberAndUnit && Object.hasOwn(MS_PER_UNIT, numberAndUnit.suffix)
+      ? MS_PER_UNIT[numberAndUnit.suffix as keyof typeof MS_PER_UNIT]
+      : undefined;
+  const value = numberAndUnit && unit !== undefined ? numberAndUnit.number * unit : Number.NaN;
+  // A duration is at most a tenth of the maximum date (8.64e15 ms after the epoch), so that the sum of a date and a
+  // duration is a date.
   if (!(value <= 8.64e14)) return invalid(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
   return valid(value);
 }
 
-/** Formats milliseconds in the largest unit that divides them, in the form that `parseDuration` accepts. */
-export function formatDuration(ms: number): string {
+/** Formats a duration in the largest unit that divides it, in the form that `parseDuration` accepts. */
+export function formatDuration(durationMs: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
-    if (ms !== 0 && ms % MS_PER[unit] === 0) return `${ms / MS_PER[unit]}${unit}`;
+    if (durationMs !== 0 && durationMs % MS_PER_UNIT[unit] === 0) return `${durationMs / MS_PER_UNIT[unit]}${unit}`;
   }
-  return ms === 0 ? '0s' : `${ms}ms`;
+  return durationMs === 0 ? '0s' : `${durationMs}ms`;
 }
 
 /** Parses `1048576`, `512KiB`, `1MiB` or `1MB` as bytes. */
 export function parseSize(text: string): Parsed<number> {
-  const parts = splitNumber(text);
-  const unit = parts && Object.hasOwn(BYTES_PER, parts.suffix) ? BYTES_PER[parts.suffix] : undefined;
-  const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
+  const numberAndUnit = splitLeadingNumber(text);
+  const unit =
+    numberAndUnit && Object.hasOwn(BYTES_PER_UNIT, numberAndUnit.suffix)
+      ? BYTES_PER_UNIT[numberAndUnit.suffix]
+      : undefined;
+  const value = numberAndUnit && unit !== undefined ? numberAndUnit.number * unit : Number.NaN;
   if (!Number.isSafeInteger(value)) return invalid(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
   return valid(value);
 }
 
-/** Formats bytes in the largest binary unit that divides them, in the form that `parseSize` accepts. */
-export function formatSize(bytes: number): string {
+/** Formats a size in the largest binary unit that divides it, in the form that `parseSize` accepts. */
+export function formatSize(sizeBytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB']) {
-    const unitBytes = BYTES_PER[unit] ?? 1;
-    if (bytes !== 0 && bytes % unitBytes === 0) return `${bytes / unitBytes}${unit}`;
+    const unitBytes = BYTES_PER_UNIT[unit] ?? 1;
+    if (sizeBytes !== 0 && sizeBytes % unitBytes === 0) return `${sizeBytes / unitBytes}${unit}`;
   }
-  return String(bytes);
+  return String(sizeBytes);
 }
 
-/** The largest number of a 32-bit column, the type of row numbers and throttle bursts in both stores. */
+/** The largest number of a 32-bit column. Both stores use this type for row numbers and throttle bursts. */
 export const MAX_INT32 = 2_147_483_647;
 
-/** Parses a whole number from `min` to `max` in decimal digits. */
+/** Parses a whole number from `min` to `max`, written in decimal digits. */
 export function parseCount(text: string, min: number, max: number): Parsed<number> {
-  const parts = splitNumber(text);
-  if (parts?.suffix !== '' || parts.number < min || parts.number > max) {
+  const numberAndRest = splitLeadingNumber(text);
+  if (numberAndRest?.suffix !== '' || numberAndRest.number < min || numberAndRest.number > max) {
     return invalid(`${quote(text)} is not a whole number from ${min} to ${max}`);
   }
-  return valid(parts.number);
+  return valid(numberAndRest.number);
 }
 
 /** Parses `10%`, `0.15 %` or `10` as a fraction above 0 and up to 1. The percentage has at most four decimal places. */
 export function parsePercent(text: string): Parsed<number> {
-  const digits = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
-  const value = /^\d{1,3}(\.\d{1,4})?$/.test(digits) ? Number(digits) : 0;
+  const numberText = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
+  const value = /^\d{1,3}(\.\d{1,4})?$/.test(numberText) ? Number(numberText) : 0;
   if (value <= 0 || value > 100)
     return invalid(`${quote(text)} is not a percentage above 0 and up to 100, such as 10% or 0.15%`);
   return valid(value / 100);
@@ -117,10 +125,10 @@ export function parsePercent(text: string): Parsed<number> {
 /** Parses `1000/1h` or `1000/h` as messages per period. The minimum is 1 message, and the minimum period is one second. */
 export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
   const fault = invalid(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
-  const parts = splitNumber(text);
+  const parts = splitLeadingNumber(text);
   if (!parts || parts.number < 1 || !parts.suffix.startsWith('/')) return fault;
-  const period = parts.suffix.slice(1);
-  const duration = parseDuration(Object.hasOwn(MS_PER, period) ? `1${period}` : period);
+  const periodText = parts.suffix.slice(1);
+  const duration = parseDuration(Object.hasOwn(MS_PER_UNIT, periodText) ? `1${periodText}` : periodText);
   if (!duration.ok || duration.value < 1000) return fault;
   return valid({ limit: parts.number, periodMs: duration.value });
 }
@@ -129,17 +137,17 @@ export function formatRate(rate: { readonly limit: number; readonly periodMs: nu
   return `${rate.limit}/${formatDuration(rate.periodMs)}`;
 }
 
-/** Parses `50/s` (burst 50) or `50/s:200` as requests per second and burst. Neither number may exceed `MAX_INT32`. */
+/** Parses `50/s` (burst 50) or `50/s:200` as requests per second and burst. Both numbers are at most `MAX_INT32`. */
 export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
   const fault = invalid(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
-  const parts = splitNumber(text);
+  const parts = splitLeadingNumber(text);
   if (!parts || parts.number < 1) return fault;
   const hasDefaultBurst = parts.suffix === '/s';
   if (!hasDefaultBurst && !parts.suffix.startsWith('/s:')) return fault;
-  const burst = hasDefaultBurst ? { number: parts.number, suffix: '' } : splitNumber(parts.suffix.slice(3));
+  const burst = hasDefaultBurst ? { number: parts.number, suffix: '' } : splitLeadingNumber(parts.suffix.slice(3));
   if (burst?.suffix !== '' || burst.number < 1) return fault;
   if (Math.max(parts.number, burst.number) > MAX_INT32)
-    return invalid(`${quote(text)} is too large for a throttle; its numbers go up to ${MAX_INT32}`);
+    return invalid(`${quote(text)} is too large for a throttle; use numbers up to ${MAX_INT32}`);
   return valid({ perSecond: parts.number, burst: burst.number });
 }
 
@@ -152,8 +160,8 @@ export function formatThrottle(throttle: { readonly perSecond: number; readonly 
 const DATE_PATTERN = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
- * Parses a time: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration before or after `now`.
- * Returns milliseconds since the epoch.
+ * Parses a time: an ISO 8601 date (midnight UTC), an ISO 8601 date and time with its time zone, or a duration before or
+ * after `now`. Returns milliseconds since the epoch.
  */
 export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
   const fault = invalid(
@@ -166,29 +174,29 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   }
   const match = text.length <= 32 ? DATE_PATTERN.exec(text) : null;
   if (!match) return fault;
-  const field = (index: number): number => Number(match[index] ?? '0');
-  const [month, day, hour, minute, second] = [field(2), field(3), field(4), field(5), field(6)];
+  const readField = (index: number): number => Number(match[index] ?? '0');
+  const [month, day, hour, minute, second] = [readField(2), readField(3), readField(4), readField(5), readField(6)];
   const ms = Number((match[7] ?? '0').padEnd(3, '0'));
-  const localMs = Date.UTC(field(1), month - 1, day, hour, minute, second, ms);
-  const normalized = new Date(localMs);
+  const localMs = Date.UTC(readField(1), month - 1, day, hour, minute, second, ms);
+  const normalizedDate = new Date(localMs);
   // Date.UTC converts 31 February to a day of March; such a date is an error.
   const isInvalidDate =
-    normalized.getUTCMonth() !== month - 1 ||
-    normalized.getUTCDate() !== day ||
+    normalizedDate.getUTCMonth() !== month - 1 ||
+    normalizedDate.getUTCDate() !== day ||
     hour > 23 ||
     minute > 59 ||
     second > 59;
-  const zoneMs = (match[8] === '-' ? -1 : 1) * (field(9) * 60 + field(10)) * MS_PER.m;
-  if (isInvalidDate || field(1) < 1970 || field(9) > 14 || field(10) > 59) return fault;
-  return valid(localMs - zoneMs);
+  const zoneOffsetMs = (match[8] === '-' ? -1 : 1) * (readField(9) * 60 + readField(10)) * MS_PER_UNIT.m;
+  if (isInvalidDate || readField(1) < 1970 || readField(9) > 14 || readField(10) > 59) return fault;
+  return valid(localMs - zoneOffsetMs);
 }
 
 /** Formats a time in ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. */
-export function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
+export function formatIsoTime(timeMs: number): string {
+  return new Date(timeMs).toISOString();
 }
 
-/** Formats a time that may be null, like `isoTime`. */
-export function isoTimeOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
+/** Formats a time in the form of `formatIsoTime`. Returns null for null. */
+export function formatIsoTimeOrNull(timeMs: number | null): string | null {
+  return timeMs === null ? null : formatIsoTime(timeMs);
 }

@@ -3,25 +3,28 @@ import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Returns the free and total bytes of the file system on which `path` is or will be. Rejects when they cannot be read. */
+/**
+ * Returns the free and total bytes of the file system that contains or will contain `path`. Rejects when the file
+ * system cannot be queried.
+ */
 export async function readDiskSpace(
   path: string,
 ): Promise<{ readonly freeBytes: number; readonly totalBytes: number }> {
-  const { bavail, blocks, bsize } = await statfs(nearestExistingFolder(dirname(path)));
+  const { bavail, blocks, bsize } = await statfs(findExistingFolder(dirname(path)));
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
 /**
- * Returns the modification time of a folder created now in `folder`, in ms since the epoch. Returns null when the folder cannot
+ * Creates and removes a folder in `folder`. Returns its modification time in ms since the epoch, or null when it cannot
  * be created.
  */
 export async function readFileSystemTime(folder: string): Promise<number | null> {
   try {
-    const created = await mkdtemp(join(folder, '.doctor-'));
+    const createdFolder = await mkdtemp(join(folder, '.doctor-'));
     try {
-      return (await stat(created)).mtimeMs;
+      return (await stat(createdFolder)).mtimeMs;
     } finally {
-      await rmdir(created);
+      await rmdir(createdFolder);
     }
   } catch {
     return null;
@@ -32,8 +35,8 @@ export async function readFileSystemTime(folder: string): Promise<number | null>
  * Returns null when a file can be created in the Maildir `path`, or in the folder where it will be created. Otherwise returns
  * the error code.
  */
-export async function checkMaildirWritable(path: string): Promise<string | null> {
-  const folder = nearestExistingFolder(existsSync(join(path, 'tmp')) ? join(path, 'tmp') : path);
+export async function findMaildirFault(path: string): Promise<string | null> {
+  const folder = findExistingFolder(existsSync(join(path, 'tmp')) ? join(path, 'tmp') : path);
   try {
     await access(folder, constants.W_OK | constants.X_OK);
     await rmdir(await mkdtemp(join(folder, '.doctor-')));
@@ -43,8 +46,8 @@ export async function checkMaildirWritable(path: string): Promise<string | null>
   }
 }
 
-/** Returns the folder or its nearest existing parent. */
-function nearestExistingFolder(path: string): string {
+/** Returns the folder if it exists, or its nearest existing parent. */
+function findExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   return folder;

@@ -5,7 +5,7 @@ import { maskSecrets } from '../printing/escape.ts';
 export type FindingResult = 'ok' | 'warning' | 'failure';
 
 export interface Finding {
-  /** The checked part, such as `transport` or `domain example.com`. */
+  /** The name of the check, such as `transport` or `domain example.com`. */
   readonly check: string;
   readonly result: FindingResult;
   /** The result in one line. */
@@ -16,9 +16,9 @@ export interface Finding {
 
 export interface Check {
   readonly name: string;
-  /** The result of a timeout. It is `warning` when a timeout does not indicate a problem. */
+  /** The result of the check after a timeout. `warning` when a timeout does not indicate a problem. */
   readonly onTimeout: 'warning' | 'failure';
-  /** Resolves to the findings. A rejection becomes a finding with the result `failure`. */
+  /** Runs the check and resolves to its findings. A rejection becomes a finding with the result `failure`. */
   run(): Promise<readonly Finding[]>;
 }
 
@@ -29,48 +29,48 @@ export interface RunChecksOptions {
   /** Timeout for all checks together. Checks that have not started by then become warnings. */
   readonly totalTimeoutMs: number;
   readonly concurrency: number;
-  /** Called when a check starts or ends, with the names of the running checks. */
-  readonly onProgress: (done: number, running: readonly string[]) => void;
+  /** Called when a check starts or ends, with the number of completed checks and the names of the running checks. */
+  readonly onProgress: (completedCount: number, runningNames: readonly string[]) => void;
 }
 
-export function ok(check: string, detail: string): Finding {
+export function createOkFinding(check: string, detail: string): Finding {
   return { check, result: 'ok', detail: maskSecrets(detail), remedy: null };
 }
 
-export function warning(check: string, detail: string, remedy: string): Finding {
+export function createWarning(check: string, detail: string, remedy: string): Finding {
   return { check, result: 'warning', detail: maskSecrets(detail), remedy };
 }
 
-export function failure(check: string, detail: string, remedy: string): Finding {
+export function createFailure(check: string, detail: string, remedy: string): Finding {
   return { check, result: 'failure', detail: maskSecrets(detail), remedy };
 }
 
 /**
- * Runs all checks and returns their findings in the order of the checks. Never rejects. Ends at the latest after the
- * sum of both timeouts.
+ * Runs all checks and returns their findings in the order of the checks. Never rejects. Resolves within the sum of both
+ * timeouts.
  */
 export async function runChecks(checks: readonly Check[], options: RunChecksOptions): Promise<readonly Finding[]> {
   const { clock, timeoutMs, totalTimeoutMs, concurrency, onProgress } = options;
   const startedAt = clock.now();
   const findings: (readonly Finding[])[] = [];
-  const running = new Set<string>();
-  let next = 0;
-  let done = 0;
+  const runningNames = new Set<string>();
+  let nextIndex = 0;
+  let completedCount = 0;
   const runNext = async () => {
-    for (let index = next++; index < checks.length; index = next++) {
+    for (let index = nextIndex++; index < checks.length; index = nextIndex++) {
       const check = checks[index] as Check;
       if (clock.now() - startedAt >= totalTimeoutMs) {
         findings[index] = [
-          warning(check.name, 'not checked: the other checks took too long', 'run `postrider doctor` again'),
+          createWarning(check.name, 'not checked: the other checks took too long', 'run `postrider doctor` again'),
         ];
         continue;
       }
-      running.add(check.name);
-      onProgress(done, [...running]);
+      runningNames.add(check.name);
+      onProgress(completedCount, [...runningNames]);
       findings[index] = await runWithTimeout(check, timeoutMs, clock);
-      running.delete(check.name);
-      done += 1;
-      onProgress(done, [...running]);
+      runningNames.delete(check.name);
+      completedCount += 1;
+      onProgress(completedCount, [...runningNames]);
     }
   };
   await Promise.all(Array.from({ length: Math.min(concurrency, checks.length) }, runNext));
@@ -92,7 +92,7 @@ async function runWithTimeout(check: Check, timeoutMs: number, clock: Clock): Pr
   });
   check.run().then(resolve, (error: unknown) => {
     const detail = error instanceof Error && error.message !== '' ? error.message : String(error);
-    resolve([failure(check.name, detail, 'correct the cause, then run `postrider doctor` again')]);
+    resolve([createFailure(check.name, detail, 'correct the cause, then run `postrider doctor` again')]);
   });
   const findings = await promise;
   cancel();

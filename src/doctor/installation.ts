@@ -5,7 +5,7 @@ import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { DatabaseParts } from './database.ts';
 
-/** The part of the store that the checks read and the loop test writes. */
+/** The store methods that the checks and the loop test use. */
 export type DoctorStore = Pick<
   OperatorStore,
   'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts'
@@ -13,23 +13,26 @@ export type DoctorStore = Pick<
   Pick<AcceptStore, 'accept' | 'newestId'>;
 
 export interface Installation {
-  /** Runs `work` with an open store. In a service this is the store of the service. */
+  /** Runs `work` with an open store. In a service, `work` receives the store of the service. */
   withStore<T>(work: (store: DoctorStore) => Promise<T>): Promise<T>;
   /**
-   * Returns the reason why the database file is missing. Returns null when the file exists or the database is a server. Creates
-   * no file.
+   * Returns the reason why the database file is missing, without creating the file. Returns null when the file exists
+   * or the database is a server.
    */
-  missingDatabase(): Promise<DatabaseParts['opened'] | null>;
+  missingDatabase(): Promise<DatabaseParts['openResult'] | null>;
   /**
-   * Returns the settings of the database server that can lose messages, one line each, and what is known of its standby. Returns no
-   * lines when the server is unavailable.
+   * Returns the settings of the database server with which messages can be lost, one line each, and the state of its
+   * standby. Returns no lines when the server is unavailable.
    */
   databaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
-  /** Opens a session with the relay without sending a message. Ends after `timeoutMs`. Null when the transport is not a relay. */
+  /**
+   * Opens an SMTP session with the relay and sends no message. Ends after at most `timeoutMs`. Null when the transport
+   * is not a relay.
+   */
   probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
   /**
-   * Reads the provider's account. Ends after `timeoutMs`. Rejects with the provider's error, or when the transport is not
-   * Amazon SES.
+   * Reads the account at Amazon SES. Ends after at most `timeoutMs`. Rejects with the error of the provider, or when
+   * the transport is not Amazon SES.
    */
   readSesAccount(timeoutMs: number): Promise<SesAccount>;
   /** Resolves after `ms` and keeps the process alive until then. */

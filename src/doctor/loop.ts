@@ -4,21 +4,21 @@
  */
 import type { Clock } from '../clock.ts';
 import type { StoredMessage } from '../model/message.ts';
-import { type Finding, failure, ok, warning } from './finding.ts';
+import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
-/** A test message and the state that it must reach. */
+/** A test message, and the state that the message must reach. */
 export interface LoopTest {
-  /** Name in the findings, such as `loop bounce`. */
+  /** The name of the test in the findings, such as `loop bounce`. */
   readonly check: string;
   readonly to: string;
   readonly expectedState: 'bounced' | 'complained';
-  /** The remedy when no report arrives. */
+  /** The remedy if no report arrives. */
   readonly remedy: string;
 }
 
 export interface LoopTestParts {
   readonly tests: readonly LoopTest[];
-  /** Accepts a message and resolves to its id. Rejects with an Error with a one-line message. */
+  /** Submits a message and resolves to its id. Rejects with an Error whose message is one line. */
   readonly send: (to: string) => Promise<string>;
   readonly readMessage: (id: string) => Promise<StoredMessage | null>;
   readonly clock: Pick<Clock, 'now'>;
@@ -40,7 +40,7 @@ async function runTest(
   try {
     id = await send(to);
   } catch (error) {
-    return failure(
+    return createFailure(
       check,
       error instanceof Error ? error.message : String(error),
       'correct the cause, then run the test again',
@@ -50,24 +50,24 @@ async function runTest(
   for (;;) {
     const message = await readMessage(id);
     const elapsedMs = clock.now() - startedAt;
-    const finding = message === null ? null : endFinding(test, message, elapsedMs);
+    const finding = message === null ? null : createEndFinding(test, message, elapsedMs);
     if (finding !== null) return finding;
-    if (elapsedMs >= timeoutMs) return timeoutFinding(test, id, message, timeoutMs);
+    if (elapsedMs >= timeoutMs) return createTimeoutFinding(test, id, message, timeoutMs);
     await waitForPoll();
   }
 
-  function endFinding({ remedy }: LoopTest, message: StoredMessage, elapsedMs: number): Finding | null {
-    const last = message.events.at(-1);
+  function createEndFinding({ remedy }: LoopTest, message: StoredMessage, elapsedMs: number): Finding | null {
+    const lastEvent = message.events.at(-1);
     if (message.state === expectedState) {
-      if (last?.by.startsWith('feedback:') === true) {
-        const via = last.by.slice('feedback:'.length);
-        return ok(
+      if (lastEvent?.by.startsWith('feedback:') === true) {
+        const sourceText = lastEvent.by.slice('feedback:'.length);
+        return createOkFinding(
           check,
-          `the feedback report for ${to} arrived over ${via} after ${Math.round(elapsedMs / 100) / 10} s`,
+          `the feedback report for ${to} arrived over ${sourceText} after ${Math.round(elapsedMs / 100) / 10} s`,
         );
       }
-      const detail = `the relay refused ${to} at once (${last?.detail ?? 'no reason given'}), so no bounce message was sent`;
-      return warning(
+      const detail = `the relay refused ${to} at once (${lastEvent?.detail ?? 'no reason given'}), so no bounce message was sent`;
+      return createWarning(
         check,
         detail,
         'no action is required: the relay verifies recipients, so the test cannot cause an asynchronous bounce',
@@ -75,22 +75,22 @@ async function runTest(
     }
     if (message.state === 'suppressed') {
       const detail = `${to} is on a suppression list, so the message was not sent`;
-      return failure(
+      return createFailure(
         check,
         detail,
         `find the list with \`postrider suppression show ${to}\`, remove the entry with \`postrider suppression remove ACCOUNT ${to}\`, then run the test again`,
       );
     }
     if (message.state === 'queued' || message.state === 'sending' || message.state === 'delivered') return null;
-    return failure(
+    return createFailure(
       check,
-      `the message to ${to} ended as ${message.state} (${last?.detail ?? 'no reason given'})`,
+      `the message to ${to} ended as ${message.state} (${lastEvent?.detail ?? 'no reason given'})`,
       remedy,
     );
   }
 }
 
-function timeoutFinding(
+function createTimeoutFinding(
   { check, to, remedy }: LoopTest,
   id: string,
   message: StoredMessage | null,
@@ -98,11 +98,15 @@ function timeoutFinding(
 ): Finding {
   const timeoutText = `within ${Math.round(timeoutMs / 1000)} s`;
   if (message?.state === 'delivered')
-    return failure(check, `the message to ${to} was delivered, but no feedback report arrived ${timeoutText}`, remedy);
-  const last = message?.events.at(-1)?.detail ?? 'there was no delivery attempt';
-  return failure(
+    return createFailure(
+      check,
+      `the message to ${to} was delivered, but no feedback report arrived ${timeoutText}`,
+      remedy,
+    );
+  const lastAttemptText = message?.events.at(-1)?.detail ?? 'there was no delivery attempt';
+  return createFailure(
     check,
-    `the message to ${to} was not delivered ${timeoutText}: ${last}`,
+    `the message to ${to} was not delivered ${timeoutText}: ${lastAttemptText}`,
     `check that a service with the role deliver runs, and run \`postrider message explain ${id}\``,
   );
 }

@@ -1,21 +1,21 @@
-/** Checks that bounce messages can reach the return-path domain. */
+/** Checks that asynchronous bounces can reach the service. */
 import type { Resolver } from '../domains/dns.ts';
-import { type Finding, failure, ok, warning } from './finding.ts';
+import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
 const CHECK_NAME = 'return path';
 const MAX_EXCHANGES = 10;
 
 /**
- * Checks that this service receives the provider events of Amazon SES. Amazon SES sets its own envelope sender and reports
- * bounces only by these events.
+ * Checks that this service receives the provider events of Amazon SES. Amazon SES replaces the envelope sender and
+ * reports bounces only by these events.
  */
 export function checkProviderEvents(receivesEvents: boolean): readonly Finding[] {
   if (receivesEvents)
-    return [ok(CHECK_NAME, 'not needed: Amazon SES reports bounces and complaints by provider events')];
+    return [createOkFinding(CHECK_NAME, 'not needed: Amazon SES reports bounces and complaints by provider events')];
   const remedy =
     'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)';
   return [
-    warning(
+    createWarning(
       CHECK_NAME,
       'this service does not receive the provider events of Amazon SES, so bounces and complaints are unknown',
       remedy,
@@ -30,14 +30,17 @@ export async function checkReturnPath(
 ): Promise<readonly Finding[]> {
   if (domain === null) {
     return [
-      ok(CHECK_NAME, 'POSTRIDER_RETURN_PATH_DOMAIN is not set: asynchronous bounces go to the sender of each message'),
+      createOkFinding(
+        CHECK_NAME,
+        'POSTRIDER_RETURN_PATH_DOMAIN is not set: asynchronous bounces go to the sender of each message',
+      ),
     ];
   }
   const lookup = await resolver.mx(domain);
   switch (lookup.kind) {
     case 'failed':
       return [
-        warning(
+        createWarning(
           CHECK_NAME,
           `the MX of ${domain} could not be looked up (${lookup.reason})`,
           'check that the resolver responds (POSTRIDER_DNS)',
@@ -45,7 +48,7 @@ export async function checkReturnPath(
       ];
     case 'none':
       return [
-        failure(
+        createFailure(
           CHECK_NAME,
           `${domain} has no MX record, so asynchronous bounces are lost`,
           `publish \`${domain}. IN MX 10 HOST.\`, where HOST is a host name that resolves to the address of the feedback listener (POSTRIDER_FEEDBACK_LISTEN)`,
@@ -58,7 +61,7 @@ export async function checkReturnPath(
   // RFC 7505: a null MX means that the domain accepts no messages.
   if (exchanges.some(({ exchange }) => exchange === '')) {
     return [
-      failure(
+      createFailure(
         CHECK_NAME,
         `${domain} has a null MX, so asynchronous bounces are lost`,
         'publish an MX record that names this host',
@@ -68,29 +71,31 @@ export async function checkReturnPath(
   const hosts = await Promise.all(
     exchanges.map(async ({ exchange }) => ({ exchange, addresses: await resolver.addresses(exchange) })),
   );
-  const withoutAddress = hosts.filter(({ addresses }) => addresses.kind === 'none').map(({ exchange }) => exchange);
-  if (withoutAddress.length > 0) {
+  const hostsWithoutAddress = hosts
+    .filter(({ addresses }) => addresses.kind === 'none')
+    .map(({ exchange }) => exchange);
+  if (hostsWithoutAddress.length > 0) {
     return [
-      failure(
+      createFailure(
         CHECK_NAME,
-        `the MX of ${domain} names ${withoutAddress.join(', ')}, which has no address`,
+        `the MX of ${domain} names ${hostsWithoutAddress.join(', ')}, which has no address`,
         'publish an A or AAAA record for that name',
       ),
     ];
   }
-  const unknown = hosts.filter(({ addresses }) => addresses.kind === 'failed').map(({ exchange }) => exchange);
-  if (unknown.length > 0) {
+  const unresolvedHosts = hosts.filter(({ addresses }) => addresses.kind === 'failed').map(({ exchange }) => exchange);
+  if (unresolvedHosts.length > 0) {
     return [
-      warning(
+      createWarning(
         CHECK_NAME,
-        `${unknown.join(', ')}, the MX of ${domain}, could not be looked up`,
+        `${unresolvedHosts.join(', ')}, the MX of ${domain}, could not be looked up`,
         'check that the name servers of the domain respond',
       ),
     ];
   }
-  const found = hosts.map(
+  const hostTexts = hosts.map(
     ({ exchange, addresses }) =>
       `${exchange} (${addresses.kind === 'found' ? addresses.values.slice(0, 3).join(', ') : ''})`,
   );
-  return [ok(CHECK_NAME, `messages to ${domain} are routed to ${found.join(', ')}`)];
+  return [createOkFinding(CHECK_NAME, `messages to ${domain} are routed to ${hostTexts.join(', ')}`)];
 }

@@ -1,13 +1,13 @@
 /** Checks one sending domain: its DNS records, and that the secret of the installation decrypts its private keys. */
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
-import { type Finding, failure, ok, warning } from './finding.ts';
+import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
 export interface DomainCheckParts {
   readonly domain: SendingDomain;
-  /** False when messages of every sender are accepted. */
+  /** False if messages from all senders are accepted. */
   readonly authenticationRequired: boolean;
   readonly checkRecords: () => Promise<readonly RecordCheck[]>;
-  /** Returns null when the key can be decrypted. Otherwise returns the reason. */
+  /** Returns null if the private key can be decrypted. Otherwise returns the reason. */
   readonly checkKey: (selector: string, sealed: string) => string | null;
 }
 
@@ -23,42 +23,43 @@ export async function checkSendingDomain({
     if (reason !== null) {
       const remedy =
         'set POSTRIDER_SECRET on every node to the secret that the keys were encrypted with; until then messages of the domain are deferred';
-      return [failure(check, reason, remedy)];
+      return [createFailure(check, reason, remedy)];
     }
   }
   const checks = await checkRecords();
-  // A missing Ed25519 record invalidates only the Ed25519 signature.
-  const signing = new Set(
+  // Only RSA records are fatal, because a missing Ed25519 record invalidates only the Ed25519 signature.
+  const signingRecordNames = new Set(
     domain.keys
       .filter(({ state, algorithm }) => state === 'active' && algorithm === 'rsa')
       .map(({ selector }) => `${selector}._domainkey.${domain.name}`),
   );
-  const faulty = checks.filter(({ found }) => found === 'missing' || found === 'wrong');
-  const fatal = faulty.filter(({ purpose, name }) => purpose === 'dkim' && signing.has(name));
-  const unknown = checks.filter(({ found }) => found === 'unknown');
-  const remedy = `run \`postrider domain verify ${domain.name}\`: it lists the records found and the records to publish`;
-  if (fatal.length > 0 && authenticationRequired) return [failure(check, listRecords(fatal), remedy)];
-  if (faulty.length > 0) return [warning(check, listRecords(faulty), remedy)];
-  if (unknown.length > 0)
-    return [warning(check, listRecords(unknown), 'check that the name servers of the domain respond')];
+  const faultyChecks = checks.filter(({ found }) => found === 'missing' || found === 'wrong');
+  const fatalChecks = faultyChecks.filter(({ purpose, name }) => purpose === 'dkim' && signingRecordNames.has(name));
+  const unknownChecks = checks.filter(({ found }) => found === 'unknown');
+  const remedy = `run \`postrider domain verify ${domain.name}\`, which lists the records found and the records to publish`;
+  if (fatalChecks.length > 0 && authenticationRequired)
+    return [createFailure(check, formatCheckList(fatalChecks), remedy)];
+  if (faultyChecks.length > 0) return [createWarning(check, formatCheckList(faultyChecks), remedy)];
+  if (unknownChecks.length > 0)
+    return [createWarning(check, formatCheckList(unknownChecks), 'check that the name servers of the domain respond')];
   if (domain.status !== 'authenticated') {
     return [
-      warning(
+      createWarning(
         check,
         `all ${checks.length} records exist, but the status is ${domain.status}`,
         `run \`postrider domain verify ${domain.name}\``,
       ),
     ];
   }
-  return [ok(check, `authenticated; all ${checks.length} records exist`)];
+  return [createOkFinding(check, `authenticated; all ${checks.length} records exist`)];
 }
 
-/** Lists the checks, such as `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */
-function listRecords(checks: readonly RecordCheck[]): string {
-  return checks.map(({ purpose, found, name }) => `${TITLES[purpose]} ${found} (${name})`).join(', ');
+/** Returns the checks as text, such as `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */
+function formatCheckList(checks: readonly RecordCheck[]): string {
+  return checks.map(({ purpose, found, name }) => `${PURPOSE_TITLES[purpose]} ${found} (${name})`).join(', ');
 }
 
-const TITLES: Readonly<Record<RecordCheck['purpose'], string>> = {
+const PURPOSE_TITLES: Readonly<Record<RecordCheck['purpose'], string>> = {
   dkim: 'DKIM',
   spf: 'SPF',
   dmarc: 'DMARC',

@@ -1,21 +1,23 @@
 /**
- * Checks that the next hop is reachable and accepts the credentials, without sending a message. For `capture:`, checks that its
- * folder is writable.
+ * Checks that the next hop is reachable and accepts the credentials, without sending a message. For `capture:`, checks
+ * that the folder for messages is writable.
  */
 import type { TransportSetting } from '../config/settings.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelaySession } from '../transports/smtp/probe.ts';
-import { type Finding, failure, ok, warning } from './finding.ts';
+import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
 export interface TransportCheckParts {
   readonly setting: TransportSetting;
   readonly probeRelay: () => Promise<RelaySession>;
-  /** Reads the account of the provider. Rejects with the provider's error. The checks call this function only for `ses:`. */
+  /**
+   * Reads the account at Amazon SES. Rejects with the error of the provider. Called only if the transport is `ses:`.
+   */
   readonly readSesAccount: () => Promise<SesAccount>;
   readonly inboxPath: string;
   /**
-   * Returns null when a file can be created in the folder, or in the folder where it will be created. Otherwise returns the
-   * reason.
+   * Returns null when a file can be created in the folder of the inbox, or in the folder that will contain it.
+   * Otherwise returns the reason.
    */
   readonly checkWritable: () => Promise<string | null>;
 }
@@ -26,9 +28,11 @@ export async function checkTransport(parts: TransportCheckParts): Promise<readon
     case 'capture': {
       const reason = await checkWritable();
       if (reason === null)
-        return [ok('transport', `capture: stores messages in ${inboxPath}; no message leaves this machine`)];
+        return [
+          createOkFinding('transport', `capture: stores messages in ${inboxPath}; no message leaves this machine`),
+        ];
       return [
-        failure(
+        createFailure(
           'transport',
           `captured messages cannot be written to ${inboxPath} (${reason})`,
           'make the folder writable for this user',
@@ -36,18 +40,18 @@ export async function checkTransport(parts: TransportCheckParts): Promise<readon
       ];
     }
     case 'ses':
-      return [await sesFinding(setting, readSesAccount)];
+      return [await checkSesAccount(setting, readSesAccount)];
     case 'smtp': {
       const result = await probeRelay();
-      return [result.kind === 'ready' ? readyFinding(setting, result) : failedFinding(setting, result)];
+      return [result.kind === 'ready' ? createReadyFinding(setting, result) : createFailedFinding(setting, result)];
     }
   }
 }
 
-/** Used share of the daily quota at which the check gives a warning. */
+/** Minimum used share of the daily quota that causes a warning. */
 const QUOTA_WARNING_SHARE = 0.8;
 
-async function sesFinding(
+async function checkSesAccount(
   { region, endpoint }: Extract<TransportSetting, { kind: 'ses' }>,
   readAccount: () => Promise<SesAccount>,
 ): Promise<Finding> {
@@ -60,41 +64,44 @@ async function sesFinding(
     const remedy = isProviderError(error)
       ? 'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the machine’s role), and check the region'
       : `check the region, and check that this machine can reach ${host}`;
-    return failure('transport', `the account of Amazon SES in ${region} could not be read (${reason})`, remedy);
+    return createFailure('transport', `the account of Amazon SES in ${region} could not be read (${reason})`, remedy);
   }
   const { sendingEnabled, enforcement, production, maxSendRate, quota } = account;
-  const rate = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages per second`;
-  const day = quota === null ? '' : `, ${quota.sent} of ${quota.max < 0 ? 'any number' : quota.max} sent in 24 hours`;
-  const detail = `Amazon SES in ${region}: ${rate}${day}`;
+  const rateText = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages per second`;
+  const dailyUsageText =
+    quota === null ? '' : `, ${quota.sent} of ${quota.max < 0 ? 'any number' : quota.max} sent in 24 hours`;
+  const detail = `Amazon SES in ${region}: ${rateText}${dailyUsageText}`;
   if (!sendingEnabled || enforcement === 'SHUTDOWN') {
-    return failure(
+    return createFailure(
       'transport',
       `${detail}; sending is paused`,
       'see the dashboard of the account and the email from Amazon',
     );
   }
   if (!production) {
-    return warning(
+    return createWarning(
       'transport',
       `${detail}; the account is in the sandbox, which accepts only verified recipients`,
       'request production access',
     );
   }
   if (enforcement !== 'HEALTHY') {
-    return warning(
+    return createWarning(
       'transport',
       `${detail}; the account is under ${enforcement.toLowerCase()}`,
       'see the bounces and complaints of the account',
     );
   }
-  // The maximum is -1 if there is no limit.
+  // A maximum of -1 means that there is no limit.
   if (quota !== null && quota.max > 0 && quota.sent / quota.max >= QUOTA_WARNING_SHARE) {
-    return warning('transport', `${detail}; the daily quota is nearly used up`, 'request a higher sending quota');
+    return createWarning('transport', `${detail}; the daily quota is nearly used up`, 'request a higher sending quota');
   }
-  return ok('transport', detail);
+  return createOkFinding('transport', detail);
 }
 
-/** Returns true when the provider responded or no credentials were found. Returns false when the provider was not reached. */
+/**
+ * Returns true if the provider responded or no credentials were found. Returns false if the provider was not reached.
+ */
 function isProviderError(error: unknown): boolean {
   const { name, $metadata } = Object(error) as {
     readonly name?: unknown;
@@ -105,35 +112,35 @@ function isProviderError(error: unknown): boolean {
 
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-function readyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
+function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
   const authentication = setting.auth === null ? 'no user name is set' : `authenticated as ${setting.auth.user}`;
   const detail = `${result.description}; ${authentication}`;
   if (result.fellBack) {
-    return warning(
+    return createWarning(
       'transport',
       `${detail}; TLS failed, so messages cross the network in clear text`,
       'correct the TLS configuration of the server',
     );
   }
   if (!result.secure && !result.loopback) {
-    const exposedData = setting.auth === null ? 'messages' : 'the password and messages';
-    return warning(
+    const exposedText = setting.auth === null ? 'messages' : 'the password and messages';
+    return createWarning(
       'transport',
-      `${detail}; ${exposedData} cross the network in clear text`,
+      `${detail}; ${exposedText} cross the network in clear text`,
       'use a server with TLS and remove tls=never from POSTRIDER_TRANSPORT',
     );
   }
   if (result.secure && !result.loopback && !setting.verifyCertificate && setting.tls !== 'offered') {
-    return warning(
+    return createWarning(
       'transport',
       `${detail}; its certificate is not checked`,
       'remove verify=no from POSTRIDER_TRANSPORT',
     );
   }
-  return ok('transport', detail);
+  return createOkFinding('transport', detail);
 }
 
-function failedFinding(
+function createFailedFinding(
   { host, port, tls }: SmtpSetting,
   { stage, text }: Extract<RelaySession, { kind: 'failed' }>,
 ): Finding {
@@ -143,26 +150,30 @@ function failedFinding(
   switch (stage) {
     case 'connect':
     case 'greeting':
-      return failure(
+      return createFailure(
         'transport',
         text,
         `check ${peer} in POSTRIDER_TRANSPORT and the firewalls on the path${tls === 'implicit' ? `; ${certificateRemedy}` : ''}`,
       );
     case 'starttls':
-      return failure(
+      return createFailure(
         'transport',
         text,
         `check that ${host} is the name in the certificate and that ${port} is the port for smtp:; ${certificateRemedy}`,
       );
     case 'auth':
-      return failure('transport', text, 'check user and password in POSTRIDER_TRANSPORT (percent-encoded)');
+      return createFailure(
+        'transport',
+        text,
+        'check that user and password in POSTRIDER_TRANSPORT are correct and percent-encoded',
+      );
     case 'ehlo':
-      return failure(
+      return createFailure(
         'transport',
         text,
         'set the parameter name= of POSTRIDER_TRANSPORT to a name that the server accepts',
       );
     default:
-      return failure('transport', text, `ask the operator of ${peer} about this reply`);
+      return createFailure('transport', text, `ask the operator of ${peer} about this reply`);
   }
 }

@@ -14,23 +14,27 @@ export function isDmarcRecord(text: string): boolean {
   return version.split(/\s/).join('') === 'v=DMARC1';
 }
 
-/** Checks the TXT records at `_dmarc`. Any policy is accepted; the suggested one is `none`. */
-export function checkDmarc(texts: readonly string[]): RecordFinding {
-  const records = texts.filter(isDmarcRecord);
-  const [record] = records;
+/** Checks the TXT records at `_dmarc`. Any policy is accepted. The suggested policy is `none`. */
+export function checkDmarc(txtRecords: readonly string[]): RecordFinding {
+  const dmarcRecords = txtRecords.filter(isDmarcRecord);
+  const [record] = dmarcRecords;
   if (record === undefined) {
-    const problem = texts.length > 0 ? 'no record begins with v=DMARC1' : 'no record';
-    return { found: texts.length > 0 ? 'wrong' : 'missing', detail: `${problem}; publish it as shown` };
+    const problem = txtRecords.length > 0 ? 'no record begins with v=DMARC1' : 'no record';
+    return { found: txtRecords.length > 0 ? 'wrong' : 'missing', detail: `${problem}; publish it as shown` };
   }
-  if (records.length > 1) {
-    return { found: 'wrong', detail: `${records.length} DMARC records, which have no effect together; keep only one` };
+  if (dmarcRecords.length > 1) {
+    return {
+      found: 'wrong',
+      detail: `${dmarcRecords.length} DMARC records, and receivers ignore all of them; publish only one`,
+    };
   }
   const tags = parseTags(record);
-  if (tags === null) return { found: 'wrong', detail: 'it is not a valid tag list, or has a tag twice; correct it' };
+  if (tags === null)
+    return { found: 'wrong', detail: 'the record is not a valid tag list, or has a tag twice; correct it' };
   const policy = tags.get('p')?.toLowerCase();
-  if (policy === undefined) return { found: 'wrong', detail: 'it has no policy (p=); add p=none' };
+  if (policy === undefined) return { found: 'wrong', detail: 'the record has no policy (p=); add p=none' };
   if (!POLICIES.includes(policy)) {
-    return { found: 'wrong', detail: `its policy is not one of ${POLICIES.join(', ')}; publish p=none, for example` };
+    return { found: 'wrong', detail: `the policy is not one of ${POLICIES.join(', ')}; publish p=none, for example` };
   }
   return { found: 'found', detail: 'found' };
 }

@@ -1,7 +1,7 @@
 /**
- * Looks up DNS records with the c-ares resolver of Node.js. A lookup has one of three results: `found`, `none` or `failed`.
- * Only NXDOMAIN and an empty answer give `none`; a timeout, SERVFAIL, a refusal or a network error gives `failed`. Lookups
- * never reject.
+ * Looks up DNS records with the c-ares resolver of Node.js. A lookup has one of three results: `found`, `none` or
+ * `failed`. Only NXDOMAIN and an empty answer cause `none`. A timeout, SERVFAIL, a refusal or a network error causes
+ * `failed`. Lookups never reject.
  */
 import { Resolver as NodeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -9,7 +9,7 @@ import { isIP } from 'node:net';
 export type Lookup<T = string> =
   | { readonly kind: 'found'; readonly values: readonly T[] }
   | { readonly kind: 'none' }
-  /** `reason` is a short text, such as `timeout`. */
+  /** The lookup failed. `reason` is a short text, such as `timeout`. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 export interface MailExchange {
@@ -18,24 +18,27 @@ export interface MailExchange {
   readonly exchange: string;
 }
 
-/** Arguments and results are names without a trailing dot. */
+/** Looks up DNS records. The names in arguments and results have no trailing dot. */
 export interface Resolver {
   /**
-   * Returns one text for each record, with its strings concatenated (RFC 7208 section 3.3, RFC 6376 section 3.6.2.2).
+   * Returns one text for each TXT record. The strings of a record are concatenated (RFC 7208 section 3.3, RFC 6376
+   * section 3.6.2.2).
    */
   txt(name: string): Promise<Lookup>;
   mx(name: string): Promise<Lookup<MailExchange>>;
   cname(name: string): Promise<Lookup>;
-  /** Returns the IPv4 and IPv6 addresses. */
+  /** Returns the IPv4 and IPv6 addresses of a host name. */
   addresses(name: string): Promise<Lookup>;
   /** Returns the names in the PTR records of an IP address. */
   reverse(address: string): Promise<Lookup>;
 }
 
 export interface ResolverLimits {
-  /** Timeout of the first attempt. Each further attempt has twice the timeout of the attempt before it, but at most 4 s. */
+  /**
+   * Timeout of the first attempt. Each further attempt has twice the timeout of the previous attempt, but at most 4 s.
+   */
   readonly timeoutMs: number;
-  /** Attempts at each server of the resolver. */
+  /** The number of attempts for each server of the resolver. */
   readonly tries: number;
 }
 
@@ -56,7 +59,7 @@ const FAILURE_TEXTS: Readonly<Record<string, string>> = {
 
 /**
  * Creates a resolver for the server of POSTRIDER_DNS, or for the servers of the system if `server` is null. Throws an
- * Error with a one-line message.
+ * Error whose message is one line.
  */
 export function createResolver(
   server: { readonly host: string; readonly port: number } | null,
@@ -80,22 +83,27 @@ export function createResolver(
         await Promise.all([lookUp(() => nodeResolver.resolve4(name)), lookUp(() => nodeResolver.resolve6(name))]),
       );
     },
-    // `nodeResolver.reverse` reads the hosts file first, but the checks need the public DNS records.
-    reverse: (address) => lookUp(async () => (await nodeResolver.resolvePtr(reverseName(address))).map(normalizeName)),
+    // `nodeResolver.reverse` would read the hosts file first, but the checks need the public DNS records.
+    reverse: (address) =>
+      lookUp(async () => (await nodeResolver.resolvePtr(toReverseName(address))).map(normalizeName)),
   };
 }
 
-/** Returns the name of the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
-function reverseName(address: string): string {
-  const version = isIP(address);
-  if (version === 0) throw new Error(`${address} is not an IP address`);
-  if (version === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
+/** Returns the domain name of the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+function toReverseName(address: string): string {
+  const ipVersion = isIP(address);
+  if (ipVersion === 0) throw new Error(`${address} is not an IP address`);
+  if (ipVersion === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
   // The URL parser normalizes every notation of the address to groups of hexadecimal digits.
-  const [left = '', right] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
-  const groups = (text = '') => (text === '' ? [] : text.split(':'));
-  const [leading, trailing] = [groups(left), groups(right)];
-  const all = [...leading, ...new Array<string>(8 - leading.length - trailing.length).fill('0'), ...trailing];
-  const digits = all.map((group) => group.padStart(4, '0')).join('');
+  const [leadingText = '', trailingText] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
+  const splitGroups = (text = '') => (text === '' ? [] : text.split(':'));
+  const [leadingGroups, trailingGroups] = [splitGroups(leadingText), splitGroups(trailingText)];
+  const groups = [
+    ...leadingGroups,
+    ...new Array<string>(8 - leadingGroups.length - trailingGroups.length).fill('0'),
+    ...trailingGroups,
+  ];
+  const digits = groups.map((group) => group.padStart(4, '0')).join('');
   return `${[...digits].reverse().join('.')}.ip6.arpa`;
 }
 
@@ -121,7 +129,10 @@ async function lookUp<T>(query: () => Promise<readonly T[]>): Promise<Lookup<T>>
   }
 }
 
-/** `found` if either family has addresses; `none` only if both lookups returned `none`. */
+/**
+ * Combines the lookups of both address families. The result is `found` if either family has addresses, and `none` only
+ * if both lookups returned `none`.
+ */
 function combineFamilies([ipv4, ipv6]: readonly [Lookup, Lookup]): Lookup {
   const values = [ipv4, ipv6].flatMap((lookup) => (lookup.kind === 'found' ? lookup.values : []));
   if (values.length > 0) return { kind: 'found', values };
@@ -129,6 +140,6 @@ function combineFamilies([ipv4, ipv6]: readonly [Lookup, Lookup]): Lookup {
 }
 
 function normalizeName(name: string): string {
-  const lower = name.toLowerCase();
-  return lower.endsWith('.') ? lower.slice(0, -1) : lower;
+  const lowerCaseName = name.toLowerCase();
+  return lowerCaseName.endsWith('.') ? lowerCaseName.slice(0, -1) : lowerCaseName;
 }

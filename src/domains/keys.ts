@@ -1,6 +1,6 @@
 /**
- * Generates, seals and unseals DKIM keys. The private key exists unencrypted only during generation and in the signer.
- * It is never printed.
+ * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory, during its generation and in the
+ * signer. A private key is never printed.
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -9,17 +9,16 @@ import { seal, unseal } from './secret.ts';
 
 export interface KeyPair {
   readonly algorithm: DkimAlgorithm;
-  /** The value of `p=`, base64. */
+  /** The value of `p=`, in base64. */
   readonly publicKey: string;
-  /** PKCS#8, DER. */
+  /** The private key as PKCS#8 in DER. */
   readonly privateKey: Buffer;
 }
 
 const generate = promisify(generateKeyPair);
 
 /**
- * RFC 8301 section 3.2 recommends 2048 bits. Some DNS hosts do not accept longer keys, and longer keys sign more
- * slowly.
+ * RFC 8301 section 3.2 recommends 2048 bits. Longer keys are not accepted by some DNS hosts and make signing slower.
  */
 const RSA_BITS = 2048;
 /** Octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
@@ -30,18 +29,18 @@ const MAX_ATTEMPTS = 100;
 
 /** Generates a key pair on a thread of the libuv pool. */
 export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
-  const pair =
+  const keyPair =
     algorithm === 'rsa' ? await generate('rsa', { modulusLength: RSA_BITS }) : await generate('ed25519', undefined);
-  const privateKey = pair.privateKey.export({ format: 'der', type: 'pkcs8' });
-  return { algorithm, publicKey: publicKeyText(pair.publicKey), privateKey };
+  const privateKey = keyPair.privateKey.export({ format: 'der', type: 'pkcs8' });
+  return { algorithm, publicKey: formatPublicKey(keyPair.publicKey), privateKey };
 }
 
 /**
- * Returns the value of `p=`. For RSA it is the DER of SubjectPublicKeyInfo: RFC 6376 section 3.6.1 does not specify
- * this, but its examples and all verifiers use it. For Ed25519 it is the 32 octets of the key alone (RFC 8463 section
- * 4.2).
+ * Returns the value of `p=`. For RSA, the value is the DER of SubjectPublicKeyInfo. RFC 6376 section 3.6.1 does not
+ * specify this form, but its examples and all verifiers use it. For Ed25519, the value is the 32 octets of the key (RFC
+ * 8463 section 4.2).
  */
-export function publicKeyText(key: KeyObject): string {
+export function formatPublicKey(key: KeyObject): string {
   const { asymmetricKeyType: type } = key;
   const der = (key.type === 'private' ? createPublicKey(key) : key).export({ format: 'der', type: 'spki' });
   return (type === 'ed25519' ? der.subarray(ED25519_PREFIX) : der).toString('base64');
@@ -56,18 +55,18 @@ export interface KeyRequest {
   /** The key that `deriveKey` returns for `dkim`. */
   readonly sealingKey: Buffer;
   readonly now: number;
-  /** Returns a number in [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
 }
 
-/** Generates and seals keys. The state is `active` for the first keys of a domain and `staged` for a rotation. */
+/** Generates and seals keys. `state` is `active` for the first keys of a domain, and `staged` for a rotation. */
 export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[]> {
   const { domain, algorithms, state, usedSelectors, sealingKey, now, random } = request;
   const selectorStem = createSelectorStem(now, random, usedSelectors);
-  const pairs = await Promise.all(algorithms.map(createKeyPair));
-  return pairs.map(({ algorithm, publicKey, privateKey }) => {
-    const selector = `${selectorStem}${SELECTOR_SUFFIX[algorithm]}`;
-    const sealed = seal(sealingKey, privateKey, associatedData(domain, selector));
+  const keyPairs = await Promise.all(algorithms.map(createKeyPair));
+  return keyPairs.map(({ algorithm, publicKey, privateKey }) => {
+    const selector = `${selectorStem}${SELECTOR_SUFFIXES[algorithm]}`;
+    const sealed = seal(sealingKey, privateKey, createAssociatedData(domain, selector));
     privateKey.fill(0);
     const activatedAt = state === 'active' ? now : null;
     return { selector, algorithm, publicKey, sealed, state, createdAt: now, activatedAt, retireAt: null };
@@ -76,26 +75,26 @@ export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[
 
 /** Returns the private key as PKCS#8. Throws a SecretError that names the domain and the selector. */
 export function unsealKey(sealingKey: Buffer, domain: string, selector: string, sealed: string): Buffer {
-  return unseal(sealingKey, sealed, associatedData(domain, selector));
+  return unseal(sealingKey, sealed, createAssociatedData(domain, selector));
 }
 
-function associatedData(domain: string, selector: string): string {
+function createAssociatedData(domain: string, selector: string): string {
   return `dkim:${domain}:${selector}`;
 }
 
-const SELECTOR_SUFFIX: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
+const SELECTOR_SUFFIXES: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
 
 /**
- * Creates the common part of the selectors: `pr`, the date and four random characters, such as `pr20261121k7xm`. The caller
- * appends the letter of the algorithm.
+ * Creates the common prefix of the selectors: `pr`, the date and four random characters, such as `pr20261121k7xm`. The
+ * caller appends the suffix of the algorithm.
  */
 function createSelectorStem(now: number, random: () => number, usedSelectors: readonly string[]): string {
-  const day = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');
+  const dayText = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    let stem = `pr${day}`;
+    let selectorStem = `pr${dayText}`;
     for (let i = 0; i < RANDOM_CHARACTERS; i++)
-      stem += SELECTOR_ALPHABET[Math.floor(random() * SELECTOR_ALPHABET.length)] ?? 'a';
-    if (!usedSelectors.some((selector) => selector.startsWith(stem))) return stem;
+      selectorStem += SELECTOR_ALPHABET[Math.floor(random() * SELECTOR_ALPHABET.length)] ?? 'a';
+    if (!usedSelectors.some((selector) => selector.startsWith(selectorStem))) return selectorStem;
   }
   throw new Error('No unused selector was found, because the random numbers repeat');
 }

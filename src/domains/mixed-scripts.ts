@@ -3,7 +3,7 @@
  * single script that looks like a label in another script is not detected.
  */
 
-const SCRIPTS: readonly (readonly [string, RegExp])[] = [
+const SCRIPT_PATTERNS: readonly (readonly [string, RegExp])[] = [
   ['Latin', /\p{Script=Latin}/u],
   ['Greek', /\p{Script=Greek}/u],
   ['Cyrillic', /\p{Script=Cyrillic}/u],
@@ -21,11 +21,11 @@ const SCRIPTS: readonly (readonly [string, RegExp])[] = [
   ['Hangul', /\p{Script=Hangul}/u],
 ];
 
-/** Digits, hyphens and marks, which are allowed in any script. */
-const NEUTRAL = /\p{Script=Common}|\p{Script=Inherited}/u;
-const OTHER = 'other';
+/** Matches digits, hyphens and marks, which are allowed in any script. */
+const NEUTRAL_CHARACTER = /\p{Script=Common}|\p{Script=Inherited}/u;
+const OTHER_SCRIPT = 'other';
 
-/** The combinations of scripts that Japanese, Chinese and Korean use, with Latin. */
+/** The allowed combinations of scripts: those of Japanese, Chinese and Korean, each with Latin. */
 const COMBINABLE_SCRIPTS: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
@@ -36,10 +36,12 @@ const COMBINABLE_SCRIPTS: readonly (readonly string[])[] = [
 export function findMixedScripts(label: string): readonly string[] | null {
   const scripts = new Set<string>();
   for (const character of label) {
-    if (NEUTRAL.test(character)) continue;
-    scripts.add(SCRIPTS.find(([, pattern]) => pattern.test(character))?.[0] ?? OTHER);
+    if (NEUTRAL_CHARACTER.test(character)) continue;
+    scripts.add(SCRIPT_PATTERNS.find(([, pattern]) => pattern.test(character))?.[0] ?? OTHER_SCRIPT);
   }
   if (scripts.size < 2) return null;
-  const found = [...scripts];
-  return COMBINABLE_SCRIPTS.some((combination) => found.every((script) => combination.includes(script))) ? null : found;
+  const foundScripts = [...scripts];
+  return COMBINABLE_SCRIPTS.some((combination) => foundScripts.every((script) => combination.includes(script)))
+    ? null
+    : foundScripts;
 }

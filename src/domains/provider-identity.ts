@@ -1,22 +1,22 @@
 /**
- * Reads, creates and updates the identity of a sending domain at the provider of the transport. Only `ses:` has
- * identities. If the provider cannot be reached, the result is a check with `unknown`, never an error.
+ * Reads, creates and updates the identity of a sending domain at the provider of the transport. Only the transport
+ * `ses:` has identities. If the provider cannot be reached, the checks are `unknown`, and no error is thrown.
  */
 import type { Settings } from '../config/settings.ts';
 import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { unsealKey } from './keys.ts';
-import { identityChecks, identityRecords } from './ses-checks.ts';
+import { createIdentityChecks, createIdentityRecords } from './ses-checks.ts';
 import {
   ensureIdentity,
-  type IdentityKeys,
+  type IdentityKeySource,
   openSesIdentities,
   type SesIdentities,
   type SesIdentity,
   type SesKey,
   updateIdentityKey,
 } from './ses-identity.ts';
-import { sealingKey } from './setup.ts';
+import { loadSealingKey } from './setup.ts';
 
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
 
@@ -25,9 +25,9 @@ export interface ProviderStatus {
   readonly records: readonly DnsRecord[];
   /** The checks of the status records. */
   readonly checks: readonly RecordCheck[];
-  /** The first check: whether the provider accepts messages from the domain. */
+  /** The first check, which determines whether the provider accepts messages from the domain. */
   readonly identityCheck: RecordCheck;
-  /** True if the provider signs with its own keys. */
+  /** True if the provider signs messages with its own keys (Easy DKIM). */
   readonly usesEasyDkim: boolean;
 }
 
@@ -36,7 +36,7 @@ export function checkProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
 ): Promise<ProviderStatus | null> {
-  return withIdentities(settings, domain, (identities) => identities.view(domain.name));
+  return withIdentities(settings, domain, (identities) => identities.readIdentity(domain.name));
 }
 
 /**
@@ -46,16 +46,17 @@ export function checkProviderIdentity(
 export function ensureProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
-  keys: IdentityKeys,
+  keys: IdentityKeySource,
 ): Promise<ProviderStatus | null> {
   return withIdentities(settings, domain, (identities) =>
-    ensureIdentity(identities, domain, keys, keyOpener(settings, domain)),
+    ensureIdentity(identities, domain, keys, createKeyOpener(settings, domain)),
   );
 }
 
 /**
- * Applies `update`. While a previous key retires, it then gives the provider the current signing key, so that a rotation
- * completes in the background. A failure is reported to `onError`. The next check repeats the step.
+ * Returns a function that calls `update`. While a previous key retires, the function then sends the current signing key
+ * to the provider, so that a rotation completes in the background. A failure is reported to `onError`, and the next
+ * check repeats the step.
  */
 export function updateWithProviderKey(
   settings: ProviderSettings,
@@ -69,10 +70,10 @@ export function updateWithProviderKey(
     const { value: domain } = changed;
     if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return changed;
     const provider = await withIdentities(settings, domain, (identities) =>
-      updateIdentityKey(identities, domain, keyOpener(settings, domain)),
+      updateIdentityKey(identities, domain, createKeyOpener(settings, domain)),
     );
     if (provider?.identityCheck.found === 'unknown') {
-      onError(`give Amazon SES the new key of ${domain.name}`, new Error(provider.identityCheck.detail));
+      onError(`send the new key of ${domain.name} to Amazon SES`, new Error(provider.identityCheck.detail));
     }
     return changed;
   };
@@ -85,11 +86,11 @@ async function withIdentities(
 ): Promise<ProviderStatus | null> {
   if (transport.kind !== 'ses') return null;
   const { region } = transport;
-  const statusOf = (identity: SesIdentity | null, fault: string | null): ProviderStatus => {
-    const checks = identityChecks(name, region, identity, fault);
+  const toProviderStatus = (identity: SesIdentity | null, fault: string | null): ProviderStatus => {
+    const checks = createIdentityChecks(name, region, identity, fault);
     const usesEasyDkim = identity !== null && identity.origin !== 'EXTERNAL';
     return {
-      records: identityRecords(name, region, identity),
+      records: createIdentityRecords(name, region, identity),
       checks,
       identityCheck: checks[0] as RecordCheck,
       usesEasyDkim,
@@ -98,33 +99,36 @@ async function withIdentities(
   let identities: SesIdentities | null = null;
   try {
     identities = await openSesIdentities(transport);
-    return statusOf(await work(identities), null);
+    return toProviderStatus(await work(identities), null);
   } catch (error) {
-    return statusOf(null, errorText(error));
+    return toProviderStatus(null, formatProviderError(error));
   } finally {
     identities?.close();
   }
 }
 
 /**
- * Returns the error as one line with the provider's error name, such as `AccessDeniedException: …`, which the documentation of
- * the provider explains.
+ * Returns the error as one line. The line begins with the provider's name of the error, such as `AccessDeniedException:
+ * …`.
  */
-function errorText(error: unknown): string {
+function formatProviderError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { name } = error;
-  const causes = error instanceof AggregateError ? error.errors.map(String).join('; ') : '';
-  const text = error.message === '' ? causes : error.message;
-  const line = text.split('\n', 1).join('').trim();
-  return name === 'Error' || line === '' ? line || name : `${name}: ${line}`;
+  const causesText = error instanceof AggregateError ? error.errors.map(String).join('; ') : '';
+  const text = error.message === '' ? causesText : error.message;
+  const firstLine = text.split('\n', 1).join('').trim();
+  return name === 'Error' || firstLine === '' ? firstLine || name : `${name}: ${firstLine}`;
 }
 
 /** Returns a function that unseals a key of the domain for the provider. The function overwrites the unencrypted buffer. */
-function keyOpener(settings: ProviderSettings, { name }: SendingDomain): (selector: string, sealed: string) => SesKey {
+function createKeyOpener(
+  settings: ProviderSettings,
+  { name }: SendingDomain,
+): (selector: string, sealed: string) => SesKey {
   return (selector, sealed) => {
-    const opened = unsealKey(sealingKey(settings), name, selector, sealed);
-    const privateKey = opened.toString('base64');
-    opened.fill(0);
+    const derKey = unsealKey(loadSealingKey(settings), name, selector, sealed);
+    const privateKey = derKey.toString('base64');
+    derKey.fill(0);
     return { selector, privateKey };
   };
 }

@@ -4,14 +4,14 @@
  */
 
 import { type DnsRecord, getDkimRecordName, type SendingDomain } from '../model/domain.ts';
-import { dkimRecordValue } from './dkim-record.ts';
+import { formatDkimRecord } from './dkim-record.ts';
 
 export interface SendingSetup {
   /** POSTRIDER_RETURN_PATH_DOMAIN, in A-labels, or null. */
   readonly returnPath: string | null;
   /**
-   * The public name of the host that receives messages for the return path; null if the return-path domain itself has
-   * the address.
+   * The public name of the host that receives messages for the return path. Null if the return-path domain itself has
+   * the address of the host.
    */
   readonly returnPathHost: string | null;
   /** The suggested SPF record (relays.ts). */
@@ -25,11 +25,11 @@ const RETURN_PATH_PRIORITY = 10;
 const MAX_STRING_OCTETS = 255;
 
 /**
- * Returns all records of the domain in the order of publication: the DKIM keys, SPF of the envelope sender's domain, DMARC, and
- * the return path. Retiring keys are included, because messages in transit are signed with them. `provider` contains the
- * records that a provider requires.
+ * Returns all records of the domain in the order of publication: the DKIM keys, SPF of the envelope sender's domain,
+ * DMARC, and the return path. Retiring keys are included, because messages in transit have signatures of these keys.
+ * `provider` contains the records that a provider requires.
  */
-export function recordsFor(
+export function createRecords(
   domain: Pick<SendingDomain, 'name' | 'keys'>,
   setup: SendingSetup,
   provider: readonly DnsRecord[] = [],
@@ -39,14 +39,14 @@ export function recordsFor(
     purpose: 'dkim',
     type: 'TXT',
     name: getDkimRecordName(domain.name, key.selector),
-    value: dkimRecordValue(key),
+    value: formatDkimRecord(key),
   }));
   records.push(...provider);
-  // SPF applies to the envelope sender (RFC 7208 section 2.4): to the return-path domain if it is set, else to the From
-  // domain.
+  // SPF applies to the domain of the envelope sender (RFC 7208 section 2.4). This is the return-path domain if it is
+  // set, else the From domain.
   records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
-  const reports = reportsTo === null ? '' : `; rua=mailto:${encodeMailtoAddress(reportsTo)}`;
-  records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reports}` });
+  const reportTag = reportsTo === null ? '' : `; rua=mailto:${encodeMailtoAddress(reportsTo)}`;
+  records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reportTag}` });
   if (returnPath !== null) {
     const value = `${RETURN_PATH_PRIORITY} ${returnPathHost ?? returnPath}`;
     records.push({ purpose: 'return-path', type: 'MX', name: returnPath, value });
@@ -62,16 +62,16 @@ function encodeMailtoAddress(address: string): string {
   return encodeURIComponent(address).replaceAll('%40', '@');
 }
 
-/** Returns the lines of a zone file, one for each record. */
+/** Returns the lines of a zone file, one line for each record. */
 export function formatZone(records: readonly DnsRecord[]): string {
   const published = records.filter(({ type }) => type !== 'SES');
-  return published.map((record) => `${record.name}. IN ${record.type} ${zoneValue(record)}\n`).join('');
+  return published.map((record) => `${record.name}. IN ${record.type} ${formatZoneValue(record)}\n`).join('');
 }
 
-function zoneValue({ type, value }: DnsRecord): string {
+function formatZoneValue({ type, value }: DnsRecord): string {
   switch (type) {
     case 'TXT':
-      return zoneStrings(value);
+      return formatZoneStrings(value);
     case 'CNAME':
     case 'MX':
       return `${value}.`;
@@ -81,11 +81,11 @@ function zoneValue({ type, value }: DnsRecord): string {
 }
 
 /** RFC 1035 section 5.1 defines quoted strings. A verifier concatenates the strings without a separator. */
-function zoneStrings(value: string): string {
+function formatZoneStrings(value: string): string {
   const strings: string[] = [];
-  for (let at = 0; at === 0 || at < value.length; at += MAX_STRING_OCTETS) {
-    const piece = value.slice(at, at + MAX_STRING_OCTETS);
-    strings.push(`"${piece.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`);
+  for (let offset = 0; offset === 0 || offset < value.length; offset += MAX_STRING_OCTETS) {
+    const part = value.slice(offset, offset + MAX_STRING_OCTETS);
+    strings.push(`"${part.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`);
   }
   return strings.join(' ');
 }

@@ -1,13 +1,13 @@
 /**
- * Contains data about known relays: the SPF term that authorises their messages, and the header fields that they replace. The
- * replaced fields must not be signed. The function is pure.
+ * Defines the SPF terms that authorise the messages of known relays, and the header fields that the relays replace.
+ * Replaced fields must not be signed. The function is pure.
  */
 import { isIP } from 'node:net';
 
 export interface RelayFacts {
   /** The suggested SPF record. */
   readonly spf: string;
-  /** Header fields, in lower case, that must not be signed. */
+  /** The header fields that the relay replaces, in lower case. These fields must not be signed. */
   readonly rewrittenFields: ReadonlySet<string>;
 }
 
@@ -20,8 +20,8 @@ interface KnownRelay {
 
 const KNOWN_RELAYS: readonly KnownRelay[] = [
   {
-    // Amazon SES, SMTP interface. According to its Developer Guide ("Header fields", "Manual DKIM signing") it replaces
-    // Date and Message-ID, so they must not be signed.
+    // The SMTP interface of Amazon SES replaces Date and Message-ID, so these fields must not be signed (Amazon SES
+    // Developer Guide, "Header fields" and "Manual DKIM signing").
     prefix: 'email-smtp',
     suffix: '.amazonaws.com',
     spf: 'v=spf1 include:amazonses.com ~all',
@@ -29,18 +29,18 @@ const KNOWN_RELAYS: readonly KnownRelay[] = [
   },
 ];
 
-/** SPF result `neutral` for every host. DMARC passes through DKIM. */
+/** With this record, the SPF result is `neutral` for every host, and DMARC passes with DKIM alone. */
 export const NEUTRAL_SPF = 'v=spf1 ?all';
 
 /**
- * Returns the facts about the relay at `host`, which is null for a transport without a relay. For an unknown relay the
- * SPF record authorises the addresses of the relay, which is correct for an operator's own mail server. A provider
- * documents its own SPF term.
+ * Returns the facts about the relay at `host`, which is null for a transport without a relay. For an unknown relay, the
+ * SPF record authorises the addresses of the relay. This is correct for an operator's own mail server, but a provider
+ * documents another SPF term.
  */
-export function relayFacts(host: string | null): RelayFacts {
-  const name = (host ?? '').toLowerCase();
-  const relay = KNOWN_RELAYS.find(({ prefix, suffix }) => name.startsWith(prefix) && name.endsWith(suffix));
+export function getRelayFacts(host: string | null): RelayFacts {
+  const hostName = (host ?? '').toLowerCase();
+  const relay = KNOWN_RELAYS.find(({ prefix, suffix }) => hostName.startsWith(prefix) && hostName.endsWith(suffix));
   if (relay !== undefined) return { spf: relay.spf, rewrittenFields: new Set(relay.rewrittenFields) };
-  const isPublicName = isIP(name) === 0 && name.includes('.') && !name.includes(':');
-  return { spf: isPublicName ? `v=spf1 a:${name} ?all` : NEUTRAL_SPF, rewrittenFields: new Set() };
+  const isPublicName = isIP(hostName) === 0 && hostName.includes('.') && !hostName.includes(':');
+  return { spf: isPublicName ? `v=spf1 a:${hostName} ?all` : NEUTRAL_SPF, rewrittenFields: new Set() };
 }

@@ -1,10 +1,10 @@
 /**
- * Reads the secret of the installation (POSTRIDER_SECRET) and derives keys from it. The secret has 256 bits and comes from the
- * environment or from a file beside the database. Each use has its own key. A key does not reveal any other key.
+ * Reads the secret of the installation (POSTRIDER_SECRET) and derives keys from it. The secret has 256 bits and is in
+ * the environment or in a file beside the database. Each use has its own key. A key does not reveal any other key.
  *
- * Guarantees: only the owner can read the file. The file is synced to disk before the secret is used, and is never
+ * Guarantees: only the owner can read the file. The file is synced to disk before the secret is used. The file is never
  * replaced, because data that was sealed with a lost secret cannot be recovered. Without the secret, sealed data cannot
- * be read or assigned to another name. Errors are SecretErrors with a one-line message that never contains a secret.
+ * be read or assigned to another name. Errors are SecretErrors whose message is one line and contains no secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
@@ -18,7 +18,7 @@ export class SecretError extends Error {
 const SECRET_DIGITS = 64;
 const NONCE_OCTETS = 12;
 const TAG_OCTETS = 16;
-/** The first byte of sealed data. Version 1 is AES-256-GCM with a 96-bit nonce. */
+/** The first byte of sealed data, which identifies the format. Version 1 is AES-256-GCM with a 96-bit nonce. */
 const SEAL_VERSION = 1;
 const SECRET_FORMAT = `${SECRET_DIGITS} hexadecimal digits, such as openssl rand -hex 32 prints`;
 
@@ -39,15 +39,17 @@ export function parseSecretSetting(text: string): Buffer {
 
 /**
  * Reads the secret from the file at `path`. Creates the file if it does not exist. If several processes start at once,
- * one creates it and all read the same secret. Throws a SecretError if others can read the file, if its content is
- * invalid, or if it cannot be created.
+ * one process creates the file and all processes read the same secret. Throws a SecretError if other users can read the
+ * file, if its content is invalid, or if it cannot be created.
  */
 export function loadOrCreateSecret(path: string): Buffer {
   try {
     return readSecretFile(path) ?? createSecretFile(path);
   } catch (error) {
     if (error instanceof SecretError) throw error;
-    throw new SecretError(`the secret file ${path} cannot be used (${errorCode(error)}); set POSTRIDER_SECRET instead`);
+    throw new SecretError(
+      `the secret file ${path} cannot be used (${getErrorCode(error)}); make it accessible, or set POSTRIDER_SECRET`,
+    );
   }
 }
 
@@ -56,15 +58,15 @@ function readSecretFile(path: string): Buffer | null {
   try {
     file = openSync(path, 'r');
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
+    if (getErrorCode(error) === 'ENOENT') return null;
     throw error;
   }
   try {
     const { mode } = fstatSync(file);
     if ((mode & 0o077) !== 0) {
-      const shown = (mode & 0o777).toString(8).padStart(4, '0');
+      const modeText = (mode & 0o777).toString(8).padStart(4, '0');
       throw new SecretError(
-        `the secret file ${path} is accessible to other users (mode ${shown}); run: chmod 600 ${path}`,
+        `the secret file ${path} is accessible to other users (mode ${modeText}); run: chmod 600 ${path}`,
       );
     }
     const content = Buffer.alloc(4 * SECRET_DIGITS);
@@ -95,10 +97,10 @@ function createSecretFile(path: string): Buffer {
     }
     linkSync(temporaryPath, path);
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
-    const existing = readSecretFile(path);
-    if (existing === null) throw error;
-    return existing;
+    if (getErrorCode(error) !== 'EEXIST') throw error;
+    const existingSecret = readSecretFile(path);
+    if (existingSecret === null) throw error;
+    return existingSecret;
   } finally {
     unlinkSync(temporaryPath);
   }
@@ -111,18 +113,19 @@ function createSecretFile(path: string): Buffer {
   return secret;
 }
 
-function errorCode(error: unknown): string {
+function getErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error);
 }
 
-/** Derives the 256-bit key for one use, such as `dkim` (HKDF, RFC 5869). */
+/** Derives the 256-bit key for one use, such as `dkim`, with HKDF (RFC 5869). */
 export function deriveKey(secret: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', `postrider ${purpose}`, 32));
 }
 
 /**
  * Encrypts with AES-256-GCM and a new random nonce, and returns base64url. `associatedData` identifies the data;
- * `unseal` requires the same value. The nonce is not a parameter, because a repeated nonce would reveal the key.
+ * `unseal` requires the same value. The function generates the nonce itself, because a repeated nonce would break the
+ * encryption.
  */
 export function seal(key: Buffer, plaintext: Buffer, associatedData: string): string {
   const nonce = randomBytes(NONCE_OCTETS);
@@ -133,8 +136,8 @@ export function seal(key: Buffer, plaintext: Buffer, associatedData: string): st
 }
 
 /**
- * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the secret is different or the data was
- * changed.
+ * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the data was sealed with another secret
+ * or was changed.
  */
 export function unseal(key: Buffer, sealed: string, associatedData: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');

@@ -1,9 +1,10 @@
 /**
  * Manages the identity of a sending domain at Amazon SES. An identity uses the DKIM key of Postrider ("bring your own
- * DKIM") or keys of the provider (Easy DKIM). Postrider also signs every message itself. Without a verified identity
- * the provider rejects messages from the domain. ses-checks.ts derives the findings for the operator.
+ * DKIM") or keys of the provider (Easy DKIM). In both cases Postrider signs every message with its own key. Without a
+ * verified identity, the provider rejects messages from the domain. ses-checks.ts derives the findings for the
+ * operator.
  *
- * An identity whose key does not belong to Postrider is never changed. Calls reject with the errors of the SDK.
+ * An identity whose key does not belong to Postrider is never changed. The functions reject with the errors of the SDK.
  */
 import type { SendingDomain } from '../model/domain.ts';
 
@@ -22,17 +23,20 @@ export interface SesIdentity {
   readonly verified: boolean;
   /** The reason for which the provider's last DNS check failed, such as `HOST_NOT_FOUND`, or null. */
   readonly fault: string | null;
-  /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE`, `NOT_STARTED`. */
+  /** The DKIM status: `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE` or `NOT_STARTED`. */
   readonly dkim: string;
-  /** `EXTERNAL`: the provider signs with a given key, whose selector is the only token. */
+  /**
+   * The origin of the DKIM key. `EXTERNAL`: the provider signs with a key of the customer, whose selector is the only
+   * token.
+   */
   readonly origin: string;
   readonly tokens: readonly string[];
-  /** The DNS zone of the provider's own keys. Newer regions have their own zones. */
+  /** The DNS zone of the provider's keys. Newer regions have their own zones. */
   readonly keyZone: string;
   /** The custom MAIL FROM domain, or null if the provider uses its own MAIL FROM domain. */
   readonly mailFrom: {
     readonly domain: string;
-    /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE`. */
+    /** The status of the MX record: `PENDING`, `SUCCESS`, `FAILED` or `TEMPORARY_FAILURE`. */
     readonly status: string;
     /** True if the provider rejects messages while it does not find the MX record. */
     readonly required: boolean;
@@ -40,10 +44,10 @@ export interface SesIdentity {
 }
 
 export interface SesIdentities {
-  /** Resolves to null if the domain has no identity. */
-  view(domain: string): Promise<SesIdentity | null>;
-  /** Creates the identity with the key, or with Easy DKIM if `key` is null. Does not change an existing identity. */
-  create(domain: string, key: SesKey | null): Promise<SesIdentity>;
+  /** Reads the identity of a domain. Resolves to null if the domain has no identity. */
+  readIdentity(domain: string): Promise<SesIdentity | null>;
+  /** Creates the identity with the key, or with Easy DKIM if `key` is null. An existing identity is not changed. */
+  createIdentity(domain: string, key: SesKey | null): Promise<SesIdentity>;
   replaceKey(domain: string, key: SesKey): Promise<void>;
   close(): void;
 }
@@ -55,19 +59,19 @@ const DEFAULT_KEY_ZONE = 'dkim.amazonses.com';
 export async function openSesIdentities({ region, endpoint }: SesIdentitySetting): Promise<SesIdentities> {
   const sdk = await import('@aws-sdk/client-sesv2');
   const client = new sdk.SESv2Client({ region, ...(endpoint === null ? {} : { endpoint }), maxAttempts: 2 });
-  const withTimeout = () => ({ abortSignal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
-  const signingAttributes = ({ selector, privateKey }: SesKey) => ({
+  const createTimeoutOptions = () => ({ abortSignal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
+  const toSigningAttributes = ({ selector, privateKey }: SesKey) => ({
     DomainSigningSelector: selector,
     DomainSigningPrivateKey: privateKey,
   });
 
-  async function view(EmailIdentity: string): Promise<SesIdentity | null> {
+  async function readIdentity(EmailIdentity: string): Promise<SesIdentity | null> {
     try {
-      const answer = await client.send(new sdk.GetEmailIdentityCommand({ EmailIdentity }), withTimeout());
-      const { DkimAttributes: dkim, MailFromAttributes: mailFrom } = answer;
+      const response = await client.send(new sdk.GetEmailIdentityCommand({ EmailIdentity }), createTimeoutOptions());
+      const { DkimAttributes: dkim, MailFromAttributes: mailFrom } = response;
       return {
-        verified: answer.VerifiedForSendingStatus === true,
-        fault: answer.VerificationInfo?.ErrorType ?? null,
+        verified: response.VerifiedForSendingStatus === true,
+        fault: response.VerificationInfo?.ErrorType ?? null,
         dkim: dkim?.Status ?? 'NOT_STARTED',
         origin: dkim?.SigningAttributesOrigin ?? 'AWS_SES',
         tokens: dkim?.Tokens ?? [],
@@ -88,15 +92,18 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
   }
 
   return {
-    view,
-    async create(EmailIdentity, key) {
+    readIdentity,
+    async createIdentity(EmailIdentity, key) {
       try {
-        const signing = key === null ? {} : { DkimSigningAttributes: signingAttributes(key) };
-        await client.send(new sdk.CreateEmailIdentityCommand({ EmailIdentity, ...signing }), withTimeout());
+        const signingOptions = key === null ? {} : { DkimSigningAttributes: toSigningAttributes(key) };
+        await client.send(
+          new sdk.CreateEmailIdentityCommand({ EmailIdentity, ...signingOptions }),
+          createTimeoutOptions(),
+        );
       } catch (error) {
         if (!(error instanceof sdk.AlreadyExistsException)) throw error;
       }
-      const identity = await view(EmailIdentity);
+      const identity = await readIdentity(EmailIdentity);
       if (identity === null)
         throw new Error(`Amazon SES has no identity ${EmailIdentity} after its creation; try again`);
       return identity;
@@ -105,55 +112,55 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
       const command = new sdk.PutEmailIdentityDkimSigningAttributesCommand({
         EmailIdentity,
         SigningAttributesOrigin: 'EXTERNAL',
-        SigningAttributes: signingAttributes(key),
+        SigningAttributes: toSigningAttributes(key),
       });
-      await client.send(command, withTimeout());
+      await client.send(command, createTimeoutOptions());
     },
     close: () => client.destroy(),
   };
 }
 
-/** Selects the keys of a new identity: `own` is the key of Postrider, `easy` are keys of the provider. */
-export type IdentityKeys = 'own' | 'easy';
+/** The source of the keys of a new identity: `own` is the key of Postrider, and `easy` are keys of the provider. */
+export type IdentityKeySource = 'own' | 'easy';
 
 type IdentityDomain = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
-/** Unseals an RSA key. */
+/** Unseals an RSA key for the provider. */
 type OpenKey = (selector: string, sealed: string) => SesKey;
 
 /** Returns the identity of the domain. Creates a missing identity, and updates an existing one as `updateIdentityKey` does. */
 export async function ensureIdentity(
   identities: SesIdentities,
   domain: IdentityDomain,
-  keys: IdentityKeys,
+  keys: IdentityKeySource,
   openKey: OpenKey,
 ): Promise<SesIdentity> {
   const identity = await updateIdentityKey(identities, domain, openKey);
   if (identity !== null) return identity;
-  const currentKey = signingKey(domain);
+  const currentKey = findSigningKey(domain);
   const key = keys === 'easy' || currentKey === undefined ? null : openKey(currentKey.selector, currentKey.sealed);
-  return identities.create(domain.name, key);
+  return identities.createIdentity(domain.name, key);
 }
 
 /**
- * Returns the identity of the domain, or null if the domain has no identity. If the identity has a previous key, replaces it
- * with the current signing key. The provider checks the record of its key repeatedly, and refuses messages if the record is
- * missing for days.
+ * Returns the identity of the domain, or null if the domain has no identity. If the identity has a previous key,
+ * replaces this key with the current signing key. The provider checks the record of its key repeatedly, and rejects
+ * messages if the record is missing for days.
  */
 export async function updateIdentityKey(
   identities: SesIdentities,
   domain: IdentityDomain,
   openKey: OpenKey,
 ): Promise<SesIdentity | null> {
-  const identity = await identities.view(domain.name);
-  const currentKey = signingKey(domain);
+  const identity = await identities.readIdentity(domain.name);
+  const currentKey = findSigningKey(domain);
   if (identity === null || currentKey === undefined || !isOutdated(identity, domain, currentKey.selector))
     return identity;
   await identities.replaceKey(domain.name, openKey(currentKey.selector, currentKey.sealed));
-  return identities.view(domain.name);
+  return identities.readIdentity(domain.name);
 }
 
-/** The provider does not support Ed25519. */
-function signingKey({ keys }: IdentityDomain): IdentityDomain['keys'][number] | undefined {
+/** Only RSA keys are considered, because the provider does not support Ed25519. */
+function findSigningKey({ keys }: IdentityDomain): IdentityDomain['keys'][number] | undefined {
   return keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
 }
 
@@ -167,5 +174,5 @@ function isOutdated(
   return origin === 'EXTERNAL' && hasOwnKey && !tokens.includes(selector) && published.includes(selector);
 }
 
-/** Matches all RSA selectors that keys.ts generates, including those of removed keys. */
+/** Matches the RSA selectors that keys.ts generates, including those of removed keys. */
 const OWN_SELECTOR = /^pr20\d{6}[a-z0-9]{4}a$/;

@@ -1,4 +1,4 @@
-/** Sets up sending domains from the settings, and evaluates DNS checks. All commands use this module. */
+/** Sets up sending domains from the settings, and evaluates DNS checks. */
 
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
@@ -11,109 +11,109 @@ import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { createResolver } from './dns.ts';
 import { unsealKey } from './keys.ts';
-import { recordsFor, type SendingSetup } from './records.ts';
-import { type RelayFacts, relayFacts } from './relays.ts';
+import { createRecords, type SendingSetup } from './records.ts';
+import { getRelayFacts, type RelayFacts } from './relays.ts';
 import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from './secret.ts';
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
-/** Returns the settings on which the records to publish depend. */
-export function sendingSetup({ returnPathDomain, transport }: Settings): SendingSetup {
-  const { spf } = transportFacts(transport);
+/** Returns the values of the settings on which the records to publish depend. */
+export function getSendingSetup({ returnPathDomain, transport }: Settings): SendingSetup {
+  const { spf } = getTransportFacts(transport);
   // Amazon SES replaces the envelope sender with its own.
   return { returnPath: transport.kind === 'ses' ? null : returnPathDomain, returnPathHost: null, spf, reportsTo: null };
 }
 
-function transportFacts(transport: Settings['transport']): RelayFacts {
+function getTransportFacts(transport: Settings['transport']): RelayFacts {
   switch (transport.kind) {
     case 'capture':
-      return relayFacts(null);
+      return getRelayFacts(null);
     case 'ses':
-      // Every endpoint of Amazon SES replaces the same fields.
-      return relayFacts(`email-smtp.${transport.region}.amazonaws.com`);
+      // All endpoints of Amazon SES replace the same fields.
+      return getRelayFacts(`email-smtp.${transport.region}.amazonaws.com`);
     case 'smtp':
-      return relayFacts(transport.host);
+      return getRelayFacts(transport.host);
   }
 }
 
 /** Returns the key that seals private DKIM keys. Creates the secret if it does not exist. @throws SecretError */
-export function sealingKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
-  return deriveKey(installationSecret(settings), 'dkim');
+export function loadSealingKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
+  return deriveKey(loadInstallationSecret(settings), 'dkim');
 }
 
 /**
  * Returns the key that signs operator sessions. It is derived from the secret and the password, so a new password ends
  * every session. Creates the secret if it does not exist. @throws SecretError
  */
-export function operatorKey(settings: Pick<Settings, 'secret' | 'database' | 'operatorPassword'>): Buffer {
-  const key = deriveKey(installationSecret(settings), 'operator');
+export function loadOperatorKey(settings: Pick<Settings, 'secret' | 'database' | 'operatorPassword'>): Buffer {
+  const key = deriveKey(loadInstallationSecret(settings), 'operator');
   return createHmac('sha256', key)
     .update(settings.operatorPassword ?? '')
     .digest();
 }
 
-function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
+function loadInstallationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return parseSecretSetting(secret);
-  // The folder of the embedded database exists already. With a database server nothing else creates the folder.
-  if (database.kind === 'postgres') mkdirSync(dataFolder(database), { recursive: true, mode: 0o700 });
-  return loadOrCreateSecret(secretPath({ database }));
+  // The folder of the embedded database exists already. With a database server, only this call creates the folder.
+  if (database.kind === 'postgres') mkdirSync(getDataFolder(database), { recursive: true, mode: 0o700 });
+  return loadOrCreateSecret(getSecretPath({ database }));
 }
 
 /**
  * Returns the path of the secret file that is used without POSTRIDER_SECRET. It is in the folder of the database. If
- * the database path is a symbolic link, a file beside the link takes precedence over a file beside the target, so every
- * path to the database leads to the same secret.
+ * the database path is a symbolic link, a file beside the link takes precedence over a file beside the target.
  */
-export function secretPath({ database }: Pick<Settings, 'database'>): string {
-  const defaultPath = join(dataFolder(database), 'secret');
+export function getSecretPath({ database }: Pick<Settings, 'database'>): string {
+  const defaultPath = join(getDataFolder(database), 'secret');
   if (database.kind === 'postgres' || existsSync(defaultPath)) return defaultPath;
   try {
     const realPath = realpathSync(database.path);
     return realPath === resolve(database.path) ? defaultPath : join(dirname(realPath), 'secret');
   } catch {
-    // The database does not exist yet.
+    // realpath throws if the database does not exist yet.
     return defaultPath;
   }
 }
 
-/** The remedy for `secretWarning`. */
+/** The remedy for the warning of `getSecretWarning`. */
 export const SECRET_REMEDY = 'set it to the content of this file on every node of the database';
 
 /** Returns a warning if several nodes can share the database and this node uses its own secret file. Otherwise returns null. */
-export function secretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
+export function getSecretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
   if (secret !== null || database.kind === 'sqlite') return null;
-  return `POSTRIDER_SECRET is not set, so this node uses its own file ${secretPath({ database })}`;
+  return `POSTRIDER_SECRET is not set, so this node uses its own file ${getSecretPath({ database })}`;
 }
 
 /**
  * Returns the folder for the files of this node: the folder of the embedded database or, with a database server, `data` in the
  * working directory.
  */
-export function dataFolder(database: Settings['database']): string {
+export function getDataFolder(database: Settings['database']): string {
   return database.kind === 'sqlite' ? dirname(database.path) : 'data';
 }
 
 /**
- * Checks that the secret unseals a stored DKIM key, so a lost secret is never replaced without an error. Call it before
- * signing or sealing. A store without keys accepts any secret. @throws SecretError with the remedy
+ * Checks that the secret unseals a stored DKIM key, so that a lost secret is never replaced without an error. The
+ * caller must call this function before it signs or seals. For a store without keys, every secret is accepted. @throws
+ * SecretError with the remedy
  */
 export async function checkSecret(
   settings: Pick<Settings, 'secret' | 'database'>,
   store: Pick<DomainStore, 'listDomains'>,
 ): Promise<void> {
-  const sealed = (await store.listDomains()).flatMap(({ name, keys }) => keys.map((key) => ({ name, ...key })));
-  if (sealed.length === 0) return;
-  const path = secretPath(settings);
-  const otherRemedy = 'or `postrider domain remove DOMAIN` for each domain and add it again';
+  const sealedKeys = (await store.listDomains()).flatMap(({ name, keys }) => keys.map((key) => ({ name, ...key })));
+  if (sealedKeys.length === 0) return;
+  const path = getSecretPath(settings);
+  const otherRemedy = 'or remove each domain with `postrider domain remove DOMAIN` and add it again';
   if (settings.secret === null && !existsSync(path)) {
     throw new SecretError(
       `the secret file ${path} is missing, and the stored DKIM keys cannot be decrypted without it; restore it from a backup, or set POSTRIDER_SECRET to its content, ${otherRemedy}`,
     );
   }
-  const key = sealingKey(settings);
-  const canOpenKey = sealed.some(({ name, selector, sealed: text }) => {
+  const key = loadSealingKey(settings);
+  const canOpenKey = sealedKeys.some(({ name, selector, sealed: sealedText }) => {
     try {
-      unsealKey(key, name, selector, text).fill(0);
+      unsealKey(key, name, selector, sealedText).fill(0);
       return true;
     } catch {
       return false;
@@ -133,7 +133,7 @@ export interface DomainCheckResult {
 }
 
 /**
- * Derives the update of a domain from the checks of its records. Keys whose records are published are activated first.
+ * Derives the update of a domain from the checks of its records. First activates the keys whose records are published.
  */
 export function evaluateDomainChecks(
   domain: SendingDomain,
@@ -153,17 +153,17 @@ export function evaluateDomainChecks(
  */
 export function returnPathKey(settings: Settings): PrepareParts['returnPath'] {
   const { returnPathDomain: domain } = settings;
-  return domain === null ? null : { domain, key: deriveKey(installationSecret(settings), 'return-path') };
+  return domain === null ? null : { domain, key: deriveKey(loadInstallationSecret(settings), 'return-path') };
 }
 
 /**
- * Creates the signer of the sealed keys and the return path with its key. Creates the secret if it does not exist.
+ * Creates the signer that uses the sealed keys, and the return path with its key. Creates the secret if it does not exist.
  * @throws SecretError
  */
-export function signingParts(settings: Settings): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath'> {
-  const key = sealingKey(settings);
+export function createSigningParts(settings: Settings): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath'> {
+  const key = loadSealingKey(settings);
   const { transport } = settings;
-  const { rewrittenFields } = transportFacts(transport);
+  const { rewrittenFields } = getTransportFacts(transport);
   return {
     signer: createSigner({
       openKey: (...keyReference) => unsealKey(key, ...keyReference),
@@ -175,17 +175,17 @@ export function signingParts(settings: Settings): Pick<PrepareParts, 'signer' | 
 }
 
 /**
- * Creates the check that the watcher runs for each domain. It looks up the records and resolves to the update, or to
- * null if no lookup was answered.
+ * Creates the check that the watcher runs for each domain. The check looks up the records. The check resolves to the
+ * update, or to null if no lookup was answered.
  */
 export function createDomainCheck(
   settings: Settings,
   clock: Clock,
 ): (domain: SendingDomain) => Promise<DomainCheckResult | null> {
   const resolver = createResolver(settings.dns);
-  const setup = sendingSetup(settings);
+  const setup = getSendingSetup(settings);
   return async (domain) => {
-    const checks = await checkRecords(recordsFor(domain, setup), resolver);
+    const checks = await checkRecords(createRecords(domain, setup), resolver);
     if (checks.every(({ found }) => found === 'unknown')) return null;
     return evaluateDomainChecks(domain, checks, clock.now(), settings.maxAgeMs);
   };

@@ -1,8 +1,8 @@
 /**
- * Signs messages with DKIM: caches sending domains and their keys, composes outgoing messages and adds the signatures.
+ * Caches sending domains and their keys, prepares messages for delivery attempts, and signs messages with DKIM.
  *
- * Guarantees: acceptance and signing need no query. The change feed of the store updates the cache. A change applies from the
- * next call after `apply`.
+ * Guarantees: acceptance and signing need no query. The change feed of the store updates the cache. A change is
+ * effective from the next call after `apply`.
  */
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -24,10 +24,10 @@ import type { OutgoingMessage } from '../transports/transport.ts';
 
 /** The keys that sign messages from addresses of a domain. */
 interface DomainSigning {
-  /** The `d=` of the signature: the sending domain, or its parent domain if the address belongs to a subdomain. */
+  /** The tag `d=` of the signature: the domain of the address, or the sending domain that is its parent. */
   readonly domain: string;
   readonly keys: readonly DkimKey[];
-  /** False if the domain was authenticated in the past and is now blocked. */
+  /** False if the domain was authenticated in the past and messages from it are now refused. */
   readonly maySend: boolean;
 }
 
@@ -57,7 +57,7 @@ export class DomainCache {
     if (domains.length + removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   }
 
-  /** Returns true if the account can send from this domain (lower-case A-label). */
+  /** Returns true if the account may send from this domain. `name` is in lower-case A-labels. */
   isAuthenticated(accountId: number, name: string): boolean {
     const domain = this.#find(accountId, name);
     return domain !== null && maySend(domain);
@@ -72,47 +72,48 @@ export class DomainCache {
    * Returns the keys that must sign messages of the account from this domain, or null if the domain was never authenticated for
    * the account.
    */
-  signingFor(accountId: number, name: string): DomainSigning | null {
+  findSigning(accountId: number, name: string): DomainSigning | null {
     const domain = this.#find(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
     return { domain: domain.name, keys: getSigningKeys(domain), maySend: maySend(domain) };
   }
 
-  /** Returns the domain itself, or the nearest parent domain if that allows subdomains. */
+  /** Returns the sending domain with this name, or the nearest parent domain that allows subdomains. */
   #find(accountId: number, name: string): SendingDomain | null {
-    const exact = this.#byName.get(name);
-    if (exact !== undefined) return exact.accountId === accountId ? exact : null;
-    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
-      const parent = this.#byName.get(name.slice(dot + 1));
-      if (parent !== undefined) return parent.accountId === accountId && parent.subdomains ? parent : null;
+    const exactDomain = this.#byName.get(name);
+    if (exactDomain !== undefined) return exactDomain.accountId === accountId ? exactDomain : null;
+    for (let dotIndex = name.indexOf('.'); dotIndex >= 0; dotIndex = name.indexOf('.', dotIndex + 1)) {
+      const parentDomain = this.#byName.get(name.slice(dotIndex + 1));
+      if (parentDomain !== undefined)
+        return parentDomain.accountId === accountId && parentDomain.subdomains ? parentDomain : null;
     }
     return null;
   }
 }
 
-// Prepares a leased message for an attempt: composes it, sets the envelope sender of the return path, and signs it for its domain. The
-// bytes are the same on every attempt unless the signing keys change. Rejects if a required signature cannot be made; the message is
-// then deferred and never sent unsigned.
+// Prepares a leased message for an attempt: composes the message, sets the envelope sender to the return path, and
+// signs the message. The bytes are the same on every attempt unless the signing keys change. Rejects if a required
+// signature cannot be created. The message is then deferred and never sent unsigned.
 
-/** The last field of Feedback-ID, which identifies the sender. Gmail requires 5 to 15 characters. */
+/** The last element of Feedback-ID, which identifies the sender. Gmail requires 5 to 15 characters. */
 const SENDER_ID = 'postrider';
 
 export interface PrepareParts {
-  readonly domains: Pick<DomainCache, 'signingFor'>;
+  readonly domains: Pick<DomainCache, 'findSigning'>;
   readonly signer: Signer;
   /**
-   * True if senders must be authenticated: messages of a domain that is no longer authenticated are deferred. If false,
-   * messages of a domain that never was authenticated are sent unsigned, and those of a domain that lost its authentication are
-   * signed with its keys.
+   * True if sender domains must be authenticated: messages from a domain that is no longer authenticated are deferred.
+   * If false, messages from a domain that was never authenticated are sent unsigned, and messages from a domain that is
+   * no longer authenticated are signed with its keys.
    */
   readonly mustSign: boolean;
-  /** Called for each message that could not be signed and is deferred. An operator has to act. */
+  /** Called for each message that is deferred because it could not be signed. An operator must correct the cause. */
   readonly onError: (error: unknown) => void;
-  /** Domain and key of return paths. If null, the envelope sender is the From address. */
+  /** The domain and the key of return paths. If null, the envelope sender is the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
 }
 
-/** Creates the function that the queue calls to prepare a message for an attempt. */
+/** Creates the function with which the queue prepares a message for an attempt. */
 export function createPrepare({
   domains,
   signer,
@@ -122,10 +123,13 @@ export function createPrepare({
 }: PrepareParts): (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(message) {
     const domain = parseAddress(message.from)?.domain ?? '';
-    const signing = domains.signingFor(message.accountId, domain);
-    // Only signed messages have the field: Gmail assigns a Feedback-ID to the signing domain.
-    const feedback = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
-    const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, signing === null ? [] : [feedback]);
+    const signing = domains.findSigning(message.accountId, domain);
+    // Only signed messages have the field, because Gmail assigns a Feedback-ID to the signing domain.
+    const feedbackIdField = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
+    const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(
+      message,
+      signing === null ? [] : [feedbackIdField],
+    );
     const from =
       returnPath === null
         ? envelopeFrom
@@ -158,22 +162,23 @@ export function createPrepare({
   };
 }
 
-// Signs messages with the keys of their domain on the threads of libuv's pool, which does not block the event loop.
+// Signs messages with the keys of their domain. The signatures are computed on the thread pool of libuv, so that the
+// event loop is not blocked.
 //
-// Guarantees: a signed message has one signature per key. If a signature cannot be made, `sign` rejects and never resolves with
-// an unsigned message. Keys are unsealed once and cached; the least recently used keys are evicted. They are never logged, and
-// no error contains one.
+// Guarantees: a signed message has one signature per key. If a signature cannot be created, `sign` rejects and never
+// resolves with an unsigned message. Keys are unsealed once and cached. The least recently used keys are evicted. A key
+// is never logged, and no error contains a key.
 
 export interface SigningKey extends SignatureIdentity {
-  /** The private key, sealed. */
+  /** The sealed private key. */
   readonly sealed: string;
 }
 
 interface Signer {
   /**
-   * Returns the message with its DKIM-Signature fields prepended in the order of `keys`. `data` has CRLF line ends; its
-   * body begins at `bodyAt`. `at` is the time of acceptance in milliseconds since the epoch, which makes the bytes of
-   * all attempts equal.
+   * Resolves to the message with its DKIM-Signature fields prepended in the order of `keys`. `data` has CRLF line ends,
+   * and its body begins at index `bodyAt`. `at` is the time of acceptance in milliseconds since the epoch. The
+   * signatures use this time so that the bytes of all attempts are equal.
    */
   sign(data: Buffer, bodyAt: number, keys: readonly SigningKey[], at: number): Promise<Buffer>;
 }
@@ -181,29 +186,32 @@ interface Signer {
 interface SignerParts {
   /** Returns the private key as PKCS#8 DER. Throws if the key cannot be unsealed. */
   readonly openKey: (domain: string, selector: string, sealed: string) => Buffer;
-  /** Header fields, in lower case, that the next hop replaces. These fields are not signed. */
+  /** The header fields that the next hop replaces, in lower case. These fields are not signed. */
   readonly unsignedHeaders?: ReadonlySet<string>;
   /** The maximum number of cached keys. */
   readonly maxKeys?: number;
 }
 
-/** The cache has two keys for each of 2,000 domains. A key needs about 4 KB. */
+/** The cache can contain two keys for each of 2,000 domains. A key needs about 4 KB. */
 const MAX_KEYS = 4_000;
 
 interface OpenKey {
-  /** Cached with the key, because the prefix of its signatures is cached for this object. */
+  /**
+   * The name of the key record. The object is cached with the key, because the prefix of the signatures is cached for
+   * the object.
+   */
   readonly identity: SignatureIdentity;
   readonly sealed: string;
   readonly key: KeyObject;
 }
 
 export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_KEYS }: SignerParts): Signer {
-  /** Unsealed keys by record name, the least recently used first. */
+  /** Maps record names to unsealed keys, of which the least recently used is first. */
   const openKeys = new Map<string, OpenKey>();
 
   let hasLoweredPriority = false;
 
-  const getKey = (signingKey: SigningKey): OpenKey => {
+  const getOpenKey = (signingKey: SigningKey): OpenKey => {
     const name = `${signingKey.selector}._domainkey.${signingKey.domain}`;
     let entry = openKeys.get(name);
     if (
@@ -221,7 +229,7 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
   };
 
   const loadKey = (signingKey: SigningKey, name: string): KeyObject => {
-    // The selector and the domain are written into the header unchanged.
+    // The selector and the domain are checked because they are written into the header unchanged.
     const host = `${signingKey.selector}.${signingKey.domain}`;
     if (parseHost(host, 0) !== host) throw new TypeError(`${JSON.stringify(name)} is not a valid name of a DKIM key`);
     const der = openKey(signingKey.domain, signingKey.selector, signingKey.sealed);
@@ -242,25 +250,25 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
     sign(data, bodyAt, keys, at) {
       return new Promise((resolve, reject) => {
         if (keys.length === 0) throw new Error('There is no DKIM key to sign with');
-        const signable = prepareSignable(data, bodyAt, except);
+        const signableMessage = prepareSignable(data, bodyAt, except);
         const fields = new Array<string>(keys.length).fill('');
-        let pending = keys.length;
+        let pendingCount = keys.length;
         for (const [index, signingKey] of keys.entries()) {
-          const { identity: name, key } = getKey(signingKey);
-          const input = createSignatureInput(signable, name, at);
-          signWith(name.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key, (error, signature) => {
+          const { identity: name, key } = getOpenKey(signingKey);
+          const signatureText = createSignatureInput(signableMessage, name, at);
+          signWith(name.algorithm === 'rsa' ? 'sha256' : null, signatureText.bytes, key, (error, signature) => {
             if (error !== null) {
               reject(new Error(`Signing as ${name.selector}._domainkey.${name.domain} failed: ${error.message}`));
               return;
             }
-            fields[index] = formatSignatureField(input, signature);
-            // The pool creates all its threads when it runs its first task.
+            fields[index] = formatSignatureField(signatureText, signature);
+            // The thread pool creates all its threads when it runs its first task.
             if (!hasLoweredPriority) {
               hasLoweredPriority = true;
               yieldSigningThreads();
             }
-            pending -= 1;
-            if (pending === 0) resolve(prependSignatures(fields, data));
+            pendingCount -= 1;
+            if (pendingCount === 0) resolve(prependSignatures(fields, data));
           });
         }
       });
@@ -268,24 +276,25 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
   };
 }
 
-// Signatures can use every core on the threads of libuv's pool. Accepting and committing requests have priority, so these threads get a
-// higher niceness. Linux has a niceness per thread, and raising it needs no privilege; on other systems nothing happens.
+// The niceness of the threads of libuv's pool. Signatures can use every core, but the acceptance and the commit of
+// requests must have priority. Only Linux has a niceness per thread, and no privilege is required to increase it. On
+// other systems the niceness does not change.
 
 const POOL_THREAD = 'libuv-worker';
 /**
- * With 10 the event loop handles one event at a time. With 5 it handles several events and commits together, which
- * needs less processor time. docs/decisions/dkim.md has the figures and the cost for acceptance.
+ * With 10, the event loop handles one event at a time. With 5, the event loop handles several events and commits
+ * together, which needs less processor time. docs/decisions/dkim.md contains the figures and the cost for acceptance.
  */
 const NICENESS = 5;
 
-/** Lowers the priority of the pool's existing threads. Never throws. */
-function yieldSigningThreads(tasks = '/proc/self/task'): void {
+/** Lowers the priority of the existing threads of libuv's pool. Never throws. */
+function yieldSigningThreads(tasksFolder = '/proc/self/task'): void {
   try {
-    for (const id of readdirSync(tasks)) {
-      const name = readFileSync(`${tasks}/${id}/comm`, 'utf8').trim();
-      if (name === POOL_THREAD) setPriority(Number(id), NICENESS);
+    for (const threadId of readdirSync(tasksFolder)) {
+      const name = readFileSync(`${tasksFolder}/${threadId}/comm`, 'utf8').trim();
+      if (name === POOL_THREAD) setPriority(Number(threadId), NICENESS);
     }
   } catch {
-    // Not Linux, or a thread has just ended: signing works with the normal priority.
+    // The system is not Linux, or a thread has just ended. Signing works with the normal priority.
   }
 }

@@ -4,32 +4,35 @@
  */
 
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
-import { compareDkim, type RecordFinding } from './dkim-record.ts';
+import { checkDkim, type RecordFinding } from './dkim-record.ts';
 import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';
-import { organisationalDomain } from './name.ts';
+import { getOrganisationalDomain } from './name.ts';
 import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;
-/** The maximum number of characters that are stored of a record. An RSA-4096 key has 750 characters. */
-const MAX_SEEN_CHARACTERS = 1_000;
-/** The maximum number of records that are stored of an answer. */
-const MAX_SEEN_RECORDS = 20;
+/**
+ * The maximum number of characters of an observed record that are stored. The record of an RSA-4096 key has about 750
+ * characters.
+ */
+const MAX_OBSERVED_CHARACTERS = 1_000;
+/** The maximum number of observed records that are stored per lookup. */
+const MAX_OBSERVED_RECORDS = 20;
 
 type Finding = RecordFinding & { readonly seen: readonly string[] };
 
-/** Checks the records. Returns one check for each record, in the same order. */
+/** Checks the records in DNS. Returns one check for each record, in the same order. */
 export async function checkRecords(
   records: readonly DnsRecord[],
   resolver: Resolver,
   concurrency = CONCURRENCY,
 ): Promise<readonly RecordCheck[]> {
   const checks: RecordCheck[] = [];
-  let next = 0;
+  let nextIndex = 0;
   const checkNext = async () => {
-    for (let at = next++; at < records.length; at = next++) {
-      const record = records[at] as DnsRecord;
-      checks[at] = { ...record, ...(await checkRecord(record, resolver)) };
+    for (let index = nextIndex++; index < records.length; index = nextIndex++) {
+      const record = records[index] as DnsRecord;
+      checks[index] = { ...record, ...(await checkRecord(record, resolver)) };
     }
   };
   await Promise.all(Array.from({ length: Math.min(concurrency, records.length) }, checkNext));
@@ -43,7 +46,7 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
     case 'MX':
       return checkMx(record, resolver);
     case 'SES':
-      return Promise.resolve(unknown('the provider reports this status, not DNS'));
+      return Promise.resolve(createUnknownFinding('this status is reported by the provider, not by DNS'));
     case 'TXT':
       return record.purpose === 'dmarc' ? checkPolicy(record, resolver) : checkTxt(record, resolver);
   }
@@ -51,49 +54,54 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
 
 async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const lookup = await resolver.txt(record.name);
-  if (lookup.kind === 'failed') return unknown(lookup.reason);
-  const texts = lookup.kind === 'found' ? lookup.values : [];
-  if (record.purpose === 'spf') return { ...checkSpf(record.value, texts), seen: limitSeen(texts.filter(isSpfRecord)) };
-  const result = compareDkim(record.value, texts);
-  if (result.found !== 'missing') return { ...result, seen: limitSeen(texts) };
+  if (lookup.kind === 'failed') return createUnknownFinding(lookup.reason);
+  const txtRecords = lookup.kind === 'found' ? lookup.values : [];
+  if (record.purpose === 'spf')
+    return { ...checkSpf(record.value, txtRecords), seen: limitObserved(txtRecords.filter(isSpfRecord)) };
+  const finding = checkDkim(record.value, txtRecords);
+  if (finding.found !== 'missing') return { ...finding, seen: limitObserved(txtRecords) };
   return { ...(await checkDoubledName(record, '._domainkey.', resolver)), seen: [] };
 }
 
 /**
- * Many DNS hosts append the domain to the entered name. A missing record is therefore also looked up under the doubled name. If
- * that lookup fails, only the hint is missing.
+ * Returns the finding for a missing record, with a hint if the record is at the doubled name: many DNS hosts append the
+ * domain to the entered name. If the lookup of the doubled name fails, the finding has no hint.
  */
 async function checkDoubledName(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
   const doubledName = `${record.name}.${domain}`;
   const lookup = await resolver.txt(doubledName);
-  if (lookup.kind === 'found' && compareDkim(record.value, lookup.values).found === 'found') {
-    const label = record.name.slice(0, -domain.length - 1);
+  if (lookup.kind === 'found' && checkDkim(record.value, lookup.values).found === 'found') {
+    const relativeName = record.name.slice(0, -domain.length - 1);
     return {
       found: 'missing',
-      detail: `the record is at ${doubledName}; enter only the name ${label} at your DNS host`,
+      detail: `the record is at ${doubledName}; enter only the name ${relativeName} at your DNS host`,
     };
   }
-  return compareDkim(record.value, []);
+  return checkDkim(record.value, []);
 }
 
 /** RFC 7489 section 6.6.3: if the domain has no record, the record of its organisational domain applies. */
 async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const domain = record.name.slice('_dmarc.'.length);
-  const parent = organisationalDomain(domain);
+  const parent = getOrganisationalDomain(domain);
   const ownLookup = await resolver.txt(record.name);
-  if (ownLookup.kind === 'failed') return unknown(ownLookup.reason);
-  const ownTexts = ownLookup.kind === 'found' ? ownLookup.values : [];
-  const result = checkDmarc(ownTexts);
-  if (result.found === 'found' || parent === domain) return { ...result, seen: limitSeen(ownTexts) };
+  if (ownLookup.kind === 'failed') return createUnknownFinding(ownLookup.reason);
+  const ownRecords = ownLookup.kind === 'found' ? ownLookup.values : [];
+  const result = checkDmarc(ownRecords);
+  if (result.found === 'found' || parent === domain) return { ...result, seen: limitObserved(ownRecords) };
   const parentLookup = await resolver.txt(`_dmarc.${parent}`);
-  if (parentLookup.kind === 'failed') return unknown(parentLookup.reason);
-  const parentTexts = parentLookup.kind === 'found' ? parentLookup.values : [];
-  const inherited = checkDmarc(parentTexts);
-  if (result.found === 'missing' && inherited.found !== 'missing') {
-    return { found: inherited.found, detail: `at _dmarc.${parent}: ${inherited.detail}`, seen: limitSeen(parentTexts) };
+  if (parentLookup.kind === 'failed') return createUnknownFinding(parentLookup.reason);
+  const parentRecords = parentLookup.kind === 'found' ? parentLookup.values : [];
+  const inheritedFinding = checkDmarc(parentRecords);
+  if (result.found === 'missing' && inheritedFinding.found !== 'missing') {
+    return {
+      found: inheritedFinding.found,
+      detail: `at _dmarc.${parent}: ${inheritedFinding.detail}`,
+      seen: limitObserved(parentRecords),
+    };
   }
-  return { ...result, seen: limitSeen(ownTexts) };
+  return { ...result, seen: limitObserved(ownRecords) };
 }
 
 async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Finding> {
@@ -105,47 +113,51 @@ async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> 
   const lookup = await resolver.mx(record.name);
   if (record.purpose === 'return-path') return checkReturnPath(lookup, record, resolver);
   const host = record.value.slice(record.value.indexOf(' ') + 1).toLowerCase();
-  return compareNames(lookup, record, mxText, [host]);
+  return compareNames(lookup, record, formatMx, [host]);
 }
 
-/** The maximum number of return-path hosts that are looked up, the same as in `doctor`. */
+/** The maximum number of return-path hosts that are looked up. `doctor` has the same maximum. */
 const MAX_EXCHANGES = 10;
 
 /**
- * The operator chooses the host that receives the bounces, so the expected host is not known here. The record is found if each
- * host of the record has an address, as `doctor` requires.
+ * Checks the MX record of the return path. The operator chooses the host that receives the bounces, so the expected
+ * host is unknown. The record is `found` if each host of the record has an address, as `doctor` requires.
  */
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,
   record: DnsRecord,
   resolver: Pick<Resolver, 'addresses'>,
 ): Promise<Finding> {
-  if (lookup.kind !== 'found') return compareNames(lookup, record, mxText, []);
-  const seen = limitSeen(lookup.values.map(mxText));
+  if (lookup.kind !== 'found') return compareNames(lookup, record, formatMx, []);
+  const seen = limitObserved(lookup.values.map(formatMx));
   if (lookup.values.some(({ exchange }) => exchange === ''))
     return {
       found: 'wrong',
-      detail: 'it is a null MX, which accepts no messages (RFC 7505); publish the host that receives the bounces',
+      detail:
+        'the record is a null MX, and the domain accepts no messages (RFC 7505); publish the host that receives the bounces',
       seen,
     };
   const exchanges = lookup.values.slice(0, MAX_EXCHANGES).map(({ exchange }) => exchange);
-  const answers = await Promise.all(exchanges.map((exchange) => resolver.addresses(exchange)));
-  const withoutAddress = exchanges.filter((_, index) => answers[index]?.kind === 'none');
-  if (withoutAddress.length > 0) {
-    const detail = `it names ${withoutAddress.join(', ')}, which has no address; publish an A or AAAA record for it`;
+  const addressLookups = await Promise.all(exchanges.map((exchange) => resolver.addresses(exchange)));
+  const exchangesWithoutAddress = exchanges.filter((_, index) => addressLookups[index]?.kind === 'none');
+  if (exchangesWithoutAddress.length > 0) {
+    const detail = `the record names ${exchangesWithoutAddress.join(', ')}, which has no address; publish an A or AAAA record for this host`;
     return { found: 'wrong', detail, seen };
   }
-  const failed = answers.find((answer) => answer.kind === 'failed');
-  if (failed !== undefined) return { ...unknown(failed.reason), seen };
+  const failedLookup = addressLookups.find((answer) => answer.kind === 'failed');
+  if (failedLookup !== undefined) return { ...createUnknownFinding(failedLookup.reason), seen };
   return { found: 'found', detail: `messages are routed to ${exchanges.join(', ')}`, seen };
 }
 
-function mxText({ priority, exchange }: MailExchange): string {
+function formatMx({ priority, exchange }: MailExchange): string {
   // RFC 7505: an MX of `.` means that the domain accepts no messages.
   return exchange === '' ? `${priority} . (null MX)` : `${priority} ${exchange}`;
 }
 
-/** Returns `found` if one of the answers names an expected host. The operator chooses the priority. */
+/**
+ * Returns `found` if one of the records names an expected host. The priority is not compared, because the operator
+ * chooses it.
+ */
 function compareNames<T>(
   lookup: Lookup<T>,
   record: DnsRecord,
@@ -154,26 +166,31 @@ function compareNames<T>(
 ): Finding {
   switch (lookup.kind) {
     case 'failed':
-      return unknown(lookup.reason);
+      return createUnknownFinding(lookup.reason);
     case 'none':
       return { found: 'missing', detail: `no ${record.type} record; publish ${record.value}`, seen: [] };
     case 'found': {
-      const seen = limitSeen(lookup.values.map(toText));
+      const seen = limitObserved(lookup.values.map(toText));
       const isFound = seen.some((value) => expected.includes(value.slice(value.lastIndexOf(' ') + 1)));
       if (isFound) return { found: 'found', detail: 'found', seen };
-      return { found: 'wrong', detail: `its value is ${seen.join(', ')}, expected ${record.value}`, seen };
+      return {
+        found: 'wrong',
+        detail: `the value is ${seen.join(', ')}, expected ${record.value}; publish the expected value`,
+        seen,
+      };
     }
   }
 }
 
-function unknown(reason: string): Finding {
+function createUnknownFinding(reason: string): Finding {
   return { found: 'unknown', detail: `the lookup failed (${reason}), so the status is unknown`, seen: [] };
 }
 
-/** Returns the values as they are stored and shown: without control characters, and with limited length. */
-function limitSeen(values: readonly string[]): readonly string[] {
-  return values.slice(0, MAX_SEEN_RECORDS).map((value) => {
-    const short = value.length > MAX_SEEN_CHARACTERS ? `${value.slice(0, MAX_SEEN_CHARACTERS - 1)}…` : value;
-    return short.replaceAll(/\p{Cc}|\p{Cf}/gu, '\uFFFD');
+/** Returns the values in the form that is stored and shown: without control characters, and with limited length. */
+function limitObserved(values: readonly string[]): readonly string[] {
+  return values.slice(0, MAX_OBSERVED_RECORDS).map((value) => {
+    const shortValue =
+      value.length > MAX_OBSERVED_CHARACTERS ? `${value.slice(0, MAX_OBSERVED_CHARACTERS - 1)}…` : value;
+    return shortValue.replaceAll(/\p{Cc}|\p{Cf}/gu, '\uFFFD');
   });
 }

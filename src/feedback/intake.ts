@@ -1,14 +1,17 @@
 /**
- * Records feedback reports of every source in the store. A report can arrive before the outcome of its message is recorded.
- * The intake retries such a report for up to `MAX_WAIT_MS`, then returns `not-yet`: the sender must send the report again. The
- * intake rejects when the store fails. The report is then not stored, and the sender must send it again.
+ * Records feedback reports of every source in the store. A report can arrive before the outcome of its message is
+ * recorded. The intake retries such a report for up to `MAX_WAIT_MS`, then resolves to `not-yet`. The intake rejects
+ * when the store fails. In both cases the report is not stored, and the sender must send it again.
  */
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import { createReportEvent } from './report-event.ts';
 
-/** The maximum time for which the intake waits for the outcome of the message, and the interval between two attempts. */
+/**
+ * The maximum time for which the intake waits for the outcome of the message, and the interval between two attempts to
+ * record the report.
+ */
 const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 
@@ -17,7 +20,7 @@ export type RecordResult = 'recorded' | 'not-yet';
 export interface FeedbackIntakeParts {
   readonly clock: Clock;
   readonly record: (report: FeedbackReport) => Promise<FeedbackResult>;
-  /** Called with the event of each recorded report, after the commit. */
+  /** Called after the commit with the event of each recorded report. */
   readonly publish: Publish;
 }
 
@@ -33,13 +36,13 @@ export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeP
 
   function waitForRetry(): Promise<void> {
     return new Promise((resolve) => {
-      const end = () => {
+      const finishWait = () => {
         cancel();
-        pendingRetries.delete(end);
+        pendingRetries.delete(finishWait);
         resolve();
       };
-      const cancel = clock.after(RETRY_INTERVAL_MS, end);
-      pendingRetries.add(end);
+      const cancel = clock.after(RETRY_INTERVAL_MS, finishWait);
+      pendingRetries.add(finishWait);
     });
   }
 

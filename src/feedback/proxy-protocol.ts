@@ -1,26 +1,26 @@
 /**
- * Parses the header of the PROXY protocol, versions 1 and 2, with which a TCP proxy reports the address of its client before any
- * other byte (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2).
+ * Parses the header of the PROXY protocol, versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2).
+ * A TCP proxy sends the header first, to report the address of its client.
  *
- * Guarantees: no function throws. The header is bounded. Every byte before its end is part of the header. Anything that is not a
- * valid header is `malformed`, as soon as its first wrong byte is known.
+ * Guarantees: no function throws. The size of a header is bounded. Bytes that do not begin a valid header are
+ * `malformed` as soon as the first wrong byte is received.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** The maximum size of a header. Version 1 allows 107 bytes, version 2 has extensions of any length. */
+/** The maximum size of a header. Version 1 allows 107 bytes, and version 2 allows extensions of any length. */
 export const MAX_PROXY_HEADER_BYTES = 2_048;
 const MAX_V1_BYTES = 107;
 const V1_PREFIX = Buffer.from('PROXY ', 'latin1');
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
-/** The signature, the version and command, the address family, and the length of what follows. */
+/** The size of the signature, the version and command, the address family, and the length of the remaining header. */
 const V2_FIXED_BYTES = 16;
 
 export type ProxyHeader =
   | { readonly kind: 'incomplete' }
   | { readonly kind: 'malformed' }
   /**
-   * `address` is the IP address of the client; null if the proxy reports none, which means that the proxy itself is the client, for
-   * example for a health check. The bytes from `length` on follow the header.
+   * `address` is the IP address of the client. Null means that the proxy reports no address because the proxy itself is
+   * the client, for example for a health check. `length` is the size of the header in bytes.
    */
   | { readonly kind: 'complete'; readonly address: string | null; readonly length: number };
 
@@ -29,23 +29,23 @@ const MALFORMED: ProxyHeader = { kind: 'malformed' };
 
 /** Parses the header at the beginning of `bytes`, which are all bytes received so far. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader {
-  if (startsLike(bytes, V2_SIGNATURE)) return parseV2(bytes);
-  if (startsLike(bytes, V1_PREFIX)) return parseV1(bytes);
+  if (couldStartWith(bytes, V2_SIGNATURE)) return parseV2(bytes);
+  if (couldStartWith(bytes, V1_PREFIX)) return parseV1(bytes);
   return MALFORMED;
 }
 
-/** Returns true if the bytes begin with the prefix, or are the beginning of the prefix. */
-function startsLike(bytes: Buffer, prefix: Buffer): boolean {
+/** Returns true if the bytes begin with the prefix, or the prefix begins with the bytes. */
+function couldStartWith(bytes: Buffer, prefix: Buffer): boolean {
   const length = Math.min(bytes.length, prefix.length);
   return bytes.subarray(0, length).equals(prefix.subarray(0, length));
 }
 
 /** Section 2.1: `PROXY TCP4 CLIENT SERVER PORT PORT` and CR LF. The text after `UNKNOWN` is ignored. */
 function parseV1(bytes: Buffer): ProxyHeader {
-  const end = bytes.subarray(0, MAX_V1_BYTES).indexOf('\r\n');
-  if (end < 0) return bytes.length < MAX_V1_BYTES ? INCOMPLETE : MALFORMED;
-  const line = bytes.toString('latin1', 0, end);
-  const length = end + 2;
+  const lineLength = bytes.subarray(0, MAX_V1_BYTES).indexOf('\r\n');
+  if (lineLength < 0) return bytes.length < MAX_V1_BYTES ? INCOMPLETE : MALFORMED;
+  const line = bytes.toString('latin1', 0, lineLength);
+  const length = lineLength + 2;
   if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) return { kind: 'complete', address: null, length };
   const [, family, client = '', server = '', ...ports] = line.split(' ');
   const isAddress = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null;
@@ -80,8 +80,8 @@ const TCP_OVER_IPV6 = 0x21;
 
 function formatAddress(bytes: Buffer, family: number): string {
   if (family === TCP_OVER_IPV4) return bytes.subarray(0, 4).join('.');
-  const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at));
-  // An IPv4-mapped address (RFC 4291 section 2.5.5.2) counts as its IPv4 address.
+  const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(2 * index));
+  // An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is converted to its IPv4 address.
   if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) return bytes.subarray(12, 16).join('.');
   return groups.map((group) => group.toString(16)).join(':');
 }

@@ -1,8 +1,8 @@
-/** Builds the event of a recorded feedback report. */
+/** Creates the event of a recorded feedback report. */
 import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 
-/** Returns the event for the result of recording a report. */
+/** Returns the event of a report. `result` is the result of recording the report. */
 export function createReportEvent(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   report: FeedbackReport,

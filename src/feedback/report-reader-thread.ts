@@ -1,4 +1,7 @@
-/** The entry point of the thread that reads reports. report-reader.ts starts the thread; no module imports this file. */
+/**
+ * The entry point of the thread that reads reports. report-reader.ts starts the thread with this file. No module
+ * imports this file.
+ */
 import { parentPort } from 'node:worker_threads';
 import { readFeedbackEvents } from './read/read-feedback-events.ts';
 import type { ReaderThreadReply } from './report-reader.ts';

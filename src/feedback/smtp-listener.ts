@@ -1,12 +1,13 @@
 /**
- * Creates the SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). The listener accepts messages for valid
- * return paths and for `postmaster` and `abuse`, one recipient per message. It never relays and never sends a message in reply.
+ * Creates the SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). The listener accepts messages for
+ * valid return paths and for `postmaster` and `abuse`, one recipient per message. The listener never relays a message
+ * and never sends a message in reply.
  *
- * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded, the
- * reply is 451, never 5xx, so that the peer keeps the message. A bare CR or LF ends the session. Memory, connections, size,
- * rate, commands and time of every session are bounded. The time limits are short until the peer gives a valid recipient. A trusted
- * proxy must send the header of the PROXY protocol first, and the limits count the client that it reports. Every socket has an
- * error listener from its first event on, so a reset never ends the process.
+ * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded,
+ * the reply is 451, never 5xx, so that the peer retries the message. A bare CR or LF ends the session. Memory,
+ * connections, size, rate, commands and time of every session are bounded. The timeouts are short until the peer sends
+ * a valid recipient. A trusted proxy must first send the header of the PROXY protocol, and the limits apply to the
+ * client that the header reports. Every socket always has an error listener, so that a reset never ends the process.
  */
 
 import type { Socket } from 'node:net';
@@ -24,31 +25,31 @@ import { classifyRecipient, type ReturnPathKey } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
 import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
 import { createSmtpReport, TOO_EXPENSIVE } from './smtp-report.ts';
-import { createOpenSessions, MAX_SESSIONS, type OpenSession } from './smtp-sessions.ts';
+import { createSessionTable, MAX_SESSIONS, type OpenSession } from './smtp-sessions.ts';
 
-/** A larger message is refused with 552. */
+/** Maximum size of a message. A larger message is refused with 552. */
 export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
-/** The listener reads only the beginning of a message, where reports have their content. */
+/** Number of bytes at the beginning of a message that are read. The content of a report is within these bytes. */
 const MAX_READ_BYTES = 1_048_576;
-/** The session ends when the peer sends more bytes of a message that is already too large. */
+/** Maximum number of bytes that a peer can send for a message that is too large. With more bytes, the session ends. */
 const MAX_RECEIVED_BYTES = 4 * MAX_MESSAGE_BYTES;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
-/** Timeout of the commands before a valid recipient, and of the commands from there to DATA. */
+/** Timeout of the commands before the first valid recipient, and of the commands between this recipient and DATA. */
 export const COMMANDS_TIMEOUT_MS = 60_000;
 /** Timeout from DATA to the final dot. */
 const DATA_TIMEOUT_MS = 5 * 60_000;
-/** Maximum duration of a session, even if the peer still sends. */
+/** Maximum duration of a session, even if the peer is still sending. */
 const MAX_SESSION_MS = 15 * 60_000;
 const CLOSE_TIMEOUT_MS = 2_000;
 /** Timeout of the header of the PROXY protocol. A proxy sends it at once. */
 export const PROXY_HEADER_TIMEOUT_MS = 5_000;
-/** A session with this number of refused recipients ends, because the peer probably guesses addresses. */
+/** Number of refused recipients at which a session ends, because the peer probably guesses addresses. */
 const MAX_REFUSED_RECIPIENTS = 10;
-/** Limits between two messages: the number of MAIL and RCPT commands, and the bytes of all commands. */
+/** Maximum number of MAIL and RCPT commands, and maximum bytes of all commands, between two messages. */
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
-/** The reason of a refusal; the label of a metric. */
+/** The reason of a refusal, which is also the label of a metric. */
 type FeedbackRefusal =
   | 'unknown-recipient'
   | 'expired-return-path'
@@ -72,7 +73,7 @@ export interface SmtpListenerParts {
   readonly returnPath: ReturnPathKey;
   /** The host name in the greeting. */
   readonly name: string;
-  /** Enables STARTTLS; null disables it. */
+  /** The certificate for STARTTLS. Null disables STARTTLS. */
   readonly certificate: { readonly cert: Buffer; readonly key: Buffer } | null;
   /** Returns true for the address of a proxy that sends the header of the PROXY protocol. */
   readonly isTrustedProxy: (address: string) => boolean;
@@ -83,7 +84,7 @@ export interface SmtpListenerParts {
 }
 
 export interface SmtpListener {
-  /** Rejects with an Error whose one-line message names the setting and the address. */
+  /** Binds the listener. Rejects with an Error whose one-line message names the setting and the address. */
   start(): Promise<HostPort>;
   /** Uses a renewed certificate for all later sessions. */
   renewCertificate(certificate: { readonly cert: Buffer; readonly key: Buffer }): void;
@@ -91,45 +92,45 @@ export interface SmtpListener {
   close(): Promise<void>;
 }
 
-/** State of a session in addition to the state in the library. */
+/** The state of a session that the SMTP library does not store. */
 interface Session extends OpenSession {
-  /** The IP address of the client, which a trusted proxy may report. */
+  /** The IP address of the client. Behind a trusted proxy, this is the address that the proxy reports. */
   address: string;
-  /** Resolves to true when the session is admitted, and to false when it is refused. */
+  /** Resolves to true if the session is admitted, and to false if it is refused. */
   admitted: Promise<boolean>;
-  /** The socket for replies: the TLS socket after STARTTLS. */
+  /** The socket for replies. After STARTTLS, this is the TLS socket. */
   socket: Socket;
-  /** The message of the accepted return path; null for a role mailbox. */
+  /** The message to which the accepted return path belongs. Null for a role mailbox. */
   messageRef: { readonly id: string } | null;
   refused: number;
   /** The number of MAIL and RCPT commands, and the bytes of all commands, since the last message. */
   envelopeCommands: number;
   commandBytes: number;
-  /** True from DATA until its reply. */
+  /** True from DATA until the reply to the message. */
   inMessage: boolean;
   messageBytes: number;
   /** Cancels the timeout of the peer's current phase. */
   cancelPhaseTimeout: () => void;
-  /** Releases the resources of the session. Called one or more times when its connection is closed. */
+  /** Releases the resources of the session. Can be called several times when the connection is closed. */
   dispose: () => void;
 }
 
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const { clock, returnPath, certificate, isTrustedProxy, reader, recordReport, publish, onError } = parts;
-  const refused = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
+  const publishRefusal = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
-  const openSessions = createOpenSessions();
-  const bySocket = new WeakMap<Socket, Session>();
-  /** Sessions by the session id of the library. */
+  const openSessions = createSessionTable();
+  const sessionBySocket = new WeakMap<Socket, Session>();
+  /** Maps the session ids of the SMTP library to sessions. */
   const sessions = new Map<string, Session>();
 
   const server = new SMTPServer({
     name: parts.name,
     banner: 'Postrider feedback',
-    // The address in the default text is that of the proxy.
+    // The default text would contain the address of the proxy.
     heloResponse: '%s',
     logger: false,
-    // The peer controls its reverse DNS name, so the name proves nothing.
+    // The peer controls its reverse DNS name, so the name does not prove its identity.
     disableReverseLookup: true,
     disabledCommands: ['AUTH', 'WIZ', 'SHELL', 'KILL'],
     authOptional: true,
@@ -144,10 +145,10 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socketTimeout: IDLE_TIMEOUT_MS,
     closeTimeout: CLOSE_TIMEOUT_MS,
     onConnect(session, done) {
-      const peerSession = sessionById(session.id);
-      if (peerSession === null) return done(reply(421, 'the session has ended'));
+      const peerSession = findSession(session.id);
+      if (peerSession === null) return done(createReplyError(421, 'the session has ended'));
       void peerSession.admitted.then((isAdmitted) => {
-        if (!isAdmitted) return done(reply(421, 'the session has ended'));
+        if (!isAdmitted) return done(createReplyError(421, 'the session has ended'));
         sessions.set(session.id, peerSession);
         done();
       });
@@ -155,79 +156,83 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onSecure(socket, session, done) {
       const peerSession = sessions.get(session.id);
       if (peerSession !== undefined) {
-        socket.on('error', ignore);
+        socket.on('error', ignoreCall);
         peerSession.socket = socket;
-        guard(socket, peerSession);
+        guardSocket(socket, peerSession);
       }
       done();
     },
     onMailFrom(_sender, session, done) {
       const peerSession = sessions.get(session.id);
-      if (peerSession === undefined) return done(reply(421, 'the session has ended'));
-      if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many commands without a message'));
-      if (!limits.allows(peerSession.address, 'return-path', clock.now())) {
-        refused('too-fast');
-        return done(reply(451, 'too many messages from this address, try again later'));
+      if (peerSession === undefined) return done(createReplyError(421, 'the session has ended'));
+      if (exceedsEnvelopeCommands(peerSession))
+        return done(createReplyError(421, 'too many commands without a message'));
+      if (!limits.allowsMessage(peerSession.address, 'return-path', clock.now())) {
+        publishRefusal('too-fast');
+        return done(createReplyError(451, 'too many messages from this address, try again later'));
       }
       done();
     },
     onRcptTo({ address }, session, done) {
       const peerSession = sessions.get(session.id);
       const recipient = classifyRecipient(returnPath, address, clock.now());
-      if (peerSession === undefined) return done(reply(421, 'the session has ended'));
-      if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many recipients without a message'));
+      if (peerSession === undefined) return done(createReplyError(421, 'the session has ended'));
+      if (exceedsEnvelopeCommands(peerSession))
+        return done(createReplyError(421, 'too many recipients without a message'));
       switch (recipient.kind) {
         case 'return-path':
           peerSession.messageRef = { id: recipient.id };
-          recipientAccepted(peerSession, 'return-path');
+          acceptRecipient(peerSession, 'return-path');
           return done();
         case 'role':
-          // DATA consumes the token, so a recipient without a message does not use the limit.
-          if (!limits.allows(peerSession.address, 'role', clock.now())) {
-            refused('too-fast');
-            return done(reply(451, 'too many messages for this mailbox, try again later'));
+          // DATA consumes the token, so that a recipient without a message does not count.
+          if (!limits.allowsMessage(peerSession.address, 'role', clock.now())) {
+            publishRefusal('too-fast');
+            return done(createReplyError(451, 'too many messages for this mailbox, try again later'));
           }
           peerSession.messageRef = null;
-          recipientAccepted(peerSession, 'role');
+          acceptRecipient(peerSession, 'role');
           return done();
         case 'refused':
-          refused(REFUSAL_REASONS[recipient.reason]);
+          publishRefusal(REFUSAL_REASONS[recipient.reason]);
           peerSession.refused += 1;
-          if (peerSession.refused >= MAX_REFUSED_RECIPIENTS) return done(reply(421, 'too many unknown recipients'));
-          return done(reply(550, REFUSAL_TEXTS[recipient.reason]));
+          if (peerSession.refused >= MAX_REFUSED_RECIPIENTS)
+            return done(createReplyError(421, 'too many unknown recipients'));
+          return done(createReplyError(550, REFUSAL_TEXTS[recipient.reason]));
       }
     },
     onData(stream, session, done) {
       const peerSession = sessions.get(session.id);
       if (peerSession === undefined) {
         stream.resume();
-        return done(reply(421, 'the session has ended'));
+        return done(createReplyError(421, 'the session has ended'));
       }
-      void receive(stream, session, peerSession)
+      void receiveReport(stream, session, peerSession)
         .catch((error: unknown) => {
           onError('feedback', error);
-          refused('store');
-          return reply(451, 'not recorded, try again later');
+          publishRefusal('store');
+          return createReplyError(451, 'the report could not be recorded, try again later');
         })
-        .then((fault) => {
+        .then((refusalReply) => {
           startCommandPhase(peerSession);
-          done(fault);
+          done(refusalReply);
         });
     },
     onClose(session) {
       const peerSession = sessions.get(session.id);
       sessions.delete(session.id);
-      // STARTTLS has removed the listeners of the TCP socket.
+      // After STARTTLS, the TCP socket has no listeners, so the session is disposed of here.
       peerSession?.dispose();
     },
   });
-  // Refused and evicted connections end within seconds. The limit protects the file descriptors of the process.
+  // The limit protects the file descriptors of the process. It is higher than the session limit, because refused and
+  // evicted connections end only after some seconds.
   server.server.maxConnections = 2 * MAX_SESSIONS.total;
   // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
-  /** Resolves to the refusal, or to null when the report is recorded. */
-  async function receive(
+  /** Receives a message and records its report. Resolves to the error reply, or to null if the report is recorded. */
+  async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
     session: SMTPServerSession,
     peerSession: Session,
@@ -237,45 +242,45 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     peerSession.inMessage = true;
     peerSession.messageBytes = 0;
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
-    const charged = limits.charge(address, kind, clock.now());
+    const isCharged = limits.chargeMessage(address, kind, clock.now());
     let reservedBytes = 0;
-    const reserve = (bytes: number): boolean => {
-      if (!charged || !limits.reserveBytes(address, bytes)) return false;
+    const reserveBytes = (bytes: number): boolean => {
+      if (!isCharged || !limits.reserveBytes(address, bytes)) return false;
       reservedBytes += bytes;
       return true;
     };
     try {
-      const content = await readBeginning(stream, reserve);
+      const content = await readBeginning(stream, reserveBytes);
       peerSession.cancelPhaseTimeout();
       // The peer disconnected before the end of the message, so there is no message and no reply.
       if (content === null) return null;
       if (stream.sizeExceeded) {
-        // The library replies 552.
-        refused('too-large');
+        // The SMTP library sends the reply 552.
+        publishRefusal('too-large');
         return null;
       }
-      if (!charged) {
-        refused('too-fast');
-        return reply(451, 'too many messages from this address, try again later');
+      if (!isCharged) {
+        publishRefusal('too-fast');
+        return createReplyError(451, 'too many messages from this address, try again later');
       }
       if (content === 'over-budget') {
-        refused('too-busy');
-        return reply(451, 'too many bytes are being received, try again later');
+        publishRefusal('too-busy');
+        return createReplyError(451, 'too many bytes are being received, try again later');
       }
       peerSession.stage = 'recording';
-      const reading = await reader.read(content);
-      if (reading.kind === 'busy') {
-        refused('too-busy');
-        return reply(451, 'too many reports are being read, try again later');
+      const readResult = await reader.read(content);
+      if (readResult.kind === 'busy') {
+        publishRefusal('too-busy');
+        return createReplyError(451, 'too many reports are being read, try again later');
       }
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
-      const events = reading.kind === 'read' ? reading.events : [TOO_EXPENSIVE];
-      const recorded = await recordReport(
+      const events = readResult.kind === 'read' ? readResult.events : [TOO_EXPENSIVE];
+      const recordResult = await recordReport(
         createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now()),
       );
-      if (recorded === 'recorded') return null;
-      refused('not-settled');
-      return reply(451, 'the outcome of the reported message is not recorded yet, try again later');
+      if (recordResult === 'recorded') return null;
+      publishRefusal('not-settled');
+      return createReplyError(451, 'the outcome of the reported message is not recorded yet, try again later');
     } finally {
       limits.releaseBytes(address, reservedBytes);
     }
@@ -290,26 +295,26 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
   }
 
-  /** Records a valid recipient. Only the first one of a message restarts the timeout. */
-  function recipientAccepted(peerSession: Session, stage: 'role' | 'return-path'): void {
+  /** Records a valid recipient. Only the first recipient of a message restarts the timeout. */
+  function acceptRecipient(peerSession: Session, stage: 'role' | 'return-path'): void {
     if (peerSession.stage === 'new') setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
     peerSession.stage = stage;
   }
 
-  /** Counts an envelope command. Returns true when there are too many commands without a message. */
+  /** Counts an envelope command. Returns true if the number of commands without a message exceeds the maximum. */
   function exceedsEnvelopeCommands(peerSession: Session): boolean {
     peerSession.envelopeCommands += 1;
     if (peerSession.envelopeCommands <= MAX_ENVELOPE_COMMANDS) return false;
-    refused('too-many-commands');
+    publishRefusal('too-many-commands');
     return true;
   }
 
   /** Sets the timeout of the peer's current phase. */
-  function setPhaseTimeout(peerSession: Session, ms: number): void {
+  function setPhaseTimeout(peerSession: Session, timeoutMs: number): void {
     peerSession.cancelPhaseTimeout();
     if (peerSession.socket.destroyed) return;
-    peerSession.cancelPhaseTimeout = clock.after(ms, () => {
-      refused('too-slow');
+    peerSession.cancelPhaseTimeout = clock.after(timeoutMs, () => {
+      publishRefusal('too-slow');
       closeWithReply(peerSession, '421 4.4.2 too slow, try again later');
     });
   }
@@ -320,14 +325,14 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     if (socket.writable) socket.write(`${line}\r\n`);
     socket.destroySoon();
     // A peer that does not read must not keep the file descriptor open.
-    const cancel = clock.after(CLOSE_TIMEOUT_MS, () => socket.destroy());
-    socket.once('close', cancel);
+    const cancelCloseTimeout = clock.after(CLOSE_TIMEOUT_MS, () => socket.destroy());
+    socket.once('close', cancelCloseTimeout);
   }
 
-  /** Finds the session by the library's id. */
-  function sessionById(id: string): Session | null {
+  /** Returns the session with this id of the SMTP library, or null. */
+  function findSession(id: string): Session | null {
     for (const connection of server.connections) {
-      if (connection.id === id) return bySocket.get(connection._socket) ?? null;
+      if (connection.id === id) return sessionBySocket.get(connection._socket) ?? null;
     }
     return null;
   }
@@ -336,34 +341,37 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
    * Checks all bytes of a socket before the parser reads them. Ends the session when the peer sends a bare CR or LF, or exceeds
    * the limit for commands or for a message.
    */
-  function guard(socket: Socket, peerSession: Session): void {
-    const lineEnds = createLineEndCheck();
+  function guardSocket(socket: Socket, peerSession: Session): void {
+    const lineEndCheck = createLineEndCheck();
     const push = socket.push.bind(socket);
-    let isOver = false;
-    const end = (reason: FeedbackRefusal, line: string): false => {
-      isOver = true;
-      refused(reason);
+    let isEnded = false;
+    const endSession = (reason: FeedbackRefusal, line: string): false => {
+      isEnded = true;
+      publishRefusal(reason);
       closeWithReply(peerSession, line);
       return false;
     };
     socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
-      if (isOver) return false;
+      if (isEnded) return false;
       if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
       peerSession.lastActiveAt = clock.now();
-      if (!lineEnds.accepts(chunk)) return end('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
+      if (!lineEndCheck.accepts(chunk))
+        return endSession('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
       if (peerSession.inMessage) peerSession.messageBytes += chunk.length;
       else peerSession.commandBytes += chunk.length;
-      if (peerSession.messageBytes > MAX_RECEIVED_BYTES) return end('too-large', '552 5.3.4 the message is too large');
+      if (peerSession.messageBytes > MAX_RECEIVED_BYTES)
+        return endSession('too-large', '552 5.3.4 the message is too large');
       if (peerSession.commandBytes > MAX_COMMAND_BYTES) {
-        return end('too-many-commands', '421 4.7.0 too many commands without a message');
+        return endSession('too-many-commands', '421 4.7.0 too many commands without a message');
       }
       return push(chunk, encoding);
     };
   }
 
   server.server.prependListener('connection', (socket: Socket) => {
-    // The library adds its error listener in a later turn of the event loop, and a refusal is written before.
-    socket.on('error', ignore);
+    // The SMTP library adds its error listener in a later iteration of the event loop, but a refusal can be written
+    // earlier.
+    socket.on('error', ignoreCall);
     const { remoteAddress: address } = socket;
     if (address === undefined) {
       // The peer has already reset the connection.
@@ -377,7 +385,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       stage: 'new',
       lastActiveAt: clock.now(),
       evict: () => {
-        refused('evicted');
+        publishRefusal('evicted');
         closeWithReply(peerSession, '421 4.3.2 too busy, try again later');
       },
       messageRef: null,
@@ -386,31 +394,31 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       commandBytes: 0,
       inMessage: false,
       messageBytes: 0,
-      cancelPhaseTimeout: ignore,
-      dispose: ignore,
+      cancelPhaseTimeout: ignoreCall,
+      dispose: ignoreCall,
     };
-    bySocket.set(socket, peerSession);
+    sessionBySocket.set(socket, peerSession);
     if (!isTrustedProxy(address)) {
-      peerSession.admitted = Promise.resolve(admit(socket, peerSession));
+      peerSession.admitted = Promise.resolve(admitSession(socket, peerSession));
       return;
     }
     const { promise, resolve } = Promise.withResolvers<boolean>();
     peerSession.admitted = promise;
-    readProxyHeader(socket, (client) => {
-      peerSession.address = client ?? address;
-      resolve(admit(socket, peerSession));
+    readProxyHeader(socket, (clientAddress) => {
+      peerSession.address = clientAddress ?? address;
+      resolve(admitSession(socket, peerSession));
     });
     socket.once('close', () => resolve(false));
   });
 
   /** Applies the limit of sessions. Returns false if the session is refused. */
-  function admit(socket: Socket, peerSession: Session): boolean {
+  function admitSession(socket: Socket, peerSession: Session): boolean {
     if (!openSessions.admit(peerSession, clock.now())) {
-      refused('too-many-connections');
+      publishRefusal('too-many-connections');
       closeWithReply(peerSession, '421 4.3.2 too many connections, try again later');
       return false;
     }
-    guard(socket, peerSession);
+    guardSocket(socket, peerSession);
     startCommandPhase(peerSession);
     const cancelSessionTimeout = clock.after(MAX_SESSION_MS, () => peerSession.socket.destroy());
     peerSession.dispose = () => {
@@ -423,14 +431,15 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   /**
-   * Reads the header of the PROXY protocol and calls `onClient` with the address of the client, or with null if the proxy reports
-   * none. The parser receives only the bytes after the header. A header that is malformed or late closes the connection.
+   * Reads the header of the PROXY protocol and calls `onClient` with the address of the client, or with null if the
+   * proxy reports no address. The parser receives only the bytes after the header. If the header is malformed or late,
+   * the connection is closed.
    */
   function readProxyHeader(socket: Socket, onClient: (address: string | null) => void): void {
     const push = socket.push.bind(socket);
-    let header = Buffer.alloc(0);
+    let headerBytes = Buffer.alloc(0);
     const close = (): false => {
-      refused('proxy-header');
+      publishRefusal('proxy-header');
       socket.destroy();
       return false;
     };
@@ -439,15 +448,19 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
       if (socket.destroyed) return false;
       if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
-      header = Buffer.concat([header, chunk]);
-      const parsed = parseProxyHeader(header.subarray(0, MAX_PROXY_HEADER_BYTES));
-      if (parsed.kind === 'malformed') return close();
-      if (parsed.kind === 'incomplete') return true;
+      headerBytes = Buffer.concat([headerBytes, chunk]);
+      const parsedHeader = parseProxyHeader(headerBytes.subarray(0, MAX_PROXY_HEADER_BYTES));
+      if (parsedHeader.kind === 'malformed') return close();
+      if (parsedHeader.kind === 'incomplete') return true;
       cancel();
       socket.push = push;
-      onClient(parsed.address);
+      onClient(parsedHeader.address);
       // `onClient` has replaced `push` by a function that checks the bytes.
-      return parsed.length === header.length || socket.destroyed || socket.push(header.subarray(parsed.length));
+      return (
+        parsedHeader.length === headerBytes.length ||
+        socket.destroyed ||
+        socket.push(headerBytes.subarray(parsedHeader.length))
+      );
     };
   }
 
@@ -458,7 +471,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   };
 }
 
-const ignore = (): void => undefined;
+const ignoreCall = (): void => undefined;
 
 const REFUSAL_REASONS = { expired: 'expired-return-path', unknown: 'unknown-recipient', relay: 'relay' } as const;
 const REFUSAL_TEXTS = {
@@ -467,13 +480,13 @@ const REFUSAL_TEXTS = {
   relay: 'this server does not accept messages for that domain',
 } as const;
 
-function reply(responseCode: number, text: string): Error {
+function createReplyError(responseCode: number, text: string): Error {
   return Object.assign(new Error(text), { responseCode });
 }
 
 /**
- * Reads a message to its end and returns its first `MAX_READ_BYTES` bytes; null if the peer disconnects before the end. If `reserve`
- * returns false, the function reads and discards the remaining bytes and returns `over-budget`.
+ * Reads a message to its end and returns its first `MAX_READ_BYTES` bytes. Returns null if the peer disconnects before
+ * the end. If `reserve` returns false, reads and discards the remaining bytes and returns `over-budget`.
  */
 async function readBeginning(
   stream: Readable,
@@ -481,18 +494,18 @@ async function readBeginning(
 ): Promise<Buffer | 'over-budget' | null> {
   let chunks: Buffer[] = [];
   let remainingBytes = MAX_READ_BYTES;
-  let isOver = false;
+  let isOverBudget = false;
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      if (remainingBytes <= 0 || isOver) continue;
-      const part = chunk.subarray(0, remainingBytes);
-      isOver = !reserve(part.length);
-      if (isOver) chunks = [];
-      else chunks.push(part);
+      if (remainingBytes <= 0 || isOverBudget) continue;
+      const readPart = chunk.subarray(0, remainingBytes);
+      isOverBudget = !reserve(readPart.length);
+      if (isOverBudget) chunks = [];
+      else chunks.push(readPart);
       remainingBytes -= chunk.length;
     }
   } catch {
     return null;
   }
-  return isOver ? 'over-budget' : Buffer.concat(chunks);
+  return isOverBudget ? 'over-budget' : Buffer.concat(chunks);
 }

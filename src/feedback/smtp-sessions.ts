@@ -7,42 +7,45 @@ import { toPeerNetwork } from '../model/address.ts';
 
 /** Maximum number of sessions per peer and in total. */
 export const MAX_SESSIONS = { perPeer: 20, total: 200 } as const;
-/** If a peer has reached its limit, a new session of the peer evicts a session of the peer that has been idle for this time. */
+/** Minimum idle time of a session that a new session of the same peer can evict when the peer has reached its limit. */
 const MIN_PEER_IDLE_MS = 10_000;
 const MIN_RETURN_PATH_IDLE_MS = 60_000;
 
-/** `new`: there is no valid recipient yet, or the last message is complete. */
+/** The stage of a session. `new`: the current message has no valid recipient yet. */
 export type SessionStage = 'new' | 'role' | 'return-path' | 'recording';
 
 export interface OpenSession {
-  /** IP address. */
+  /** The IP address of the client. */
   readonly address: string;
   stage: SessionStage;
-  /** The time when the peer last sent a byte, in ms. */
+  /** The time when the peer last sent a byte, in milliseconds since the epoch. */
   lastActiveAt: number;
   /** Ends the session. */
   readonly evict: () => void;
 }
 
-export interface OpenSessions {
-  /** Admits a session, which may evict another one. When it returns true, the caller must remove the session at its end. */
+export interface SessionTable {
+  /**
+   * Admits a session, which may evict another session. Returns false if the session is refused. The caller must remove
+   * an admitted session when it ends.
+   */
   admit(session: OpenSession, now: number): boolean;
   remove(session: OpenSession): void;
 }
 
-export function createOpenSessions(): OpenSessions {
+export function createSessionTable(): SessionTable {
   const sessions = new Set<OpenSession>();
-  const byPeer = new Map<string, Set<OpenSession>>();
+  const sessionsByPeer = new Map<string, Set<OpenSession>>();
 
   function removeSession(session: OpenSession): void {
     if (!sessions.delete(session)) return;
     const peer = toPeerNetwork(session.address);
-    const peerSessions = byPeer.get(peer);
+    const peerSessions = sessionsByPeer.get(peer);
     peerSessions?.delete(session);
-    if (peerSessions?.size === 0) byPeer.delete(peer);
+    if (peerSessions?.size === 0) sessionsByPeer.delete(peer);
   }
 
-  /** Evicts one session. Returns false when no session may be evicted. */
+  /** Evicts one of the candidates. Returns false if no candidate may be evicted. */
   function evictOne(candidates: Iterable<OpenSession>, now: number, minIdleMs: number): boolean {
     let candidate: OpenSession | null = null;
     for (const session of candidates) {
@@ -60,12 +63,12 @@ export function createOpenSessions(): OpenSessions {
   return {
     admit(session, now) {
       const peer = toPeerNetwork(session.address);
-      const peerSessions = byPeer.get(peer) ?? new Set<OpenSession>();
+      const peerSessions = sessionsByPeer.get(peer) ?? new Set<OpenSession>();
       if (peerSessions.size >= MAX_SESSIONS.perPeer && !evictOne(peerSessions, now, MIN_PEER_IDLE_MS)) return false;
       if (sessions.size >= MAX_SESSIONS.total && !evictOne(sessions, now, 0)) return false;
       sessions.add(session);
-      // The eviction may have removed the peer's set.
-      byPeer.set(peer, peerSessions.add(session));
+      // The eviction may have removed the set of the peer's sessions.
+      sessionsByPeer.set(peer, peerSessions.add(session));
       return true;
     },
     remove: removeSession,
@@ -80,7 +83,7 @@ const MIN_IDLE_MS: Readonly<Record<SessionStage, number>> = {
 };
 const EVICTION_ORDER: Readonly<Record<SessionStage, number>> = { new: 0, role: 1, 'return-path': 2, recording: 3 };
 
-function isEvictedBefore(one: OpenSession, other: OpenSession): boolean {
-  const order = EVICTION_ORDER[one.stage] - EVICTION_ORDER[other.stage];
-  return order === 0 ? one.lastActiveAt < other.lastActiveAt : order < 0;
+function isEvictedBefore(session: OpenSession, otherSession: OpenSession): boolean {
+  const order = EVICTION_ORDER[session.stage] - EVICTION_ORDER[otherSession.stage];
+  return order === 0 ? session.lastActiveAt < otherSession.lastActiveAt : order < 0;
 }

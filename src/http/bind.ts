@@ -1,9 +1,9 @@
 /**
- * Binds a server to an address or to a unix socket. Rejects with a one-line error that names the setting, the address and the
- * remedy.
+ * Binds a server to an address or to a unix socket. Rejects with a one-line error that names the setting, the address
+ * and the remedy.
  *
- * A unix socket is accessible to the user and the group of the service. The file of a socket on which no process listens is
- * replaced. No other file is removed.
+ * A unix socket is accessible to the user and the group of the service. The file of a socket on which no process
+ * listens is replaced. Other files are never removed.
  */
 
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
@@ -18,18 +18,18 @@ import {
 
 const SOCKET_MODE = 0o660;
 
-/** Resolves to the bound address. The system chooses the port if the configured port is 0. */
+/** Binds the server. Resolves to the bound address. If the configured port is 0, the system chooses the port. */
 export type Bind = <Address extends HttpListen>(server: Server, at: Address, setting: string) => Promise<Address>;
 
-export const bind: Bind = async (server, at, setting) => {
+export const bind: Bind = async (server, listenAddress, setting) => {
   try {
-    if (isUnixSocket(at)) {
-      await listenOnSocket(server, at);
-      return at;
+    if (isUnixSocket(listenAddress)) {
+      await listenOnSocket(server, listenAddress);
+      return listenAddress;
     }
-    return { ...at, port: await listen(server, { host: at.host, port: at.port }) };
+    return { ...listenAddress, port: await listen(server, { host: listenAddress.host, port: listenAddress.port }) };
   } catch (error) {
-    throw new Error(`${setting} ${formatListen(at)}: ${describeError(error, isUnixSocket(at))}`);
+    throw new Error(`${setting} ${formatListen(listenAddress)}: ${describeError(error, isUnixSocket(listenAddress))}`);
   }
 };
 
@@ -38,7 +38,7 @@ async function listenOnSocket(server: Server, { socketPath }: UnixSocket): Promi
     await listen(server, { path: socketPath });
   } catch (error) {
     if (!isInUse(error)) throw error;
-    // A process that ended without closing its listener leaves the file.
+    // If a process ends without closing its listener, the file remains.
     if (!lstatSync(socketPath).isSocket()) throw new Error('the file exists and is not a socket; choose another path');
     if (await acceptsConnections(socketPath)) throw error;
     unlinkSync(socketPath);
@@ -51,7 +51,7 @@ function isInUse(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }
 
-/** Returns false only if the system reports that no process listens on the socket. */
+/** Resolves to false only if the system reports that no process listens on the socket. */
 function acceptsConnections(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path }, () => {
@@ -62,8 +62,8 @@ function acceptsConnections(path: string): Promise<boolean> {
   });
 }
 
-/** Resolves to the port; to 0 for a unix socket. */
-function listen(server: Server, at: HostPort | { readonly path: string }): Promise<number> {
+/** Binds the server. Resolves to the port, or to 0 for a unix socket. */
+function listen(server: Server, listenAddress: HostPort | { readonly path: string }): Promise<number> {
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => {
       server.off('listening', onListening);
@@ -76,7 +76,7 @@ function listen(server: Server, at: HostPort | { readonly path: string }): Promi
     };
     server.once('error', onError);
     server.once('listening', onListening);
-    server.listen(at);
+    server.listen(listenAddress);
   });
 }
 

@@ -11,7 +11,7 @@ import type { DropReason } from '../model/events.ts';
 
 /** A connection in the table. */
 export interface TableConnection {
-  /** Closes the connection. Must not throw. */
+  /** Closes the connection. The method must not throw. */
   close(reason: DropReason): void;
   /** The entry of this connection in the table. Null if the connection is not in the table. Only the table sets this member. */
   tableEntry: TableEntry | null;
@@ -21,8 +21,8 @@ export interface TableConnection {
 interface TableEntry {
   readonly connection: TableConnection;
   readonly peer: Peer | null;
-  readonly nodeInAll: ListNode;
-  readonly nodeInPeer: ListNode | null;
+  readonly unauthenticatedNode: ListNode;
+  readonly peerNode: ListNode | null;
   isUnauthenticated: boolean;
 }
 
@@ -32,7 +32,10 @@ interface Peer {
   readonly unauthenticated: LinkedList;
 }
 
-/** The fraction of a listener's connections that one peer can use if more than half of them are in use. */
+/**
+ * The maximum fraction of a listener's connections that one peer can use while more than half of the connections are in
+ * use.
+ */
 const PEER_SHARE = 1 / 20;
 
 export class ConnectionTable {
@@ -48,7 +51,7 @@ export class ConnectionTable {
   }
 
   /** The number of open connections. */
-  get open(): number {
+  get openCount(): number {
     return this.#open;
   }
 
@@ -67,10 +70,10 @@ export class ConnectionTable {
     }
     this.#open += 1;
     const peer = peerName === null ? null : this.#getOrCreatePeer(peerName);
-    const [nodeInAll, nodeInPeer] = [new ListNode(connection), peer === null ? null : new ListNode(connection)];
-    this.#unauthenticated.append(nodeInAll);
-    if (peer !== null && nodeInPeer !== null) peer.unauthenticated.append(nodeInPeer);
-    connection.tableEntry = { connection, peer, nodeInAll, nodeInPeer, isUnauthenticated: true };
+    const [unauthenticatedNode, peerNode] = [new ListNode(connection), peer === null ? null : new ListNode(connection)];
+    this.#unauthenticated.append(unauthenticatedNode);
+    if (peer !== null && peerNode !== null) peer.unauthenticated.append(peerNode);
+    connection.tableEntry = { connection, peer, unauthenticatedNode, peerNode, isUnauthenticated: true };
     if (peer !== null) this.#enforcePeerShare(peer);
     return true;
   }
@@ -109,9 +112,9 @@ export class ConnectionTable {
 
   #unlink(entry: TableEntry): void {
     entry.isUnauthenticated = false;
-    this.#unauthenticated.remove(entry.nodeInAll);
-    if (entry.peer === null || entry.nodeInPeer === null) return;
-    entry.peer.unauthenticated.remove(entry.nodeInPeer);
+    this.#unauthenticated.remove(entry.unauthenticatedNode);
+    if (entry.peer === null || entry.peerNode === null) return;
+    entry.peer.unauthenticated.remove(entry.peerNode);
     if (entry.peer.unauthenticated.length === 0) this.#peers.delete(entry.peer.name);
   }
 
@@ -135,7 +138,7 @@ class ListNode {
   }
 }
 
-/** A doubly linked list. A `Set` would be slow: each access to its first element visits all deleted elements before it. */
+/** A doubly linked list. In a `Set`, an access to the first element visits all deleted elements before it. */
 class LinkedList {
   #first: ListNode | null = null;
   #last: ListNode | null = null;
@@ -165,20 +168,21 @@ class LinkedList {
   }
 }
 
-// Sheds load: counts requests in flight, their duration and the bytes of their bodies, and decides whether to admit a new
-// request. A request is in the state `reading` while its body arrives. The request is in flight from the end of its body to its
-// response.
+// Sheds load: counts requests in flight, measures their duration and the bytes of their bodies, and decides whether to
+// admit a new request. A request is being read while its body arrives. A request is in flight from the end of its body
+// to its response.
 //
-// Guarantees: at most `maxInFlight` requests are in flight. A slow client uses only the reading limit of its own account. The
-// bodies of all requests together have at most `maxBufferedBytes` bytes, and the bodies of one account at most half of that. The
-// advised wait is the mean duration of a request. By Little's law, the requests in flight complete within that time.
+// Guarantees: at most `maxInFlight` requests are in flight. A slow client uses only the limit of incomplete requests of
+// its own account. The bodies of all requests together have at most `maxBufferedBytes` bytes, and the bodies of one
+// account have at most half of this number. The advised wait is the mean duration of a request. By Little's law, the
+// requests in flight complete within this time.
 
 /** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;
 
 /** The use of capacity by one account. */
 interface AccountUsage {
-  reading: number;
+  readingCount: number;
   bytes: number;
 }
 
@@ -190,7 +194,7 @@ export interface AdmittedRequest {
   bodyReadAt: number | null;
 }
 
-/** The limit that a body reaches: the limit of all requests, or the limit of the account. */
+/** The limit that a body exceeds: the limit of all requests, or the limit of the account. */
 export type BodyRefusal = 'overloaded' | 'too-many-bodies';
 
 export interface RequestLimits {
@@ -202,8 +206,8 @@ export interface RequestLimits {
    */
   readonly maxReadingPerAccount: number;
   /**
-   * The maximum number of bytes in the bodies of all unanswered requests. Requests above this limit are shed. The limit of one
-   * account is half of it.
+   * The maximum number of bytes in the bodies of all unanswered requests. Requests above this limit are shed. The limit
+   * of one account is half of this number.
    */
   readonly maxBufferedBytes: number;
 }
@@ -229,8 +233,8 @@ export class RequestLimiter {
   /** Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in milliseconds. */
   sheddingDelayMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
-    const decision = this.#loadSignal();
-    return decision.isOverloaded ? decision.retryAfterMs : null;
+    const shedDecision = this.#loadSignal();
+    return shedDecision.isOverloaded ? shedDecision.retryAfterMs : null;
   }
 
   /** Returns the time after which a client should retry a shed request, in milliseconds. */
@@ -239,8 +243,8 @@ export class RequestLimiter {
   }
 
   /**
-   * Waits for a step that precedes the body, then calls `next`. A drain waits for the step and for `next`. Rejects with the
-   * error of the step or of `next`.
+   * Waits for a step that precedes the body, then calls `next` with its result. A drain waits for the step and for
+   * `next`. Rejects with the error of the step or of `next`.
    */
   async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
     this.#pendingSteps += 1;
@@ -256,11 +260,11 @@ export class RequestLimiter {
   startReading(accountId: number): AdmittedRequest | null {
     let usage = this.#usageByAccount.get(accountId);
     if (usage === undefined) {
-      usage = { reading: 0, bytes: 0 };
+      usage = { readingCount: 0, bytes: 0 };
       this.#usageByAccount.set(accountId, usage);
     }
-    if (usage.reading >= this.#limits.maxReadingPerAccount) return null;
-    usage.reading += 1;
+    if (usage.readingCount >= this.#limits.maxReadingPerAccount) return null;
+    usage.readingCount += 1;
     this.#reading += 1;
     return { usage, bytes: 0, bodyReadAt: null };
   }
@@ -283,7 +287,7 @@ export class RequestLimiter {
   startProcessing(request: AdmittedRequest, now: number): boolean {
     if (this.#isFull()) return false;
     request.bodyReadAt = now;
-    request.usage.reading -= 1;
+    request.usage.readingCount -= 1;
     this.#reading -= 1;
     this.#inFlight += 1;
     return true;
@@ -294,7 +298,7 @@ export class RequestLimiter {
     usage.bytes -= bytes;
     this.#bytes -= bytes;
     if (bodyReadAt === null) {
-      usage.reading -= 1;
+      usage.readingCount -= 1;
       this.#reading -= 1;
     } else {
       this.#inFlight -= 1;
@@ -303,7 +307,7 @@ export class RequestLimiter {
     this.#notifyIfIdle();
   }
 
-  /** Calls `run` once no request waits, is being read or is in flight. */
+  /** Calls `run` as soon as no request waits, is being read or is in flight. */
   whenIdle(run: () => void): void {
     if (this.#isIdle()) run();
     else this.#onIdle = run;
@@ -325,11 +329,16 @@ export class RequestLimiter {
   }
 }
 
-/** Decides whether the server sheds a request. The function is called for each request, so it must be fast. */
+/**
+ * Decides whether the server sheds a request. The function is called for each request, so the function must be fast.
+ */
 export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly isOverloaded: false } | { readonly isOverloaded: true; readonly retryAfterMs: number };
 
-/** Sheds load while `waitMs` returns more than `maxWaitMs`. Advises clients to retry after the time that `waitMs` returns. */
+/**
+ * Creates a signal that sheds load while `waitMs` returns more than `maxWaitMs`. The signal advises clients to retry
+ * after the time that `waitMs` returns.
+ */
 export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadSignal {
   return () => {
     const retryAfterMs = waitMs();
@@ -337,8 +346,8 @@ export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadS
   };
 }
 
-// Computes the maximum number of connections of each listener from the process's limit of open files. The descriptors that the
-// store, delivery and the SMTP listener need are subtracted first.
+// The maximum number of connections of each listener depends on the process's limit of open files. The descriptors that
+// the store, delivery and the SMTP listener need are subtracted first.
 
 /** The maximum number of connections of each listener if the limit of open files is sufficient. */
 export const MAX_CONNECTIONS = { public: 10_000, operator: 1_000, events: 512 } as const;
@@ -355,14 +364,14 @@ export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECT
  */
 export function divideDescriptors(limit: number, otherDescriptors: number): ConnectionLimitByListener {
   const maxTotal = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
-  // If the limit is low, half of it remains for the store and delivery.
-  const available = Math.max(limit - RESERVED_DESCRIPTORS - otherDescriptors, limit / 2 - MIN_CONNECTIONS);
-  const fraction = Math.min(1, available / maxTotal);
-  const scale = (max: number): number => Math.max(MIN_CONNECTIONS, Math.floor(max * fraction));
+  // If the limit is low, half of the descriptors remain for the store and delivery.
+  const availableDescriptors = Math.max(limit - RESERVED_DESCRIPTORS - otherDescriptors, limit / 2 - MIN_CONNECTIONS);
+  const fraction = Math.min(1, availableDescriptors / maxTotal);
+  const scaleToFraction = (max: number): number => Math.max(MIN_CONNECTIONS, Math.floor(max * fraction));
   return {
-    public: scale(MAX_CONNECTIONS.public),
-    operator: scale(MAX_CONNECTIONS.operator),
-    events: scale(MAX_CONNECTIONS.events),
+    public: scaleToFraction(MAX_CONNECTIONS.public),
+    operator: scaleToFraction(MAX_CONNECTIONS.operator),
+    events: scaleToFraction(MAX_CONNECTIONS.events),
   };
 }
 
@@ -374,12 +383,12 @@ export function readDescriptorLimit(): number {
       .find((candidate) => candidate.startsWith('Max open files'));
     if (line !== undefined) return parseLimit(line.slice('Max open files'.length).trim().split(' ')[0]);
   } catch {
-    // The system is not Linux. Node's report has the limit on every POSIX system.
+    // If the system is not Linux, the report of Node.js contains the limit on every POSIX system.
   }
-  // Without this option the report resolves the host name of each peer.
+  // Without this option, the report would resolve the host name of each peer.
   Reflect.set(process.report, 'excludeNetwork', true);
   const report: unknown = process.report.getReport();
-  return parseLimit(String(member(member(member(report, 'userLimits'), 'open_files'), 'soft')));
+  return parseLimit(String(readMember(readMember(readMember(report, 'userLimits'), 'open_files'), 'soft')));
 }
 
 function parseLimit(text: string | undefined): number {
@@ -387,6 +396,6 @@ function parseLimit(text: string | undefined): number {
   return Number.isSafeInteger(limit) && limit > 0 ? limit : Number.POSITIVE_INFINITY;
 }
 
-function member(value: unknown, name: string): unknown {
+function readMember(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }

@@ -1,17 +1,17 @@
 /**
- * Manages the connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to bytes that
- * are not HTTP. Each HTTP listener of the service has its own instance.
+ * Manages the connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to
+ * bytes that are not HTTP. Each HTTP listener of the service has its own instance.
  *
- * Guarantees: every socket always has an error listener, so a connection reset never ends the process. There are at most
- * `maxConnections` connections, and `ConnectionTable` decides which connection is closed. A connection with more than
- * `maxUnanswered` unanswered requests is paused until half of them are answered. Paused unauthenticated connections are resumed one
- * at a time, one per `unauthenticatedReadIntervalMs`, so requests without a key cannot use all processor time. A connection is
- * closed if its client does not read a pending response for `unreadResponseTimeoutMs`. A response to bytes that are not HTTP is
- * sent after all pending responses.
+ * Guarantees: every socket always has an error listener, so a connection reset never ends the process. There are at
+ * most `maxConnections` connections, and `ConnectionTable` decides which connection is closed. A connection with more
+ * than `maxUnanswered` unanswered requests is paused until half of them are answered. Paused unauthenticated
+ * connections are resumed one at a time, one per `unauthenticatedReadIntervalMs`, so requests without a key cannot use
+ * all processor time. If a client does not read a pending response for `unreadResponseTimeoutMs`, its connection is
+ * closed. A response to bytes that are not HTTP is sent after all pending responses.
  *
- * Node parses a complete chunk before a pause takes effect. A chunk has up to 64 KiB, which is about 3,600 minimal requests.
- * Therefore chunks are split on connections that are unauthenticated or that pipeline requests. Data that a paused connection
- * has received remains in the buffer of the stream.
+ * Node parses a complete chunk before a pause takes effect. A chunk has up to 64 KiB, which is about 3,600 minimal
+ * requests. Therefore chunks are split on connections that are unauthenticated or that pipeline requests. Data that a
+ * paused connection has received remains in the buffer of the stream.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as TlsServer } from 'node:https';
@@ -48,7 +48,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
   keepAliveTimeoutMs: 65_000,
   unauthenticatedKeepAliveTimeoutMs: 5_000,
-  // The sum of the idle time between two requests, the time to receive headers, and 1 s of tolerance.
+  // This maximum is the sum of the idle time between two requests, the time to receive headers, and 1 s of tolerance.
   unauthenticatedHeadersTimeoutMs: 16_000,
   maxUnanswered: 8,
   maxPaused: 256,
@@ -57,10 +57,11 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   timeoutCheckMs: 1_000,
 };
 
-/** The functions that listeners use. */
+/** The interface that HTTP listeners use. */
 export interface HttpConnections {
   /**
-   * Applies the limits to the connections of a server. Call it after adding request listeners to the server and before it listens.
+   * Applies the limits to the connections of a server. The caller must first add request listeners to the server, and
+   * must call this method before the server listens.
    */
   attach(server: Server): void;
   /** Marks the connection of a socket that has presented a valid key or session, or a message with a valid signature. */
@@ -82,15 +83,16 @@ export interface ConnectionParts {
   readonly onDrop: (reason: DropReason) => void;
 }
 
-/** Returns a predicate that is true for loopback addresses and for trusted proxies. */
-export function peerShareExemption(proxies: TrustedProxies): (address: string) => boolean {
-  // RFC 1122 section 3.2.1.3 defines the loopback addresses. For IPv4, the peer is the address itself.
-  return (address) => address === '::1' || toPeerNetwork(address).startsWith('127.') || proxies.includes(address);
+/** Creates a predicate that returns true for loopback addresses and for trusted proxies. */
+export function createPeerShareExemption(proxies: TrustedProxies): (address: string) => boolean {
+  // RFC 1122 section 3.2.1.3 defines the IPv4 loopback addresses. `peerNetworkOf` returns an IPv4 address unchanged.
+  return (address) =>
+    address === '::1' || toPeerNetwork(address).startsWith('127.') || proxies.includesAddress(address);
 }
 
-/** The chunk size of an unauthenticated connection. Most requests fit into one chunk. */
+/** The chunk size for data of an unauthenticated connection, in bytes. Most requests fit into one chunk. */
 const SLICE_BYTES = 1_024;
-/** The chunk size of a connection that pipelines requests. */
+/** The chunk size for data of a connection that pipelines requests, in bytes. */
 const PIPELINED_SLICE_BYTES = 256;
 /** The time that Node adds to the timeout in the Keep-Alive header before it closes an idle connection. */
 const KEEP_ALIVE_SLACK_MS = 1_000;
@@ -98,9 +100,9 @@ const KEEP_ALIVE_SLACK_MS = 1_000;
 const MAX_FLUSH_MS = 2_000;
 
 interface Connection extends TableConnection {
-  /** The TCP socket. With TLS, the TLS socket uses it. */
+  /** The TCP socket. With TLS, the TLS socket uses this socket. */
   readonly tcpSocket: Socket;
-  /** The socket that node:http reads and writes: the TLS socket or the TCP socket. */
+  /** The socket that node:http uses: the TLS socket, or the TCP socket without TLS. */
   httpSocket: Socket;
   isAuthenticated: boolean;
   /** True after two or more requests were unanswered at the same time. */
@@ -115,11 +117,11 @@ interface Connection extends TableConnection {
   checksWithoutProgress: number;
   /** The number of consecutive checks since the last response in which the connection was unauthenticated and had no request. */
   checksWithoutRequest: number;
-  /** Ends the connection. `run` is called as soon as at most `maxPending` responses are pending. */
+  /** The action that ends the connection. `run` is called as soon as at most `maxPending` responses are pending. */
   finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
 }
 
-const ignore = (): void => undefined;
+const ignoreEvent = (): void => undefined;
 
 /** The connections of one listener. */
 export class Connections implements HttpConnections {
@@ -154,13 +156,13 @@ export class Connections implements HttpConnections {
     if (server instanceof TlsServer) {
       server.on('connection', (socket: Socket) => {
         const connection = this.#addConnection(socket);
-        if (connection !== null) this.#handshakes.set(connectionIdOf(socket), connection);
+        if (connection !== null) this.#handshakes.set(formatConnectionId(socket), connection);
       });
       server.on('secureConnection', (socket) => {
-        const connectionId = connectionIdOf(socket);
+        const connectionId = formatConnectionId(socket);
         const connection = this.#handshakes.get(connectionId);
         this.#handshakes.delete(connectionId);
-        socket.on('error', ignore);
+        socket.on('error', ignoreEvent);
         if (connection === undefined) socket.destroy();
         else this.#attachSocket(connection, socket);
       });
@@ -173,10 +175,10 @@ export class Connections implements HttpConnections {
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
     const onRequest = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     server.prependListener('request', onRequest);
-    // node:http handles these events itself if they have no listener.
+    // If these events have no listener, node:http responds itself.
     for (const event of ['checkContinue', 'checkExpectation'] as const)
       if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
-    let cancel = ignore;
+    let cancel = ignoreEvent;
     const scheduleCheck = (): void => {
       cancel = this.#clock.after(timeoutCheckMs, () => {
         this.#closeStalledConnections();
@@ -238,9 +240,9 @@ export class Connections implements HttpConnections {
     for (const { tcpSocket } of this.#connections) tcpSocket.destroy();
   }
 
-  /** Adds a connection. Returns null if it is refused. */
+  /** Adds a connection. Returns null if the connection is refused. */
   #addConnection(socket: Socket): Connection | null {
-    socket.on('error', ignore);
+    socket.on('error', ignoreEvent);
     const { remoteAddress } = socket;
     if (remoteAddress === undefined && !this.#isUnixListener) {
       socket.destroy();
@@ -271,7 +273,7 @@ export class Connections implements HttpConnections {
     if (!this.#table.add(connection, peer)) return null;
     this.#connections.add(connection);
     this.#bySocket.set(socket, connection);
-    const connectionId = connectionIdOf(socket);
+    const connectionId = formatConnectionId(socket);
     socket.once('close', () => {
       this.#table.remove(connection);
       this.#connections.delete(connection);
@@ -285,18 +287,18 @@ export class Connections implements HttpConnections {
   #attachSocket(connection: Connection, socket: Socket): void {
     connection.httpSocket = socket;
     this.#bySocket.set(socket, connection);
-    // Once a `data` listener was added, Node passes chunks through the stream instead of directly to its parser.
-    socket.on('data', ignore);
-    socket.off('data', ignore);
+    // Because of the `data` listener, Node.js passes chunks through the stream instead of directly to its parser.
+    socket.on('data', ignoreEvent);
+    socket.off('data', ignoreEvent);
     const push = socket.push.bind(socket);
     socket.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
       if (!(chunk instanceof Uint8Array) || (connection.isAuthenticated && !connection.isPipelining))
         return push(chunk, encoding);
       let [offset, canPushMore] = [0, true];
       while (offset < chunk.length && !socket.destroyed) {
-        const end = offset + (connection.isPipelining ? PIPELINED_SLICE_BYTES : SLICE_BYTES);
-        canPushMore = push(offset === 0 && end >= chunk.length ? chunk : chunk.subarray(offset, end));
-        offset = end;
+        const sliceEnd = offset + (connection.isPipelining ? PIPELINED_SLICE_BYTES : SLICE_BYTES);
+        canPushMore = push(offset === 0 && sliceEnd >= chunk.length ? chunk : chunk.subarray(offset, sliceEnd));
+        offset = sliceEnd;
       }
       return canPushMore;
     };
@@ -325,7 +327,7 @@ export class Connections implements HttpConnections {
     }
     if (unansweredCount === 0 && !isAuthenticated && !httpSocket.destroyed)
       httpSocket.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
-    // Reading resumes at half of the limit, so a client is not paused at each request.
+    // Reading resumes at half of the limit, so that a client is not paused at each request.
     if (connection.pausedAt === null || unansweredCount !== this.#limits.maxUnanswered >> 1) return;
     // Reading resumes in a later iteration of the event loop, so other connections are served between two chunks of this
     // connection.
@@ -336,16 +338,16 @@ export class Connections implements HttpConnections {
     }
   }
 
-  /** Resumes one connection of `#resumable` per `unauthenticatedReadIntervalMs` until the set is empty. */
+  /** Resumes one connection of `#resumable` every `unauthenticatedReadIntervalMs` until the set is empty. */
   #scheduleResume(): void {
     if (this.#isResumeScheduled) return;
     this.#isResumeScheduled = true;
     this.#clock.after(this.#limits.unauthenticatedReadIntervalMs, () => {
       this.#isResumeScheduled = false;
-      const [next] = this.#resumable;
-      if (next === undefined) return;
-      this.#resumable.delete(next);
-      this.#resume(next);
+      const [nextConnection] = this.#resumable;
+      if (nextConnection === undefined) return;
+      this.#resumable.delete(nextConnection);
+      this.#resume(nextConnection);
       if (this.#resumable.size > 0) this.#scheduleResume();
     });
   }
@@ -361,10 +363,10 @@ export class Connections implements HttpConnections {
     if (this.#paused.size >= this.#limits.maxPaused) {
       // The unauthenticated connection with the oldest pause is closed. If all paused connections are authenticated, this one is
       // closed.
-      const dropped = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
-      dropped.close('pipelining');
-      if (dropped === connection) return;
-      this.#removeFromPaused(dropped);
+      const droppedConnection = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
+      droppedConnection.close('pipelining');
+      if (droppedConnection === connection) return;
+      this.#removeFromPaused(droppedConnection);
     }
     this.#paused.add(connection);
     connection.pausedAt = this.#clock.now();
@@ -379,9 +381,9 @@ export class Connections implements HttpConnections {
   }
 
   /**
-   * Closes connections whose client does not read responses. Also closes unauthenticated connections that only send empty lines
-   * after a response, which the parser ignores (RFC 9112 section 2.2). The timeout of the socket is not sufficient, because each
-   * received byte restarts it and node:http ignores it after a CONNECT.
+   * Closes connections whose client does not read responses. Also closes unauthenticated connections that only send
+   * empty lines after a response, which the parser ignores (RFC 9112 section 2.2). The timeout of the socket is not
+   * sufficient, because each received byte restarts the timeout, and node:http ignores the timeout after a CONNECT.
    */
   #closeStalledConnections(): void {
     const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#limits;
@@ -396,7 +398,7 @@ export class Connections implements HttpConnections {
         connection.checksWithoutProgress = 0;
         continue;
       }
-      const sentBytes = sentBytesOf(tcpSocket);
+      const sentBytes = countSentBytes(tcpSocket);
       connection.checksWithoutProgress = sentBytes === connection.sentBytes ? connection.checksWithoutProgress + 1 : 0;
       connection.sentBytes = sentBytes;
       // Responses to pipelined requests are small, so a slow client can read them within the timeout.
@@ -406,7 +408,7 @@ export class Connections implements HttpConnections {
     }
   }
 
-  /** Handles the timeout of a socket: no data was read or written during the timeout. */
+  /** Handles the timeout of a socket, which occurs if no data was read or written during the timeout. */
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.unansweredCount === 0) socket.destroy();
@@ -417,7 +419,7 @@ export class Connections implements HttpConnections {
   #sendAndClose(socket: Duplex, response: string | Buffer): void {
     if (socket.destroyed) return;
     // node:http removes its error listener after CONNECT and after a failed TLS handshake.
-    socket.on('error', ignore);
+    socket.on('error', ignoreEvent);
     socket.end(response, () => socket.destroy());
     socket.once(
       'close',
@@ -426,19 +428,21 @@ export class Connections implements HttpConnections {
   }
 }
 
-/** Returns a text that identifies an open connection: both addresses and the port of the client. */
-function connectionIdOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+/** Returns a text that identifies an open connection. The text contains both addresses and the port of the client. */
+function formatConnectionId({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 /** Returns the number of written bytes that the operating system has accepted. Returns NaN if the socket is closed. */
-function sentBytesOf(socket: Socket): number {
+function countSentBytes(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   if (typeof handle !== 'object' || handle === null) return Number.NaN;
   return Number(Reflect.get(handle, 'bytesWritten')) - Number(Reflect.get(handle, 'writeQueueSize'));
 }
 
-/** Sets the timeout in the Keep-Alive header of the response. By default node:http uses the timeout of the server. */
+/**
+ * Sets the timeout in the Keep-Alive header of the response. By default, the header contains the timeout of the server.
+ */
 function announceKeepAlive(response: ServerResponse, timeoutMs: number): void {
   if ('_keepAliveTimeout' in response) response._keepAliveTimeout = timeoutMs;
 }
@@ -451,7 +455,8 @@ function stopReading(socket: Socket): void {
 
 function startReading(socket: Socket): void {
   Reflect.deleteProperty(socket, 'resume');
-  // Node has paused the socket because of pending responses. Node will resume it, and asserts that it is still paused.
+  // Node.js has paused the socket because of pending responses. Node.js will resume the socket, and asserts that the
+  // socket is still paused.
   if ('_paused' in socket && socket._paused === true) return;
   socket.resume();
 }

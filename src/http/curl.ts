@@ -1,9 +1,9 @@
 /**
- * Creates the command that submits a first message: one `curl` call for any POSIX shell. The service prints the command at
- * start, and the dashboard shows it. The functions are pure.
+ * Creates the command that submits a first message: one `curl` call for any POSIX shell. The service prints the command
+ * at its start, and the dashboard shows the command. The functions are pure.
  */
 
-/** A simulator address, which works with every transport. Messages to it never leave the service. */
+/** A simulator address, which works with every transport. Messages to this address never leave the service. */
 export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';
 
 export interface FirstMessage {
@@ -15,24 +15,24 @@ export interface FirstMessage {
 }
 
 /**
- * Returns the recipient of the first message: an example address for the transport `capture:`, which sends no message, or a
- * simulator address for other transports.
+ * Returns the recipient of the first message. For the transport `capture:`, which sends no message, the recipient is an
+ * example address. For other transports, the recipient is a simulator address.
  */
-export function firstRecipient(transport: string): string {
+export function getFirstRecipient(transport: string): string {
   return transport === 'capture' ? 'ada@example.com' : SIMULATOR_SUCCESS_ADDRESS;
 }
 
 export const FIRST_SENDER = 'hello@example.org';
 
 /** Returns the command with one argument per line. */
-export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): string {
+export function createFirstCurlCommand({ publicUrl, key, from, to }: FirstMessage): string {
   const body = JSON.stringify({ to, from, subject: 'Hello', message: 'It works.' });
-  const base = publicUrl.startsWith('unix:')
+  const baseArguments = publicUrl.startsWith('unix:')
     ? `curl -i --unix-socket ${quoteForShell(publicUrl.slice('unix:'.length))} http://localhost`
-    : // A self-signed certificate needs -k.
+    : // curl accepts a self-signed certificate only with -k.
       `curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}`;
   return [
-    `${base}/api/v1/send-mail`,
+    `${baseArguments}/api/v1/send-mail`,
     `  -H ${quoteForShell(`Authorization: ${key}`)}`,
     `  -H ${quoteForShell('Content-Type: application/json')}`,
     `  -d ${quoteForShell(body)}`,

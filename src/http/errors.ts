@@ -1,20 +1,21 @@
 /**
- * Contains the error registry of the public listener: the code, status and message of every error response. Tests check that
- * docs/errors.md and openapi.json agree with it.
+ * Contains the error registry of the public listener: the code, status and message of every error response. Tests check
+ * that docs/errors.md and openapi.json agree with it.
  *
- * Guarantees: an error body has exactly the members `result` and `message`. A constant body is built once.
+ * Guarantees: an error body has exactly the members `result` and `message`. Bodies without a variable part are created
+ * only once.
  */
 import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
   readonly status: number;
-  /** The message; `…` stands for the part that depends on the request. */
+  /** The message. The character `…` is replaced by the part that depends on the request. */
   readonly message: string;
   /** The headers of this response, except Content-Type and Content-Length. */
   readonly headers: readonly string[];
-  /** The condition of the error, as docs/errors.md shows it. */
-  readonly when: string;
-  /** An example of the part that `…` stands for. */
+  /** The condition under which the error occurs, as docs/errors.md describes it. */
+  readonly condition: string;
+  /** An example of the part that replaces `…`. */
   readonly example?: string;
 }
 
@@ -27,178 +28,181 @@ export const ERRORS = {
     status: 400,
     message: 'Malformed HTTP request',
     headers: [],
-    when: 'the received bytes are not an HTTP/1.1 request; the connection is closed',
+    condition: 'the received bytes are not an HTTP/1.1 request; the connection is closed',
   },
   'invalid-host': {
     status: 400,
     message: 'Exactly one Host header is required',
     headers: [],
-    when: 'an HTTP/1.1 request has no Host header, or a request has more than one',
+    condition: 'an HTTP/1.1 request has no Host header, or a request has more than one',
   },
   'invalid-content-type': {
     status: 400,
     message: 'Content-Type must be application/json',
     headers: [],
-    when: 'Content-Type is absent or names another type; parameters are allowed',
+    condition: 'Content-Type is absent or names another type; parameters are allowed',
   },
   'invalid-content-encoding': {
     status: 400,
     message: 'Content-Encoding must be identity',
     headers: [],
-    when: 'the body is compressed',
+    condition: 'the body is compressed',
   },
   'body-too-large': {
     status: 400,
     message: 'Request body too large',
     headers: [],
-    when: 'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set)',
+    condition: 'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set)',
   },
   'invalid-json': {
     status: 400,
     message: 'Invalid JSON payload',
     headers: [],
-    when: 'the body is empty, is not UTF-8, is not JSON, or is not a JSON object',
+    condition: 'the body is empty, is not UTF-8, is not JSON, or is not a JSON object',
   },
   'missing-fields': {
     status: 400,
     message: 'Missing required fields: …',
     headers: [],
-    when: 'fields are absent, null or empty; the message lists them in the order to, from, subject, message',
+    condition: 'fields are absent, null or empty; the message lists them in the order to, from, subject, message',
     example: 'to, subject',
   },
   'not-strings': {
     status: 400,
     message: 'Fields must be strings: …',
     headers: [],
-    when: 'fields are present but are not strings',
+    condition: 'fields are present but are not strings',
     example: 'subject',
   },
   'invalid-address': {
     status: 400,
     message: 'Invalid email address: …',
     headers: [],
-    when: '`to` or `from` is not a bare address such as name@example.com, or contains NUL',
+    condition: '`to` or `from` is not a bare address such as name@example.com, or contains NUL',
     example: 'to',
   },
   'invalid-field': {
     status: 400,
     message: 'Invalid …',
     headers: [],
-    when: 'a field contains an unpaired surrogate; subject or message contains NUL; or the subject contains a line break or another control character except tab, or has more than 998 bytes; the message names the field and the fault',
+    condition:
+      'a field contains an unpaired surrogate; subject or message contains NUL; or the subject contains a line break or another control character except tab, or has more than 998 bytes; the message names the field and the fault',
     example: 'subject: line breaks are not allowed',
   },
   'invalid-idempotency-key': {
     status: 400,
     message: 'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
     headers: [],
-    when: 'Idempotency-Key is empty, too long, repeated, or contains other characters',
+    condition: 'Idempotency-Key is empty, too long, repeated, or contains other characters',
   },
   'idempotency-key-reused': {
     status: 400,
     message: 'Idempotency-Key was already used with another payload',
     headers: RATE_LIMIT_HEADERS,
-    when: 'the account used the Idempotency-Key with other fields in the last 24 hours',
+    condition: 'the account used the Idempotency-Key with other fields in the last 24 hours',
   },
   'invalid-key': {
     status: 401,
     message: 'Invalid API key',
     headers: [],
-    when: 'Authorization is absent, empty or repeated, has a scheme word, or has an unknown, revoked or expired key',
+    condition:
+      'Authorization is absent, empty or repeated, has a scheme word, or has an unknown, revoked or expired key',
   },
   'account-locked': {
     status: 401,
     message: 'Account locked',
     headers: [],
-    when: 'the account of the key is locked',
+    condition: 'the account of the key is locked',
   },
   'sender-not-authenticated': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER],
-    when: 'the domain of `from` is not authenticated for the account',
+    condition: 'the domain of `from` is not authenticated for the account',
   },
   'volume-exhausted': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
-    when: 'the volume of the account is used up',
+    condition: 'the volume of the account is used up',
   },
   'volume-expired': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
-    when: 'the volume of the account has expired',
+    condition: 'the volume of the account has expired',
   },
   'rate-limit-exceeded': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, 'Retry-After', ...RATE_LIMIT_HEADERS],
-    when: 'the account has reached its rate limit for this period',
+    condition: 'the account has reached its rate limit for this period',
   },
-  'not-found': { status: 404, message: 'Not found', headers: [], when: 'the path does not exist' },
+  'not-found': { status: 404, message: 'Not found', headers: [], condition: 'the path does not exist' },
   'method-not-allowed': {
     status: 405,
     message: 'Method not allowed',
     headers: ['Allow'],
-    when: 'the path does not support the method; Allow lists the supported methods',
+    condition: 'the path does not support the method; Allow lists the supported methods',
   },
   'request-timeout': {
     status: 408,
     message: 'Request timeout',
     headers: [],
-    when: 'the headers took longer than 10 s, or the complete request longer than 30 s; the connection is closed',
+    condition: 'the headers took longer than 10 s, or the complete request longer than 30 s; the connection is closed',
   },
   'expectation-failed': {
     status: 417,
     message: 'Expectation failed',
     headers: [],
-    when: 'Expect has a value other than 100-continue',
+    condition: 'Expect has a value other than 100-continue',
   },
   throttled: {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
-    when: 'the account exceeds its throttle',
+    condition: 'the account exceeds its throttle',
   },
   overloaded: {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After'],
-    when: 'the server is overloaded and sheds load',
+    condition: 'the server is overloaded and sheds load',
   },
   'too-many-bodies': {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After'],
-    when: 'the account has 200 requests whose bodies have not arrived completely, or the bodies of its unanswered requests have 128 MiB in total',
+    condition:
+      'the account has 200 requests whose bodies have not arrived completely, or the bodies of its unanswered requests have 128 MiB in total',
   },
   'headers-too-large': {
     status: 431,
     message: 'Request header fields too large',
     headers: [],
-    when: 'the request line and headers have more than 16 KiB; the connection is closed',
+    condition: 'the request line and headers have more than 16 KiB; the connection is closed',
   },
   'internal-error': {
     status: 500,
     message: 'Internal server error',
     headers: [],
-    when: 'an internal error occurred; it is unknown whether the mail request was stored',
+    condition: 'an internal error occurred; it is unknown whether the mail request was stored',
   },
   'not-committed': {
     status: 500,
     message: 'Internal server error',
     headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
-    when: 'the store could not commit the mail request',
+    condition: 'the store could not commit the mail request',
   },
   'not-ready': {
     status: 503,
     message: 'Not ready: …',
     headers: [],
-    when: '/readyz: the node drains, or its store cannot commit',
+    condition: '/readyz: the node drains, or its store cannot commit',
     example: 'draining',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &
-  // The type requires an entry for every reason for which a submission is refused.
+  // The type requires an entry for every reason of a refused submission.
   Readonly<Record<ForbiddenReason | ValidationFault['code'], ErrorEntry>>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -206,35 +210,35 @@ export type ErrorCode = keyof typeof ERRORS;
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
 /** Returns the entry of a code, with the optional members in its type. */
-export function errorEntry(code: ErrorCode): ErrorEntry {
+export function getErrorEntry(code: ErrorCode): ErrorEntry {
   return ERRORS[code];
 }
 
 /** Returns the message of an error. `detail` replaces `…`. */
-export function errorMessage(code: ErrorCode, detail: string | null = null): string {
-  const { message } = errorEntry(code);
+export function formatErrorMessage(code: ErrorCode, detail: string | null = null): string {
+  const { message } = getErrorEntry(code);
   const index = message.indexOf('…');
   return index < 0 ? message : message.slice(0, index) + (detail ?? '') + message.slice(index + 1);
 }
 
 const CONSTANT_BODIES: ReadonlyMap<ErrorCode, Buffer> = new Map(
-  ERROR_CODES.filter((code) => !errorEntry(code).message.includes('…')).map((code) => [
+  ERROR_CODES.filter((code) => !getErrorEntry(code).message.includes('…')).map((code) => [
     code,
-    encodeError(errorMessage(code)),
+    encodeErrorBody(formatErrorMessage(code)),
   ]),
 );
 
 /** Returns the JSON body of an error, as bytes. */
-export function errorBody(code: ErrorCode, detail: string | null = null): Buffer {
-  return CONSTANT_BODIES.get(code) ?? encodeError(errorMessage(code, detail));
+export function createErrorBody(code: ErrorCode, detail: string | null = null): Buffer {
+  return CONSTANT_BODIES.get(code) ?? encodeErrorBody(formatErrorMessage(code, detail));
 }
 
-function encodeError(message: string): Buffer {
+function encodeErrorBody(message: string): Buffer {
   return Buffer.from(JSON.stringify({ result: 'error', message }));
 }
 
 /** Returns the text that replaces `…` for a fault that `validateSubmission` found. */
-export function refusalDetail(refusal: ValidationFault): string | null {
+export function getRefusalDetail(refusal: ValidationFault): string | null {
   switch (refusal.code) {
     case 'invalid-json':
       return null;

@@ -6,8 +6,8 @@ import { hash } from 'node:crypto';
 const MAX_KEY_LENGTH = 255;
 
 /**
- * Returns true for 1 to 255 visible ASCII characters. Node joins repeated headers with a comma and a space (RFC 9110 section 5.3).
- * The space makes the value invalid.
+ * Returns true for 1 to 255 visible ASCII characters. Repeated headers are joined with a comma and a space (RFC 9110
+ * section 5.3), and the space makes the value invalid.
  */
 export function isIdempotencyKey(value: string): boolean {
   if (value.length === 0 || value.length > MAX_KEY_LENGTH) return false;
@@ -19,16 +19,16 @@ export function isIdempotencyKey(value: string): boolean {
 }
 
 /**
- * Returns the SHA-256 of the four fields, in hexadecimal. Each field is preceded by its length, so the hash inputs of different
- * payloads differ.
+ * Returns the SHA-256 of the four fields, in hexadecimal. In the hash input, each field is preceded by its length, so
+ * that different payloads have different hash inputs.
  */
-export function fingerprint(fields: {
+export function computeFingerprint(fields: {
   readonly to: string;
   readonly from: string;
   readonly subject: string;
   readonly message: string;
 }): string {
   const { to, from, subject, message } = fields;
-  const input = `${to.length}:${to}${from.length}:${from}${subject.length}:${subject}${message.length}:${message}`;
-  return hash('sha256', input, 'hex');
+  const hashInput = `${to.length}:${to}${from.length}:${from}${subject.length}:${subject}${message.length}:${message}`;
+  return hash('sha256', hashInput, 'hex');
 }

@@ -1,9 +1,10 @@
 /**
- * Authenticates API keys with a cache of keys and accounts, and with batched lookups of keys that are not in the cache. A
+ * Authenticates API keys with a cache of keys and accounts. Keys that are not in the cache are looked up in batches. A
  * request with a cached key needs no query. The change feed of the store and the results of lookups update the cache.
  *
- * Guarantees: a raw key is hashed once and never stored. The final comparison takes constant time. Each lookup uses the newest
- * revision that has arrived, for any order of arrival. The use of a key is reported at most once per minute.
+ * Guarantees: a raw key is hashed once and never stored. The final comparison takes constant time. Each lookup uses the
+ * newest revision that has arrived, in whatever order revisions arrive. The use of a key is reported at most once per
+ * minute.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -23,7 +24,9 @@ export type KeyLookup =
 interface KeyEntry {
   key: ApiKey;
   readonly digest: Buffer;
-  /** Created when the key or its account changes, so a lookup allocates no object. */
+  /**
+   * The result of a lookup. It is created when the key or its account changes, so that a lookup allocates no object.
+   */
   lookup: KeyLookup;
   useReportedAt: number;
   /** The revision of the store from which `key` was read. */
@@ -36,9 +39,9 @@ interface AccountEntry {
   readonly revision: number;
 }
 
-const INVALID: KeyLookup = { kind: 'invalid' };
+const INVALID_LOOKUP: KeyLookup = { kind: 'invalid' };
 const USE_REPORT_INTERVAL_MS = 60_000;
-/** The maximum length of a header that is hashed. Every valid key is shorter. */
+/** The maximum length of an Authorization header that is hashed. Every valid key is shorter. */
 const MAX_KEY_LENGTH = 512;
 
 export interface ApiKeyCacheParts {
@@ -48,7 +51,7 @@ export interface ApiKeyCacheParts {
 
 export class ApiKeyCache {
   readonly #accounts = new Map<number, AccountEntry>();
-  /** Entries by the 32 bytes of the digest as a Latin-1 string. */
+  /** Maps digests to entries. A digest is a Latin-1 string of 32 bytes. */
   readonly #byDigest = new Map<string, KeyEntry>();
   readonly #byId = new Map<number, KeyEntry>();
   readonly #byAccount = new Map<number, Set<KeyEntry>>();
@@ -61,14 +64,14 @@ export class ApiKeyCache {
   }
 
   /**
-   * Applies new and changed accounts and keys. Entries with a later revision do not change, so a delayed result of the store does
-   * not overwrite newer data.
+   * Applies new and changed accounts and keys. Entries with a later revision are not changed, so that a delayed result
+   * of the store does not overwrite newer data.
    */
   apply({ revision, accounts, keys }: FoundKeys): void {
     for (const account of accounts) {
-      const existing = this.#accounts.get(account.id);
-      if (existing !== undefined && existing.revision > revision) continue;
-      if (existing !== undefined) this.#publishChange(existing.account, account);
+      const existingEntry = this.#accounts.get(account.id);
+      if (existingEntry !== undefined && existingEntry.revision > revision) continue;
+      if (existingEntry !== undefined) this.#publishChange(existingEntry.account, account);
       this.#accounts.set(account.id, { account, revision });
       for (const entry of this.#byAccount.get(account.id) ?? []) entry.lookup = this.#createLookup(entry.key);
     }
@@ -79,14 +82,15 @@ export class ApiKeyCache {
 
   /** Looks up the raw value of an Authorization header. `now` is in milliseconds since the epoch. */
   lookup(rawKey: string | undefined, now: number): KeyLookup {
-    if (rawKey === undefined || rawKey === '' || rawKey.length > MAX_KEY_LENGTH) return INVALID;
-    // A digest as a string takes 0.4 µs including the map lookup. A digest as a new Buffer took 1.3 µs.
+    if (rawKey === undefined || rawKey === '' || rawKey.length > MAX_KEY_LENGTH) return INVALID_LOOKUP;
+    // A digest as a string takes 0.4 µs, including the map lookup. A digest as a Buffer takes 1.3 µs.
     const digest = hash('sha256', rawKey, 'binary');
     const entry = this.#byDigest.get(digest);
     if (entry === undefined) return { kind: 'missing', hash: Buffer.from(digest, 'latin1').toString('hex') };
-    // The map lookup does not take constant time. The following comparison takes constant time and decides the result.
+    // The map lookup does not take constant time. The following comparison takes constant time and determines the
+    // result.
     this.#digestBuffer.write(digest, 'latin1');
-    if (!timingSafeEqual(entry.digest, this.#digestBuffer) || !isActive(entry.key, now)) return INVALID;
+    if (!timingSafeEqual(entry.digest, this.#digestBuffer) || !isActive(entry.key, now)) return INVALID_LOOKUP;
     if (entry.lookup.kind === 'valid' && Math.abs(now - entry.useReportedAt) >= USE_REPORT_INTERVAL_MS) {
       entry.useReportedAt = now;
       this.#usedAt.set(entry.key.id, now);
@@ -112,9 +116,9 @@ export class ApiKeyCache {
 
   /** Returns the keys that were used since the last call, with the time of their use. */
   drainUsedKeys(): readonly { readonly id: number; readonly at: number }[] {
-    const used = Array.from(this.#usedAt, ([id, at]) => ({ id, at }));
+    const usedKeys = Array.from(this.#usedAt, ([id, at]) => ({ id, at }));
     this.#usedAt.clear();
-    return used;
+    return usedKeys;
   }
 
   #applyKey(key: ApiKey, revision: number): void {
@@ -145,12 +149,12 @@ export class ApiKeyCache {
     else entries.add(entry);
   }
 
-  #publishChange(before: Account, { id: accountId, locked, warning }: Account): void {
+  #publishChange(previousAccount: Account, { id: accountId, locked, warning }: Account): void {
     const { clock, publish } = this.#parts;
     const at = clock.now();
-    if (locked !== null && before.locked === null)
+    if (locked !== null && previousAccount.locked === null)
       publish({ type: 'account.locked', at, accountId, reason: locked.reason });
-    else if (warning !== null && before.warning === null)
+    else if (warning !== null && previousAccount.warning === null)
       publish({ type: 'account.warned', at, accountId, reason: warning });
   }
 
@@ -169,12 +173,12 @@ function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
 // Looks up credentials that are not cached: API keys and operator tokens. A new key is valid on every node when the command or
 // request that created it returns. Therefore the store is queried before an unknown key is refused.
 //
-// Guarantees: the query for a lookup starts after the call of `find`. Lookups are batched: one query runs at a time, at most one
-// query starts per 10 ms, and a query has at most 1,000 digests. The other lookups wait. A query contains lookups of all peers in
-// turn, so a peer that guesses keys delays only its own lookups. Unknown keys are not cached, because a client may use its key
-// before an operator imports it. At most `MAX_WAITING_LOOKUPS` lookups wait. The lookups of one peer use at most half of the
-// capacity that other peers do not use. The public listener accepts fewer connections than this limit, so only clients that
-// pipeline many requests can reach it.
+// Guarantees: the query for a lookup starts after the call of `find`. Lookups are batched: one query runs at a time, at
+// most one query starts per 10 ms, and a query has at most 1,000 digests. The other lookups wait. A query contains one
+// lookup of each peer in turn, so that a peer that guesses keys delays only its own lookups. Unknown keys are not
+// cached, because a client may use its key before an operator imports it. At most `MAX_WAITING_LOOKUPS` lookups wait.
+// The lookups of one peer use at most half of the capacity that other peers do not use. The public listener accepts
+// fewer connections than this limit, so that only clients that pipeline many requests can reach the limit.
 //
 // Fails: if a query fails, its lookups reject. A failed query never makes a key unknown.
 
@@ -186,7 +190,7 @@ export const MAX_WAITING_LOOKUPS = 32_768;
 export const MIN_QUERY_INTERVAL_MS = 10;
 
 interface LookupOptions<Found> {
-  /** Looks up credentials in the store by their SHA-256 in hexadecimal. */
+  /** Queries the store for credentials by their SHA-256 in hexadecimal. */
   readonly find: (hashes: readonly string[]) => Promise<Found>;
   readonly clock: Clock;
 }
@@ -195,11 +199,11 @@ interface Lookup<Found> {
   readonly hash: string;
   readonly resolve: (found: Found) => void;
   readonly reject: (error: unknown) => void;
-  next: Lookup<Found> | null;
+  nextLookup: Lookup<Found> | null;
 }
 
 /** The waiting lookups of one peer, in order of arrival. */
-interface Queue<Found> {
+interface PeerQueue<Found> {
   first: Lookup<Found>;
   last: Lookup<Found>;
   length: number;
@@ -207,8 +211,8 @@ interface Queue<Found> {
 
 export class BatchedLookups<Found> {
   readonly #options: LookupOptions<Found>;
-  /** The queue of each peer. The first peer in the map is the next one. */
-  readonly #peers = new Map<string, Queue<Found>>();
+  /** The queue of each peer. The next query begins with the first peer in the map. */
+  readonly #peers = new Map<string, PeerQueue<Found>>();
   #waitingCount = 0;
   #isQueryRunning = false;
   #isIntervalRunning = false;
@@ -218,18 +222,18 @@ export class BatchedLookups<Found> {
   }
 
   /**
-   * Looks up a digest in the store, in one query with other digests. Resolves to the result of the query. Rejects with the error of
-   * the store. Returns null if too many lookups wait. `peer` is the result of `peerNetworkOf`.
+   * Looks up a digest in the store, in one query with other digests. Resolves to the result of the query, and rejects
+   * with the error of the store. Returns null if too many lookups wait. `peer` is the result of `peerNetworkOf`.
    */
   find(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);
     if ((queue?.length ?? 0) >= MAX_WAITING_LOOKUPS - this.#waitingCount) return null;
     return new Promise((resolve, reject) => {
-      const lookup: Lookup<Found> = { hash, resolve, reject, next: null };
+      const lookup: Lookup<Found> = { hash, resolve, reject, nextLookup: null };
       if (queue === undefined) {
         this.#peers.set(peer, { first: lookup, last: lookup, length: 1 });
       } else {
-        queue.last.next = lookup;
+        queue.last.nextLookup = lookup;
         queue.last = lookup;
         queue.length += 1;
       }
@@ -266,14 +270,14 @@ export class BatchedLookups<Found> {
   /** Removes and returns the lookups for the next query, one of each peer in turn. */
   #nextBatch(): readonly Lookup<Found>[] {
     const batch: Lookup<Found>[] = [];
-    // A peer that is inserted again becomes the last one, so this loop reaches it again.
+    // A peer that is inserted again becomes the last peer in the map, so this loop visits the peer again.
     for (const [peer, queue] of this.#peers) {
       if (batch.length >= MAX_DIGESTS_PER_QUERY) break;
       this.#peers.delete(peer);
       const { first } = queue;
       batch.push(first);
-      if (first.next === null) continue;
-      queue.first = first.next;
+      if (first.nextLookup === null) continue;
+      queue.first = first.nextLookup;
       queue.length -= 1;
       this.#peers.set(peer, queue);
     }

@@ -20,13 +20,13 @@ export interface ListenerLimits extends ConnectionLimits, RequestLimits {
   /** The maximum time to receive a complete request. */
   readonly requestTimeoutMs: number;
   /**
-   * The maximum time for which a refused body is read and discarded, so the client receives the response before the connection
-   * closes.
+   * The maximum time for which a refused body is read and discarded, so that the client receives the response before
+   * the connection is closed.
    */
   readonly lingerMs: number;
   /** The maximum size of the request line and headers. */
   readonly maxHeaderBytes: number;
-  /** The interval at which the certificate files are checked for changes. */
+  /** The interval between two checks of the certificate files for changes. */
   readonly certificatePollMs: number;
 }
 
@@ -55,8 +55,8 @@ export interface ListenerOptions {
     takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
   };
   /**
-   * Stores one message and resolves after the commit. It sets the lease and the suppression of the message. If the promise rejects,
-   * it is unknown whether the message is stored.
+   * Stores one message and resolves after the commit. The store sets the lease and the suppression of the message. If
+   * the promise rejects, it is unknown whether the message is stored.
    */
   readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
@@ -64,14 +64,14 @@ export interface ListenerOptions {
   readonly loadSignal: LoadSignal;
   /** Returns null if the node is ready. Otherwise returns the reason, which `/readyz` returns to any client. */
   readonly notReadyReason: () => string | null;
-  /** Returns true if the domain is authenticated for the account. The domain has the form of `Address.domain`. */
+  /** Returns true if the domain is authenticated for the account. `domain` has the form of `Address.domain`. */
   readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;
   readonly limits?: Partial<ListenerLimits>;
 }
 
 export interface Listener {
-  /** Binds the listener and starts to accept connections. Rejects with a one-line error. */
+  /** Binds the listener and starts to accept connections. Rejects with an Error whose message is one line. */
   start(): Promise<ListenAddress>;
   /**
    * Stops accepting connections, waits until the requests in flight are answered (with `Connection: close`), then closes. Closes

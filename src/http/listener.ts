@@ -1,9 +1,9 @@
 /**
  * Creates the public listener, which serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`.
  *
- * Guarantees: every error response has the two members of the error registry. No response names the software. A drain ends within
- * its timeout. Fails: `start` rejects with a one-line error. Later errors cause a response with status 500 and are published as
- * `node.operation_failed`.
+ * Guarantees: every error response has the two members of the error registry. No response names the software. A drain
+ * ends within its timeout. Fails: `start` rejects with an Error whose message is one line. Later errors cause a
+ * response with status 500 and are published as `node.operation_failed`.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -14,10 +14,10 @@ import type { Clock } from '../clock.ts';
 import { isUnixSocket, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
 import { bind } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
-import { Connections, type HttpConnections, peerShareExemption } from './connections.ts';
-import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
+import { Connections, createPeerShareExemption, type HttpConnections } from './connections.ts';
+import { createErrorBody, type ErrorCode, getErrorEntry } from './errors.ts';
 import { LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './listener-options.ts';
-import { countHeader, pathOf, ResponseWriter, toOriginForm } from './protocol.ts';
+import { countHeader, getPath, ResponseWriter, toOriginForm } from './protocol.ts';
 import { createSendMail } from './send-mail.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';
 import { createTrustedProxies, type TrustedProxies } from './trusted-proxies.ts';
@@ -29,7 +29,9 @@ const ALLOW: Readonly<Record<string, string>> = {
   '/readyz': 'GET, HEAD',
 };
 
-/** The maximum time to flush connections before they are closed, within the drain timeout. */
+/**
+ * The maximum time, within the drain timeout, in which pending responses are sent before their connections are closed.
+ */
 const MAX_FLUSH_MS = 250;
 
 /** Creates the listener. `start` binds it. */
@@ -46,7 +48,7 @@ export function createListener(options: ListenerOptions): Listener {
   const connections = new Connections({
     limits,
     clock,
-    isExemptFromPeerShare: peerShareExemption(proxies),
+    isExemptFromPeerShare: createPeerShareExemption(proxies),
     onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
   });
   let running: {
@@ -56,7 +58,7 @@ export function createListener(options: ListenerOptions): Listener {
   } | null = null;
 
   async function start(): Promise<ListenAddress> {
-    // The peers of a unix socket are on this machine, and a proxy terminates TLS.
+    // A listener on a unix socket uses no TLS, because its peers are on this machine and a proxy terminates TLS.
     const tls = isUnixSocket(settings.listen) ? null : settings.tls;
     const certificate = tls === null ? null : readCertificate(tls);
     const app = createApp(options, limits, limiter, responseWriter, connections, proxies, onRefused, (handle) =>
@@ -90,25 +92,25 @@ export function createListener(options: ListenerOptions): Listener {
     const { app, server, stopCertificateWatch } = running;
     running = null;
     stopCertificateWatch();
-    // `close` stops accepting connections, and closes connections that are idle between two requests.
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    // `close` stops the acceptance of connections, and closes connections that are idle between two requests.
+    const serverClosed = new Promise<void>((resolve) => server.close(() => resolve()));
     let cancelTimeout = () => {};
     let cancelFlush = () => {};
     const timeout = new Promise<void>((resolve) => {
       cancelTimeout = clock.after(timeoutMs, resolve);
     });
     // When no request is in flight, only idle connections and connections with an incomplete response remain.
-    const idle = new Promise<void>((resolve) => {
+    const requestsAnswered = new Promise<void>((resolve) => {
       limiter.whenIdle(() => {
         cancelFlush = clock.after(Math.min(MAX_FLUSH_MS, timeoutMs), resolve);
       });
     });
-    await Promise.race([closed, timeout, idle]);
+    await Promise.race([serverClosed, timeout, requestsAnswered]);
     cancelTimeout();
     cancelFlush();
     server.closeAllConnections();
     connections.closeAll();
-    await closed;
+    await serverClosed;
     await app.close();
   }
 
@@ -116,8 +118,8 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 /**
- * Creates the Fastify instance, which is used for routing and lifecycle. This module handles bodies and responses itself, so no
- * response has a default of Fastify.
+ * Creates the Fastify instance, which is used for routing and lifecycle. This module handles bodies and responses
+ * itself, so that no default response of Fastify is sent.
  */
 function createApp(
   options: ListenerOptions,
@@ -130,7 +132,7 @@ function createApp(
   serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
 ): FastifyInstance {
   const handleUnknownRoute = (req: IncomingMessage, res: ServerResponse): void => {
-    const allow = ALLOW[pathOf(req.url ?? '')];
+    const allow = ALLOW[getPath(req.url ?? '')];
     const code = allow === undefined ? 'not-found' : 'method-not-allowed';
     responseWriter.sendError(req, res, code, null, allow === undefined ? {} : { Allow: allow });
     onRefused(code);
@@ -150,8 +152,8 @@ function createApp(
       handleUnknownRoute(request.raw, reply.raw);
     },
   });
-  // Fastify reads a body before it calls the handler, even if no route matches. Here the handler reads the body after the check of
-  // the key.
+  // By default, Fastify reads a body before it calls the handler, even if no route matches. Here the handler reads the
+  // body after it has checked the key.
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   const sendMail = createSendMail(options, limiter, responseWriter, connections, proxies);
@@ -201,8 +203,9 @@ function createApp(
 // Creates the HTTP server of the public listener. The server sets timeouts and the maximum header size, and replaces the error
 // responses of node:http by the responses of the error registry.
 //
-// Guarantees: a client that is slow or sends malformed data gets a response and is disconnected. A request whose message is being
-// committed is answered with the result of the commit. A request without a Host header or with more than one is refused.
+// Guarantees: a client that is slow or sends malformed data receives a response and is disconnected. The response to a
+// request whose message is being committed is the result of the commit. A request without a Host header or with several
+// Host headers is refused.
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
@@ -232,15 +235,15 @@ function createHttpServer(parts: ServerParts): Server {
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: limits.timeoutCheckMs,
     maxHeaderSize: limits.maxHeaderBytes,
-    // The response of Node to a missing Host header has no body. `onRequest` sends a response with a body.
+    // The response of Node.js to a missing Host header has no body, so `onRequest` sends the response instead.
     requireHostHeader: false,
     insecureHTTPParser: false,
     noDelay: true,
   };
   const onRequest: Handler = (req, res) => {
-    // RFC 9112 section 3.2: status 400 if the Host header is missing or repeated.
-    const hostCount = countHeader(req.rawHeaders, 'host');
-    if (hostCount > 1 || (hostCount === 0 && req.httpVersionMinor >= 1)) {
+    // RFC 9112 section 3.2 requires status 400 if the Host header is missing or repeated.
+    const hostHeaderCount = countHeader(req.rawHeaders, 'host');
+    if (hostHeaderCount > 1 || (hostHeaderCount === 0 && req.httpVersionMinor >= 1)) {
       responseWriter.sendError(req, res, 'invalid-host', null, {});
       onRefused('invalid-host');
       return;
@@ -261,7 +264,8 @@ function createHttpServer(parts: ServerParts): Server {
           },
           onRequest,
         );
-  // The handler sends 100 Continue after the check of the key, so a request with an invalid key is refused before its body.
+  // The handler sends 100 Continue after it has checked the key, so that a request with an invalid key is refused
+  // before its body is sent.
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     responseWriter.sendError(req, res, 'expectation-failed', null, {});
@@ -269,7 +273,7 @@ function createHttpServer(parts: ServerParts): Server {
   });
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
     onRefused('not-found');
-    connections.endWithResponse(socket, rawErrorResponse('not-found', clock));
+    connections.endWithResponse(socket, createRawErrorResponse('not-found', clock));
   });
   connections.attach(server);
   return server;
@@ -284,13 +288,13 @@ function onClientError(
   onRefused: OnRefused,
 ): void {
   connections.handleClientError(error, socket, () => {
-    const code = clientErrorCode(error);
+    const code = toErrorCode(error);
     onRefused(code);
-    return rawErrorResponse(code, clock);
+    return createRawErrorResponse(code, clock);
   });
 }
 
-function clientErrorCode(error: NodeJS.ErrnoException): ErrorCode {
+function toErrorCode(error: NodeJS.ErrnoException): ErrorCode {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return 'request-timeout';
@@ -304,9 +308,9 @@ function clientErrorCode(error: NodeJS.ErrnoException): ErrorCode {
 }
 
 /** Returns the complete HTTP response for an error. It is written directly to the socket if node:http cannot write a response. */
-function rawErrorResponse(code: ErrorCode, clock: Clock): Buffer {
-  const body = errorBody(code);
-  const { status } = errorEntry(code);
+function createRawErrorResponse(code: ErrorCode, clock: Clock): Buffer {
+  const body = createErrorBody(code);
+  const { status } = getErrorEntry(code);
   const head =
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${body.length}\r\nDate: ${new Date(clock.now()).toUTCString()}\r\nConnection: close\r\n\r\n`;

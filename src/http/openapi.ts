@@ -1,8 +1,9 @@
 /**
- * Creates the OpenAPI 3.1 document of the public listener from the schemas and the error registry. The operator listener serves
- * the document. A test checks that openapi.json in the root folder is equal to the document. The functions are pure.
+ * Creates the OpenAPI 3.1 document of the public listener from the schemas and the error registry. The operator
+ * listener serves the document. A test checks that the document is equal to openapi.json in the root folder. The
+ * functions are pure.
  */
-import { ERROR_CODES, type ErrorCode, errorEntry, errorMessage } from './errors.ts';
+import { ERROR_CODES, type ErrorCode, formatErrorMessage, getErrorEntry } from './errors.ts';
 import { ErrorResponse, HealthResponse, MailCreated, MailRequest } from './schema.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
@@ -27,7 +28,7 @@ const HEADERS: Readonly<
     example: 'cc, attachments',
   },
   'Postrider-Reason': {
-    description: 'The reason for which the request is refused.',
+    description: 'The reason why the request is refused.',
     schema: {
       type: 'string',
       enum: ['volume-exhausted', 'volume-expired', 'rate-limit-exceeded', 'sender-not-authenticated'],
@@ -85,9 +86,11 @@ export function createOpenApiDocument(): JsonObject {
     ],
     security: [{ apiKey: [] }],
     paths: {
-      '/api/v1/send-mail': { post: sendMailOperation() },
-      '/healthz': { get: healthOperation('getHealth', 'Check that the process responds', []) },
-      '/readyz': { get: healthOperation('getReadiness', 'Check that the node accepts messages now', ['not-ready']) },
+      '/api/v1/send-mail': { post: createSendMailOperation() },
+      '/healthz': { get: createHealthOperation('getHealth', 'Check that the process responds', []) },
+      '/readyz': {
+        get: createHealthOperation('getReadiness', 'Check that the node accepts messages now', ['not-ready']),
+      },
     },
     components: {
       securitySchemes: {
@@ -109,7 +112,7 @@ export function createOpenApiDocument(): JsonObject {
   };
 }
 
-function sendMailOperation(): JsonObject {
+function createSendMailOperation(): JsonObject {
   return {
     operationId: 'sendMail',
     tags: ['mail'],
@@ -144,7 +147,7 @@ function sendMailOperation(): JsonObject {
     responses: {
       '201': {
         description: 'Mail request successful',
-        headers: headerReferences([
+        headers: createHeaderReferences([
           'Idempotency-Replayed',
           'Postrider-Ignored-Fields',
           'RateLimit',
@@ -157,12 +160,12 @@ function sendMailOperation(): JsonObject {
           },
         },
       },
-      ...errorResponses(ERROR_CODES.filter((code) => !OTHER_ROUTE_CODES.has(code))),
+      ...createErrorResponses(ERROR_CODES.filter((code) => !OTHER_ROUTE_CODES.has(code))),
     },
   };
 }
 
-function healthOperation(operationId: string, summary: string, codes: readonly ErrorCode[]): JsonObject {
+function createHealthOperation(operationId: string, summary: string, codes: readonly ErrorCode[]): JsonObject {
   return {
     operationId,
     tags: ['health'],
@@ -178,41 +181,43 @@ function healthOperation(operationId: string, summary: string, codes: readonly E
           },
         },
       },
-      ...errorResponses(codes),
+      ...createErrorResponses(codes),
     },
   };
 }
 
 /** Returns one response per status, with one example per error code. */
-function errorResponses(codes: readonly ErrorCode[]): JsonObject {
-  const byStatus = new Map<number, ErrorCode[]>();
+function createErrorResponses(codes: readonly ErrorCode[]): JsonObject {
+  const codesByStatus = new Map<number, ErrorCode[]>();
   for (const code of codes) {
-    const { status } = errorEntry(code);
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+    const { status } = getErrorEntry(code);
+    codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code]);
   }
-  return Object.fromEntries(Array.from(byStatus, ([status, group]) => [String(status), errorResponse(status, group)]));
+  return Object.fromEntries(
+    Array.from(codesByStatus, ([status, statusCodes]) => [String(status), createErrorResponse(status, statusCodes)]),
+  );
 }
 
-function errorResponse(status: number, codes: readonly ErrorCode[]): JsonObject {
-  const headers = [...new Set(codes.flatMap((code) => errorEntry(code).headers))];
+function createErrorResponse(status: number, codes: readonly ErrorCode[]): JsonObject {
+  const headers = [...new Set(codes.flatMap((code) => getErrorEntry(code).headers))];
   return {
     description: STATUS_SUMMARIES[status] ?? '',
-    ...(headers.length > 0 ? { headers: headerReferences(headers) } : {}),
+    ...(headers.length > 0 ? { headers: createHeaderReferences(headers) } : {}),
     content: {
       'application/json': {
         schema: { $ref: '#/components/schemas/Error' },
-        examples: Object.fromEntries(codes.map((code) => [code, errorExample(code)])),
+        examples: Object.fromEntries(codes.map((code) => [code, createErrorExample(code)])),
       },
     },
   };
 }
 
-function errorExample(code: ErrorCode): JsonObject {
-  const { when, example } = errorEntry(code);
-  return { summary: when, value: { result: 'error', message: errorMessage(code, example ?? null) } };
+function createErrorExample(code: ErrorCode): JsonObject {
+  const { condition, example } = getErrorEntry(code);
+  return { summary: condition, value: { result: 'error', message: formatErrorMessage(code, example ?? null) } };
 }
 
-function headerReferences(names: readonly string[]): JsonObject {
+function createHeaderReferences(names: readonly string[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

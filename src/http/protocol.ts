@@ -1,8 +1,9 @@
 /**
  * Reads requests and writes responses of the public listener: status, headers and bodies.
  *
- * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed after the response,
- * with a delay in which the client can read it. During a drain, every response closes its connection.
+ * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed after the
+ * response, with a delay in which the client can read the response. During a drain, every response closes its
+ * connection.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -10,10 +11,10 @@ import type { Clock } from '../clock.ts';
 import type { RemainingLimits } from '../model/message.ts';
 import { REQUEST_FIELDS } from '../model/submission.ts';
 import type { BodyRefusal } from './capacity.ts';
-import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
+import { createErrorBody, type ErrorCode, getErrorEntry } from './errors.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
-/** The length of `{"result":{"id":"…"}}` with an id of 36 characters. */
+/** The length of the body `{"result":{"id":"…"}}` with an id of 36 characters. */
 const CREATED_BYTES = 56;
 
 export class ResponseWriter {
@@ -43,7 +44,7 @@ export class ResponseWriter {
     headers['Content-Length'] = CREATED_BYTES;
     if (this.#isDraining) headers.Connection = 'close';
     res.writeHead(201, headers);
-    // With `latin1`, Node sends the headers and the body in one write.
+    // With the encoding `latin1`, Node.js sends the headers and the body in one write.
     res.end(`{"result":{"id":"${id}"}}`, 'latin1');
   }
 
@@ -60,7 +61,7 @@ export class ResponseWriter {
     res.end(body);
   }
 
-  /** Sends an error of the registry. Modifies `headers`. */
+  /** Sends an error of the error registry. Modifies `headers`. */
   sendError(
     req: IncomingMessage,
     res: ServerResponse,
@@ -68,12 +69,12 @@ export class ResponseWriter {
     detail: string | null,
     headers: ResponseHeaders,
   ): void {
-    const body = errorBody(code, detail);
+    const body = createErrorBody(code, detail);
     const hasUnreadBody = !req.complete && hasBody(req);
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = body.length;
     if (hasUnreadBody || this.#isDraining) headers.Connection = 'close';
-    res.writeHead(errorEntry(code).status, headers);
+    res.writeHead(getErrorEntry(code).status, headers);
     // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1).
     const isBodyExpected = req.headers.expect === undefined || req.readableFlowing !== null;
     if (!hasUnreadBody || !isBodyExpected) {
@@ -85,8 +86,8 @@ export class ResponseWriter {
   }
 
   /**
-   * Discards the remaining body up to limits of time and size, then closes the connection. Closing a connection with unread bytes
-   * resets it, and the client loses the response (RFC 9112 section 9.6).
+   * Discards the remaining body up to limits of time and size, then closes the connection. If a connection with unread
+   * bytes is closed, it is reset, and the client can lose the response (RFC 9112 section 9.6).
    */
   #linger(req: IncomingMessage, res: ServerResponse): void {
     let remainingBytes = this.#lingerBytes;
@@ -107,9 +108,9 @@ export class ResponseWriter {
   }
 }
 
-// Reads request headers with functions that node:http does not provide. Each function takes linear time.
+// Functions for request headers that node:http does not provide. Each function takes linear time.
 
-/** Counts the headers with this name (lower case). `rawHeaders` contains names and values in turn. */
+/** Returns the number of headers with this name in lower case. `rawHeaders` contains names and values alternately. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -119,7 +120,7 @@ export function countHeader(rawHeaders: readonly string[], name: string): number
   return count;
 }
 
-/** Returns true if the request has more than one header with this name (lower case). */
+/** Returns true if the request has more than one header with this name in lower case. */
 export function isHeaderRepeated(rawHeaders: readonly string[], name: string): boolean {
   return countHeader(rawHeaders, name) > 1;
 }
@@ -130,17 +131,17 @@ const JSON_TYPE = 'application/json';
 export function isJsonType(value: string | undefined): boolean {
   if (value === undefined) return false;
   if (value === JSON_TYPE) return true;
-  const end = value.indexOf(';');
-  const type = end < 0 ? value : value.slice(0, end);
-  // A longer value cannot match, so it is not converted.
+  const typeEnd = value.indexOf(';');
+  const type = typeEnd < 0 ? value : value.slice(0, typeEnd);
+  // A longer value cannot match and is not converted to lower case.
   return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
 }
 
 /** Returns the path of a request target in origin form or absolute form (RFC 9112 section 3.2), without the query. */
-export function pathOf(target: string): string {
-  const origin = toOriginForm(target);
-  const query = origin.indexOf('?');
-  return query < 0 ? origin : origin.slice(0, query);
+export function getPath(target: string): string {
+  const originForm = toOriginForm(target);
+  const queryIndex = originForm.indexOf('?');
+  return queryIndex < 0 ? originForm : originForm.slice(0, queryIndex);
 }
 
 /**
@@ -148,21 +149,21 @@ export function pathOf(target: string): string {
  */
 export function toOriginForm(target: string): string {
   if (target.charCodeAt(0) === 0x2f) return target;
-  const scheme = target.indexOf('://');
-  if (scheme < 0) return target;
-  const slash = target.indexOf('/', scheme + 3);
-  return slash < 0 ? '/' : target.slice(slash);
+  const schemeEnd = target.indexOf('://');
+  if (schemeEnd < 0) return target;
+  const slashIndex = target.indexOf('/', schemeEnd + 3);
+  return slashIndex < 0 ? '/' : target.slice(slashIndex);
 }
 
-// Writes the headers for limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10 and -11, structured
-// fields), and Retry-After (RFC 9110 section 10.2.3). Times are whole seconds, rounded up, so a client that uses them never
-// retries too early.
+// Writes the headers for limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10 and -11,
+// structured fields), and Retry-After (RFC 9110 section 10.2.3). Times are whole seconds, rounded up, so that a client
+// that uses these times never retries too early.
 
 export type ResponseHeaders = Record<string, string | number>;
 
-/** Converts milliseconds to whole seconds, rounded up. Returns at least 1. */
-export function wholeSeconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000));
+/** Converts milliseconds to whole seconds, rounded up. The minimum is 1. */
+export function toWholeSeconds(durationMs: number): number {
+  return Math.max(1, Math.ceil(durationMs / 1000));
 }
 
 /** Adds the RateLimit headers for the configured limits. */
@@ -175,17 +176,17 @@ export function addRateLimitHeaders(
   let policy = '';
   let remaining = '';
   if (throttle !== null && throttleResult !== null) {
-    // `w` is the time in which an empty bucket fills. `t` is the time until the bucket is full, or, for a refusal, until the next
-    // token.
-    policy = `"throttle";q=${Math.floor(throttle.burst)};w=${wholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
+    // The parameter `w` is the time in which an empty bucket fills. The parameter `t` is the time until the bucket is
+    // full, or, for a refusal, until the next token.
+    policy = `"throttle";q=${Math.floor(throttle.burst)};w=${toWholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
     remaining = throttleResult.ok
-      ? `"throttle";r=${throttleResult.remaining};t=${wholeSeconds(throttleResult.resetMs)}`
-      : `"throttle";r=0;t=${wholeSeconds(throttleResult.retryAfterMs)}`;
+      ? `"throttle";r=${throttleResult.remaining};t=${toWholeSeconds(throttleResult.resetMs)}`
+      : `"throttle";r=0;t=${toWholeSeconds(throttleResult.retryAfterMs)}`;
   }
   if (rate !== null) {
-    const comma = policy === '' ? '' : ', ';
-    policy += `${comma}"rate";q=${rate.limit};w=${wholeSeconds(rate.periodMs)}`;
-    remaining += `${comma}"rate";r=${Math.max(0, rate.remaining)};t=${wholeSeconds(rate.resetMs)}`;
+    const separator = policy === '' ? '' : ', ';
+    policy += `${separator}"rate";q=${rate.limit};w=${toWholeSeconds(rate.periodMs)}`;
+    remaining += `${separator}"rate";r=${Math.max(0, rate.remaining)};t=${toWholeSeconds(rate.resetMs)}`;
   }
   if (policy === '') return;
   headers['RateLimit-Policy'] = policy;
@@ -194,24 +195,28 @@ export function addRateLimitHeaders(
 
 // Reads a request body up to a limit and decodes it strictly.
 //
-// Guarantees: the reader buffers at most `maxBytes`, and twice as much while it joins the chunks of a body. After a refusal,
-// further bytes are discarded. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is called exactly once.
+// Guarantees: the reader buffers at most `maxBytes`, and twice as many bytes while it joins the chunks of a body. After
+// a refusal, further bytes are discarded. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is
+// called exactly once.
 
-/** The bytes of a body, or the reason for their absence: the body is too large, a limit is reached, or the client disconnected. */
+/**
+ * The bytes of a body, or the reason why they were not read: the body is too large, a limit is exceeded, or the client
+ * disconnected.
+ */
 export type BodyResult = Buffer | 'body-too-large' | BodyRefusal | 'aborted';
 
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BODY = Buffer.alloc(0);
 
 /** Returns true if the headers announce a body (RFC 9112 section 6.3). */
 function hasBody(req: IncomingMessage): boolean {
-  const length = req.headers['content-length'];
-  return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+  const contentLength = req.headers['content-length'];
+  return req.headers['transfer-encoding'] !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
 
 /** Returns true if Content-Length is greater than `maxBytes`. */
 export function contentLengthExceeds(req: IncomingMessage, maxBytes: number): boolean {
-  const length = req.headers['content-length'];
-  return length !== undefined && Number(length) > maxBytes;
+  const contentLength = req.headers['content-length'];
+  return contentLength !== undefined && Number(contentLength) > maxBytes;
 }
 
 /**
@@ -224,29 +229,29 @@ export function readBody(
   reserveBytes: (bytes: number) => BodyRefusal | null,
   onBody: (body: BodyResult) => void,
 ): void {
-  let first: Buffer | null = null;
+  let firstChunk: Buffer | null = null;
   let chunks: Buffer[] | null = null;
-  let size = 0;
+  let sizeBytes = 0;
   let isDone = false;
   const finish = (body: BodyResult): void => {
     isDone = true;
-    first = null;
+    firstChunk = null;
     chunks = null;
     onBody(body);
   };
   req.on('data', (chunk: Buffer) => {
     if (isDone) return;
-    size += chunk.length;
-    const fault = size > maxBytes ? 'body-too-large' : reserveBytes(chunk.length);
+    sizeBytes += chunk.length;
+    const fault = sizeBytes > maxBytes ? 'body-too-large' : reserveBytes(chunk.length);
     if (fault !== null) finish(fault);
-    else if (first === null) first = chunk;
-    else if (chunks === null) chunks = [first, chunk];
+    else if (firstChunk === null) firstChunk = chunk;
+    else if (chunks === null) chunks = [firstChunk, chunk];
     else chunks.push(chunk);
   });
   req.on('end', () => {
-    if (!isDone) finish(chunks === null ? (first ?? EMPTY) : Buffer.concat(chunks, size));
+    if (!isDone) finish(chunks === null ? (firstChunk ?? EMPTY_BODY) : Buffer.concat(chunks, sizeBytes));
   });
-  // This event occurs only if the connection ends before the body.
+  // The event `error` occurs only if the connection ends before the body.
   req.on('error', () => {
     if (!isDone) finish('aborted');
   });
@@ -265,22 +270,24 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-// Finds the unknown members of a body, which are ignored. A response with status 201 lists them, so a client that sends `cc` or
-// `attachments` can detect that they have no effect.
+// Finds the unknown members of a body, which are ignored. A response with status 201 lists the unknown members, so that
+// a client that sends `cc` or `attachments` can detect that these members have no effect.
 //
-// Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so it is safe in a header. At most ten names
-// are listed, in the order of the body and without duplicates. If a body has only the four fields, only its members are counted.
-// Any other body is scanned once, up to the tenth name.
+// Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so that the name is safe in a
+// header. At most ten names are listed, in the order of the body and without duplicates. If a body has only the four
+// fields, its text is not scanned. Any other body is scanned once, up to the tenth name.
 
 export interface IgnoredFields {
-  /** The number of unknown members, including those that are not listed. */
+  /** The number of unknown members, including members that are not listed. */
   readonly count: number;
   readonly names: readonly string[];
 }
 
 const MAX_NAMES = 10;
 const MAX_NAME_LENGTH = 64;
-/** The maximum length of a name in the body: every character can be an escape sequence of six characters. */
+/**
+ * The maximum length of a listed name in the body, where each character can be an escape sequence of six characters.
+ */
 const MAX_ESCAPED_LENGTH = 6 * MAX_NAME_LENGTH;
 
 const QUOTE = 0x22;
@@ -292,15 +299,15 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * Returns the unknown members, or null if there are none. `bytes` is a JSON object in UTF-8. `body` is its parsed value, which must
- * have the four fields.
+ * Returns the unknown members, or null if the body has no unknown members. `bytes` is a JSON object in UTF-8. `body` is
+ * its parsed value, which must have the four fields.
  */
-export function ignoredFields(bytes: Buffer, body: object): IgnoredFields | null {
+export function findIgnoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: readNames(bytes) };
 }
 
-/** Returns the names in the order of the text. The parsed object has another order: numeric names precede all others. */
+/** Returns the names in the order of the text. In the parsed object, numeric names would precede all other names. */
 function readNames(bytes: Buffer): readonly string[] {
   const names = new Set<string>();
   let depth = 0;
@@ -308,13 +315,13 @@ function readNames(bytes: Buffer): readonly string[] {
   for (let index = 0; index < bytes.length && names.size < MAX_NAMES; index += 1) {
     switch (bytes[index]) {
       case QUOTE: {
-        const end = findStringEnd(bytes, index + 1);
+        const nameEnd = findStringEnd(bytes, index + 1);
         if (isNameExpected) {
-          const name = parseName(bytes, index + 1, end);
+          const name = parseName(bytes, index + 1, nameEnd);
           if (name !== null) names.add(name);
           isNameExpected = false;
         }
-        index = end;
+        index = nameEnd;
         break;
       }
       case COMMA:
@@ -348,8 +355,8 @@ function findStringEnd(bytes: Buffer, start: number): number {
 function parseName(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_ESCAPED_LENGTH) return null;
   // Bytes outside ASCII become characters that `isAllowedInHeader` refuses.
-  const escaped = bytes.toString('latin1', start, end);
-  const name: unknown = escaped.includes('\\') ? JSON.parse(`"${escaped}"`) : escaped;
+  const escapedName = bytes.toString('latin1', start, end);
+  const name: unknown = escapedName.includes('\\') ? JSON.parse(`"${escapedName}"`) : escapedName;
   if (typeof name !== 'string' || !isAllowedInHeader(name)) return null;
   return REQUEST_FIELDS.some((field) => field === name) ? null : name;
 }

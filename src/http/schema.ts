@@ -52,7 +52,7 @@ export type MailCreated = Static<typeof MailCreated>;
 export const ErrorResponse = Type.Object(
   {
     result: Type.Literal('error'),
-    message: Type.String({ description: 'Human-readable error message.' }),
+    message: Type.String({ description: 'Error message for humans.' }),
   },
   { additionalProperties: false, description: 'The body of every error response.' },
 );

@@ -14,26 +14,26 @@ import type { AcceptResult, NewMessage, RemainingLimits } from '../model/message
 import { requiresAuthenticatedSender, validateSubmission } from '../model/submission.ts';
 import type { AdmittedRequest, RequestLimiter } from './capacity.ts';
 import type { HttpConnections } from './connections.ts';
-import { type ErrorCode, refusalDetail } from './errors.ts';
-import { fingerprint, isIdempotencyKey } from './idempotency.ts';
+import { type ErrorCode, getRefusalDetail } from './errors.ts';
+import { computeFingerprint, isIdempotencyKey } from './idempotency.ts';
 import { BatchedLookups, type KeyLookup } from './keys.ts';
 import type { ListenerOptions } from './listener-options.ts';
 import {
   addRateLimitHeaders,
   type BodyResult,
   contentLengthExceeds,
+  findIgnoredFields,
   type IgnoredFields,
-  ignoredFields,
   isHeaderRepeated,
   isJsonType,
   parseJson,
   type ResponseHeaders,
   type ResponseWriter,
   readBody,
-  wholeSeconds,
+  toWholeSeconds,
 } from './protocol.ts';
 import type { ThrottleResult } from './throttle.ts';
-import { clientAddressOf, type TrustedProxies } from './trusted-proxies.ts';
+import { getClientAddress, type TrustedProxies } from './trusted-proxies.ts';
 
 /** A request that has passed key, load and throttle. */
 interface Exchange {
@@ -48,8 +48,8 @@ interface Exchange {
 }
 
 /**
- * The maximum Retry-After if the store cannot commit. Below this maximum, Retry-After is the time for which commits have
- * failed.
+ * The maximum of Retry-After if the store cannot commit. Up to this maximum, Retry-After is the time for which commits
+ * have failed.
  */
 const MAX_COMMIT_RETRY_MS = 60_000;
 /** Retry-After for an account with too many incomplete bodies. */
@@ -85,7 +85,7 @@ export function createSendMail(
 
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
     const startedAt = clock.now();
-    // If a request has two keys, an intermediary may have checked the other one.
+    // If a request contains two keys, an intermediary may have checked the other key.
     if (isHeaderRepeated(req.rawHeaders, 'authorization')) {
       refuse(req, res, 'invalid-key', null, null);
       return;
@@ -97,22 +97,22 @@ export function createSendMail(
 
   /** Looks up a key that is not cached. The key is refused only if the store does not contain it. */
   function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const lookupDone = keyLookups.find(hash, toPeerNetwork(clientAddressOf(req, proxies)));
-    if (lookupDone === null) {
-      refuse(req, res, 'overloaded', null, null, null, retryAfter(TOO_MANY_LOOKUPS_RETRY_MS));
+    const pendingLookup = keyLookups.find(hash, toPeerNetwork(getClientAddress(req, proxies)));
+    if (pendingLookup === null) {
+      refuse(req, res, 'overloaded', null, null, null, createRetryAfterHeaders(TOO_MANY_LOOKUPS_RETRY_MS));
       return;
     }
-    const lookupResult = lookupDone.then(
+    const lookupOutcome = pendingLookup.then(
       () => true,
       () => false,
     );
-    awaitStep(req, res, lookupResult, (lookupSucceeded) => {
+    awaitStep(req, res, lookupOutcome, (lookupSucceeded) => {
       const lookup = keyCache.lookup(req.headers.authorization, clock.now());
       if (req.destroyed) {
-        // The client has disconnected. The refusal of an unknown key is still published.
+        // After the client has disconnected, the refusal of an unknown key is still published.
         if (lookupSucceeded && lookup.kind === 'missing') publishRefused('invalid-key', null, null);
       } else if (!lookupSucceeded) {
-        // The error was published once, for all requests in the query.
+        // The error has been published once, for all requests of the query.
         refuse(req, res, 'internal-error', null, null);
       } else {
         checkKey(req, res, startedAt, lookup);
@@ -120,7 +120,7 @@ export function createSendMail(
     });
   }
 
-  /** Waits for a step that precedes the body, then calls `next`. An error causes status 500. */
+  /** Waits for a step that precedes the body, then calls `next` with its result. An error causes status 500. */
   function awaitStep<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
     limiter.trackStep(step, next).catch((error: unknown) => {
       reportError(error);
@@ -151,9 +151,9 @@ export function createSendMail(
     key: ApiKey,
   ): void {
     connections.markAuthenticated(req.socket);
-    const shedDelayMs = limiter.sheddingDelayMs();
-    if (shedDelayMs !== null) {
-      refuse(req, res, 'overloaded', account, key, null, retryAfter(shedDelayMs));
+    const retryAfterMs = limiter.sheddingDelayMs();
+    if (retryAfterMs !== null) {
+      refuse(req, res, 'overloaded', account, key, null, createRetryAfterHeaders(retryAfterMs));
       return;
     }
     const limit = account.limits.throttle;
@@ -163,7 +163,7 @@ export function createSendMail(
       return;
     }
     awaitStep(req, res, throttleResult, (result) => {
-      // A client that has disconnected gets no response.
+      // No response is sent to a client that has disconnected.
       if (!req.destroyed) checkHeaders(req, res, startedAt, account, key, result);
     });
   }
@@ -178,7 +178,7 @@ export function createSendMail(
     throttleResult: ThrottleResult | null,
   ): void {
     if (throttleResult !== null && !throttleResult.ok) {
-      const throttled = retryAfter(throttleResult.retryAfterMs);
+      const throttled = createRetryAfterHeaders(throttleResult.retryAfterMs);
       addRateLimitHeaders(throttled, account.limits.throttle, throttleResult, null);
       refuse(req, res, 'throttled', account, key, null, throttled);
       return;
@@ -193,7 +193,7 @@ export function createSendMail(
       refuse(req, res, 'invalid-content-encoding', account, key);
       return;
     }
-    // Node joins repeated headers of this name into one string.
+    // Node.js joins repeated headers of this name into one string.
     const idempotencyKey = headers['idempotency-key'] ?? null;
     if (idempotencyKey !== null && (typeof idempotencyKey !== 'string' || !isIdempotencyKey(idempotencyKey))) {
       refuse(req, res, 'invalid-idempotency-key', account, key);
@@ -205,7 +205,7 @@ export function createSendMail(
     }
     const admittedRequest = limiter.startReading(account.id);
     if (admittedRequest === null) {
-      refuse(req, res, 'too-many-bodies', account, key, null, retryAfter(TOO_MANY_BODIES_RETRY_MS));
+      refuse(req, res, 'too-many-bodies', account, key, null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
       return;
     }
     const exchange: Exchange = { req, res, startedAt, account, key, throttleResult, idempotencyKey, admittedRequest };
@@ -221,25 +221,25 @@ export function createSendMail(
   function onBody(exchange: Exchange, body: BodyResult): void {
     switch (body) {
       case 'aborted':
-        finish(exchange);
+        finishRequest(exchange);
         return;
       case 'body-too-large':
         refuseAdmitted(exchange, body);
         return;
       case 'too-many-bodies':
-        refuseAdmitted(exchange, body, null, retryAfter(TOO_MANY_BODIES_RETRY_MS));
+        refuseAdmitted(exchange, body, null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
         return;
       case 'overloaded':
-        refuseAdmitted(exchange, body, null, retryAfter(limiter.advisedWaitMs()));
+        refuseAdmitted(exchange, body, null, createRetryAfterHeaders(limiter.advisedWaitMs()));
         return;
     }
-    const now = clock.now();
-    if (!limiter.startProcessing(exchange.admittedRequest, now)) {
-      refuseAdmitted(exchange, 'overloaded', null, retryAfter(limiter.advisedWaitMs()));
+    const bodyReadAt = clock.now();
+    if (!limiter.startProcessing(exchange.admittedRequest, bodyReadAt)) {
+      refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(limiter.advisedWaitMs()));
       return;
     }
     try {
-      checkFields(exchange, body, now);
+      checkFields(exchange, body, bodyReadAt);
     } catch (error) {
       reportError(error);
       refuseAdmitted(exchange, 'internal-error');
@@ -251,7 +251,7 @@ export function createSendMail(
     const parsed = parseJson(body);
     const admission = validateSubmission(parsed);
     if (admission.kind === 'refused') {
-      refuseAdmitted(exchange, admission.refusal.code, refusalDetail(admission.refusal));
+      refuseAdmitted(exchange, admission.refusal.code, getRefusalDetail(admission.refusal));
       return;
     }
     const { to, from, subject, message, recipient, fromAddress } = admission.submission;
@@ -273,14 +273,14 @@ export function createSendMail(
       idempotency:
         idempotencyKey === null
           ? null
-          : { key: idempotencyKey, fingerprint: fingerprint({ to, from, subject, message }) },
+          : { key: idempotencyKey, fingerprint: computeFingerprint({ to, from, subject, message }) },
       lease: null,
       suppressedBy: null,
     };
     // The names are computed before the commit, so the body is not retained until the response.
-    const ignored = ignoredFields(body, parsed as object);
+    const ignoredNames = findIgnoredFields(body, parsed as object);
     submit(newMessage).then(
-      (result) => onSubmitted(exchange, newMessage, ignored, result),
+      (result) => onSubmitted(exchange, newMessage, ignoredNames, result),
       (error: unknown) => onCommitFailed(exchange, error),
     );
   }
@@ -288,39 +288,39 @@ export function createSendMail(
   function onSubmitted(
     exchange: Exchange,
     newMessage: NewMessage,
-    ignored: IgnoredFields | null,
+    ignoredNames: IgnoredFields | null,
     result: AcceptResult,
   ): void {
     failingSince = null;
     const { res, account, key, startedAt } = exchange;
     switch (result.kind) {
       case 'accepted': {
-        const headers = limitHeaders(exchange, result.limits);
-        addIgnoredFieldsHeader(headers, ignored);
+        const headers = createLimitHeaders(exchange, result.limits);
+        addIgnoredFieldsHeader(headers, ignoredNames);
         responseWriter.sendCreated(res, newMessage.id, headers);
-        publishAccepted(newMessage, result.state, finish(exchange));
+        publishAccepted(newMessage, result.state, finishRequest(exchange));
         return;
       }
       case 'replayed': {
-        const headers = limitHeaders(exchange, null);
+        const headers = createLimitHeaders(exchange, null);
         headers['Idempotency-Replayed'] = 'true';
-        addIgnoredFieldsHeader(headers, ignored);
+        addIgnoredFieldsHeader(headers, ignoredNames);
         responseWriter.sendCreated(res, result.id, headers);
-        finish(exchange);
+        finishRequest(exchange);
         publishReplayed(result.id, account.id, key.id, startedAt);
         return;
       }
       case 'idempotency-conflict':
-        refuseAdmitted(exchange, 'idempotency-key-reused', null, limitHeaders(exchange, null));
+        refuseAdmitted(exchange, 'idempotency-key-reused', null, createLimitHeaders(exchange, null));
         return;
       case 'locked':
         refuseAdmitted(exchange, 'account-locked');
         return;
       case 'refused': {
-        const headers = limitHeaders(exchange, result.limits);
+        const headers = createLimitHeaders(exchange, result.limits);
         headers['Postrider-Reason'] = result.reason;
         const { rate } = result.limits;
-        if (result.reason === 'rate-limit-exceeded') headers['Retry-After'] = wholeSeconds(rate?.resetMs ?? 0);
+        if (result.reason === 'rate-limit-exceeded') headers['Retry-After'] = toWholeSeconds(rate?.resetMs ?? 0);
         refuseAdmitted(exchange, result.reason, null, headers);
         return;
       }
@@ -328,17 +328,17 @@ export function createSendMail(
   }
 
   /** Adds the names of the ignored fields to the headers of a response with status 201. */
-  function addIgnoredFieldsHeader(headers: ResponseHeaders, ignored: IgnoredFields | null): void {
-    if (ignored === null) return;
-    if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
-    publish({ type: 'request.fields_ignored', at: clock.now(), count: ignored.count });
+  function addIgnoredFieldsHeader(headers: ResponseHeaders, ignoredNames: IgnoredFields | null): void {
+    if (ignoredNames === null) return;
+    if (ignoredNames.names.length > 0) headers['Postrider-Ignored-Fields'] = ignoredNames.names.join(', ');
+    publish({ type: 'request.fields_ignored', at: clock.now(), count: ignoredNames.count });
   }
 
   function onCommitFailed(exchange: Exchange, error: unknown): void {
     const now = clock.now();
     failingSince ??= now;
-    const headers = limitHeaders(exchange, null);
-    headers['Retry-After'] = wholeSeconds(Math.min(MAX_COMMIT_RETRY_MS, now - failingSince));
+    const headers = createLimitHeaders(exchange, null);
+    headers['Retry-After'] = toWholeSeconds(Math.min(MAX_COMMIT_RETRY_MS, now - failingSince));
     reportError(error);
     refuseAdmitted(exchange, 'not-committed', null, headers);
   }
@@ -351,7 +351,7 @@ export function createSendMail(
     headers: ResponseHeaders = {},
   ): void {
     refuse(exchange.req, exchange.res, code, exchange.account, exchange.key, detail, headers);
-    finish(exchange);
+    finishRequest(exchange);
   }
 
   function refuse(
@@ -383,14 +383,14 @@ export function createSendMail(
     publish({ type: 'request.refused', at: clock.now(), code, accountId, keyId });
   }
 
-  /** Removes the request from the limiter. Returns its duration in milliseconds. */
-  function finish(exchange: Exchange): number {
+  /** Removes the request from the limiter. Returns the duration of the request in milliseconds. */
+  function finishRequest(exchange: Exchange): number {
     const now = clock.now();
     limiter.finish(exchange.admittedRequest, now);
     return now - exchange.startedAt;
   }
 
-  function limitHeaders(exchange: Exchange, limits: RemainingLimits | null): ResponseHeaders {
+  function createLimitHeaders(exchange: Exchange, limits: RemainingLimits | null): ResponseHeaders {
     const headers: ResponseHeaders = {};
     addRateLimitHeaders(
       headers,
@@ -404,6 +404,6 @@ export function createSendMail(
   return sendMail;
 }
 
-function retryAfter(ms: number): ResponseHeaders {
-  return { 'Retry-After': wholeSeconds(ms) };
+function createRetryAfterHeaders(retryAfterMs: number): ResponseHeaders {
+  return { 'Retry-After': toWholeSeconds(retryAfterMs) };
 }

@@ -15,20 +15,20 @@ export interface ThrottleLimit {
 }
 
 export type ThrottleResult =
-  /** The request passes. `remaining` further requests can pass now. The bucket is full after `resetMs`. */
+  /** The request passes the throttle. `remaining` further requests can pass now. The bucket is full after `resetMs`. */
   | { readonly ok: true; readonly remaining: number; readonly resetMs: number }
-  /** The request is refused. The next token is available after `retryAfterMs`. */
+  /** The throttle refuses the request. The next token is available after `retryAfterMs`. */
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
 interface Bucket {
-  /** The tokens in thousandths of a token. The value is an integer for integer rates and times. */
-  level: number;
+  /** The available tokens in thousandths of a token. The value is an integer for integer rates and times. */
+  milliTokens: number;
   updatedAt: number;
   perSecond: number;
   burst: number;
 }
 
-const UNITS_PER_TOKEN = 1000;
+const MILLITOKENS_PER_TOKEN = 1000;
 /** The tolerance for rates such as 10 per minute, which are not binary fractions. The unit is a thousandth of a token. */
 const ROUNDING_TOLERANCE = 1e-6;
 const MIN_SWEEP_SIZE = 1024;
@@ -45,18 +45,21 @@ export class Throttle {
   /** Takes one token of the account if one is available. `now` is in milliseconds since the epoch. */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
     const bucket = this.#refilledBucket(accountId, limit, now);
-    if (bucket.level + ROUNDING_TOLERANCE >= UNITS_PER_TOKEN) {
-      bucket.level = Math.max(0, bucket.level - UNITS_PER_TOKEN);
+    if (bucket.milliTokens + ROUNDING_TOLERANCE >= MILLITOKENS_PER_TOKEN) {
+      bucket.milliTokens = Math.max(0, bucket.milliTokens - MILLITOKENS_PER_TOKEN);
       return {
         ok: true,
-        remaining: Math.floor((bucket.level + ROUNDING_TOLERANCE) / UNITS_PER_TOKEN),
-        resetMs: Math.ceil((limit.burst * UNITS_PER_TOKEN - bucket.level) / limit.perSecond),
+        remaining: Math.floor((bucket.milliTokens + ROUNDING_TOLERANCE) / MILLITOKENS_PER_TOKEN),
+        resetMs: Math.ceil((limit.burst * MILLITOKENS_PER_TOKEN - bucket.milliTokens) / limit.perSecond),
       };
     }
     return {
       ok: false,
-      retryAfterMs: Math.max(1, Math.ceil((UNITS_PER_TOKEN - ROUNDING_TOLERANCE - bucket.level) / limit.perSecond)),
-      resetMs: Math.ceil((limit.burst * UNITS_PER_TOKEN - bucket.level) / limit.perSecond),
+      retryAfterMs: Math.max(
+        1,
+        Math.ceil((MILLITOKENS_PER_TOKEN - ROUNDING_TOLERANCE - bucket.milliTokens) / limit.perSecond),
+      ),
+      resetMs: Math.ceil((limit.burst * MILLITOKENS_PER_TOKEN - bucket.milliTokens) / limit.perSecond),
     };
   }
 
@@ -65,7 +68,7 @@ export class Throttle {
     if (bucket === undefined) {
       if (this.#buckets.size >= this.#sweepSize) this.#sweep(now);
       const newBucket = {
-        level: limit.burst * UNITS_PER_TOKEN,
+        milliTokens: limit.burst * MILLITOKENS_PER_TOKEN,
         updatedAt: now,
         perSecond: limit.perSecond,
         burst: limit.burst,
@@ -73,45 +76,48 @@ export class Throttle {
       this.#buckets.set(accountId, newBucket);
       return newBucket;
     }
-    // The tokens for the elapsed time are computed with the previous rate.
+    // The tokens of the elapsed time are computed with the previous rate.
     if (now > bucket.updatedAt)
-      bucket.level = Math.min(
-        bucket.burst * UNITS_PER_TOKEN,
-        bucket.level + (now - bucket.updatedAt) * bucket.perSecond,
+      bucket.milliTokens = Math.min(
+        bucket.burst * MILLITOKENS_PER_TOKEN,
+        bucket.milliTokens + (now - bucket.updatedAt) * bucket.perSecond,
       );
     bucket.updatedAt = now;
     if (bucket.burst !== limit.burst || bucket.perSecond !== limit.perSecond) {
       // A bucket that was full is also full with the new limit. Any other bucket keeps its tokens, up to the new burst.
-      bucket.level =
-        bucket.level >= bucket.burst * UNITS_PER_TOKEN
-          ? limit.burst * UNITS_PER_TOKEN
-          : Math.min(bucket.level, limit.burst * UNITS_PER_TOKEN);
+      bucket.milliTokens =
+        bucket.milliTokens >= bucket.burst * MILLITOKENS_PER_TOKEN
+          ? limit.burst * MILLITOKENS_PER_TOKEN
+          : Math.min(bucket.milliTokens, limit.burst * MILLITOKENS_PER_TOKEN);
       bucket.perSecond = limit.perSecond;
       bucket.burst = limit.burst;
     }
     return bucket;
   }
 
-  /** Removes full buckets, because a new bucket is full too. It runs when the number of buckets has doubled. */
+  /**
+   * Removes full buckets, because a new bucket is full too. This method is called when the number of buckets has
+   * doubled.
+   */
   #sweep(now: number): void {
     for (const [accountId, bucket] of this.#buckets) {
-      if (bucket.level + (now - bucket.updatedAt) * bucket.perSecond >= bucket.burst * UNITS_PER_TOKEN)
+      if (bucket.milliTokens + (now - bucket.updatedAt) * bucket.perSecond >= bucket.burst * MILLITOKENS_PER_TOKEN)
         this.#buckets.delete(accountId);
     }
     this.#sweepSize = Math.max(MIN_SWEEP_SIZE, this.#buckets.size * 2);
   }
 }
 
-// Implements the throttle of an installation with several nodes: one token bucket per account in the store. Each node takes
-// several tokens in advance, so most requests need no query.
+// Implements the throttle of an installation with several nodes: one token bucket per account in the store. Each node
+// takes several tokens in advance, so that most requests need no query.
 //
 // Guarantees: at most `burst + perSecond × (t + 0.1)` requests pass on all nodes in any t seconds, because a token expires after
 // 0.1 s. Below 20 requests per second, each request takes its own token, and the limit is exact. An account above its limit causes
 // one query per token interval.
 //
-// Fails: if the store does not respond, the throttle passes the request, and the commit of the message fails.
+// Fails: if the query of the store fails, the throttle passes the request, and the commit of the message fails.
 
-/** The time for which tokens are taken in advance. After this time they expire. */
+/** The time for which tokens are taken in advance. After this time the tokens expire. */
 const PREFETCH_MS = 100;
 /** The minimum interval between two queries of an empty bucket with a high rate. */
 const EMPTY_BUCKET_QUERY_INTERVAL_MS = 20;
@@ -134,7 +140,10 @@ export class SharedThrottle {
   readonly #onError: (error: unknown) => void;
   #sweepSize = MIN_SWEEP_SIZE;
 
-  /** `requestTokens` takes tokens from the shared bucket. It may combine the calls of one iteration of the event loop. */
+  /**
+   * `requestTokens` takes tokens from the shared bucket. The function may combine the calls of one iteration of the
+   * event loop.
+   */
   constructor(requestTokens: (request: TokenRequest) => Promise<TokensGranted>, onError: (error: unknown) => void) {
     this.#requestTokens = requestTokens;
     this.#onError = onError;
@@ -146,20 +155,20 @@ export class SharedThrottle {
    */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const reserve = this.#getOrCreateReserve(accountId, now);
-    // If the clock was set back, tokens with an expiry too far in the future expire too.
+    // After the clock is set back, tokens whose expiry time is too far in the future expire too.
     if (now >= reserve.expiresAt || reserve.expiresAt - now > PREFETCH_MS) reserve.tokens = 0;
     if (reserve.tokens > 0 && reserve.waiters.length === 0) {
       reserve.tokens -= 1;
-      if (reserve.tokens < prefetchCount(limit) / 2 && now >= reserve.emptyUntil)
+      if (reserve.tokens < getPrefetchCount(limit) / 2 && now >= reserve.emptyUntil)
         this.#refill(accountId, limit, reserve, now);
-      return passResult(reserve, limit);
+      return createPassResult(reserve, limit);
     }
     if (
       !reserve.isQueryRunning &&
       now < reserve.emptyUntil &&
       reserve.emptyUntil - now <= EMPTY_BUCKET_QUERY_INTERVAL_MS + 1_000 / limit.perSecond
     )
-      return refuseResult(reserve.emptyUntil - now, limit);
+      return createRefuseResult(reserve.emptyUntil - now, limit);
     return new Promise((resolve) => {
       reserve.waiters.push(resolve);
       this.#refill(accountId, limit, reserve, now);
@@ -167,8 +176,8 @@ export class SharedThrottle {
   }
 
   #getOrCreateReserve(accountId: number, now: number): TokenReserve {
-    const existing = this.#reserves.get(accountId);
-    if (existing !== undefined) return existing;
+    const existingReserve = this.#reserves.get(accountId);
+    if (existingReserve !== undefined) return existingReserve;
     if (this.#reserves.size >= this.#sweepSize) this.#sweep(now);
     const reserve = { tokens: 0, expiresAt: 0, sharedTokens: 0, emptyUntil: 0, isQueryRunning: false, waiters: [] };
     this.#reserves.set(accountId, reserve);
@@ -178,8 +187,8 @@ export class SharedThrottle {
   #refill(accountId: number, limit: ThrottleLimit, reserve: TokenReserve, now: number): void {
     if (reserve.isQueryRunning) return;
     reserve.isQueryRunning = true;
-    const waiting = reserve.waiters.length;
-    const requested = Math.max(waiting, waiting + prefetchCount(limit) - reserve.tokens);
+    const waitingCount = reserve.waiters.length;
+    const requested = Math.max(waitingCount, waitingCount + getPrefetchCount(limit) - reserve.tokens);
     const { perSecond, burst } = limit;
     this.#requestTokens({ accountId, perSecond, burst, requested }).then(
       ({ granted, remaining: left, nextTokenMs: nextMs }) => {
@@ -189,23 +198,23 @@ export class SharedThrottle {
         reserve.sharedTokens = left;
         reserve.emptyUntil =
           granted < requested
-            ? now + Math.max(1, nextMs, prefetchCount(limit) === 0 ? 0 : EMPTY_BUCKET_QUERY_INTERVAL_MS)
+            ? now + Math.max(1, nextMs, getPrefetchCount(limit) === 0 ? 0 : EMPTY_BUCKET_QUERY_INTERVAL_MS)
             : 0;
-        for (const resolve of reserve.waiters.splice(0, waiting)) {
+        for (const resolve of reserve.waiters.splice(0, waitingCount)) {
           if (reserve.tokens > 0) {
             reserve.tokens -= 1;
-            resolve(passResult(reserve, limit));
+            resolve(createPassResult(reserve, limit));
           } else {
-            resolve(refuseResult(Math.max(1, nextMs), limit));
+            resolve(createRefuseResult(Math.max(1, nextMs), limit));
           }
         }
-        // Some requests arrived during the query.
+        // The remaining requests arrived during the query.
         if (reserve.waiters.length > 0) this.#refill(accountId, limit, reserve, now);
       },
       (error: unknown) => {
         reserve.isQueryRunning = false;
         this.#onError(error);
-        for (const resolve of reserve.waiters.splice(0)) resolve(passResult(reserve, limit));
+        for (const resolve of reserve.waiters.splice(0)) resolve(createPassResult(reserve, limit));
       },
     );
   }
@@ -219,18 +228,24 @@ export class SharedThrottle {
   }
 }
 
-/** Returns the number of tokens to take in advance. It is 0 for low rates, for which each request takes its own token. */
-function prefetchCount({ perSecond }: ThrottleLimit): number {
+/**
+ * Returns the number of tokens to take in advance. The number is 0 for low rates, at which each request takes its own
+ * token.
+ */
+function getPrefetchCount({ perSecond }: ThrottleLimit): number {
   const tokens = Math.floor((perSecond * PREFETCH_MS) / 1_000);
   return tokens < 2 ? 0 : tokens;
 }
 
-function passResult({ tokens, sharedTokens: left }: TokenReserve, { perSecond, burst }: ThrottleLimit): ThrottleResult {
+function createPassResult(
+  { tokens, sharedTokens: left }: TokenReserve,
+  { perSecond, burst }: ThrottleLimit,
+): ThrottleResult {
   const remaining = Math.min(tokens + left, burst);
   return { ok: true, remaining, resetMs: Math.ceil(((burst - remaining) * 1_000) / perSecond) };
 }
 
-function refuseResult(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleResult {
+function createRefuseResult(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleResult {
   return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
 }
 
@@ -241,7 +256,7 @@ export function batchTokenRequests(
 ): (request: TokenRequest) => Promise<TokensGranted> {
   let batch: { request: TokenRequest; resolve: (granted: TokensGranted) => void; reject: (error: unknown) => void }[] =
     [];
-  const send = () => {
+  const sendBatch = () => {
     const requests = batch;
     batch = [];
     takeTokens(
@@ -262,7 +277,7 @@ export function batchTokenRequests(
   };
   return (request) =>
     new Promise((resolve, reject) => {
-      if (batch.length === 0) setImmediate(send);
+      if (batch.length === 0) setImmediate(sendBatch);
       batch.push({ request, resolve, reject });
     });
 }

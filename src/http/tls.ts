@@ -1,13 +1,14 @@
 /**
- * Reads the certificate and its key from files, and reloads them when the files change.
+ * Reads the certificate and its key from files, and reloads both when the files change.
  *
- * Guarantees: at start, an invalid pair causes a one-line error. Later, an invalid pair is reported once, and the previous pair
- * remains in use. A change is loaded only if the files did not change between two checks, so a partial renewal is never loaded.
+ * Guarantees: at the start, an invalid pair causes an Error whose message is one line. Later, an invalid pair is
+ * reported once, and the previous pair remains in use. A change is loaded only after a further check without a change,
+ * so that a partial renewal is never loaded.
  */
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../clock.ts';
-import { watchFile } from './watch-file.ts';
+import { watchFiles } from './watch-file.ts';
 
 export interface CertificatePair {
   readonly cert: Buffer;
@@ -19,27 +20,27 @@ export interface CertificatePaths {
   readonly keyPath: string;
 }
 
-/** Reads and checks the pair. Throws an Error with one line that names the setting, the file and the remedy. */
+/** Reads and checks the pair. Throws an Error whose one-line message names the setting, the file and the remedy. */
 export function readCertificate(paths: CertificatePaths): CertificatePair {
-  const pair = {
+  const certificatePair = {
     cert: readFile('POSTRIDER_TLS_CERT', paths.certPath),
     key: readFile('POSTRIDER_TLS_KEY', paths.keyPath),
   };
   try {
-    createSecureContext({ cert: pair.cert });
+    createSecureContext({ cert: certificatePair.cert });
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_CERT ${paths.certPath}: not a valid PEM certificate (${messageOf(error)}); give the full certificate chain`,
+      `POSTRIDER_TLS_CERT ${paths.certPath}: not a valid PEM certificate (${getErrorMessage(error)}); give the full certificate chain`,
     );
   }
   try {
-    createSecureContext(pair);
+    createSecureContext(certificatePair);
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_KEY ${paths.keyPath}: not a valid PEM private key for ${paths.certPath} (${messageOf(error)}); give the private key of this certificate`,
+      `POSTRIDER_TLS_KEY ${paths.keyPath}: not a valid PEM private key for ${paths.certPath} (${getErrorMessage(error)}); give the private key of this certificate`,
     );
   }
-  return pair;
+  return certificatePair;
 }
 
 /**
@@ -53,11 +54,11 @@ export function watchCertificate(
   onPair: (pair: CertificatePair) => void,
   onFault: (fault: string) => void,
 ): () => void {
-  return watchFile([paths.certPath, paths.keyPath], intervalMs, clock, () => {
+  return watchFiles([paths.certPath, paths.keyPath], intervalMs, clock, () => {
     try {
       onPair(readCertificate(paths));
     } catch (error) {
-      onFault(messageOf(error));
+      onFault(getErrorMessage(error));
     }
   });
 }
@@ -66,10 +67,10 @@ function readFile(setting: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Error(`${setting}: cannot read ${path} (${messageOf(error)}); give the path of a readable PEM file`);
+    throw new Error(`${setting}: cannot read ${path} (${getErrorMessage(error)}); give the path of a readable PEM file`);
   }
 }
 
-function messageOf(error: unknown): string {
+function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,9 +1,10 @@
 /**
- * The client of a request behind reverse proxies (POSTRIDER_TRUSTED_PROXIES).
+ * Determines the client of a request behind reverse proxies (POSTRIDER_TRUSTED_PROXIES).
  *
- * Guarantees: the headers X-Forwarded-For and X-Forwarded-Proto have an effect only if the peer of the connection is a trusted
- * proxy. The peers of a unix socket are trusted, because the mode of its file restricts them. The address of the client is the right-most address of X-Forwarded-For that is not a trusted proxy, because every address
- * to the left of it was sent by an untrusted peer. The cost is linear in the header.
+ * Guarantees: the headers X-Forwarded-For and X-Forwarded-Proto have an effect only if the peer of the connection is a
+ * trusted proxy. The peers of a unix socket are trusted, because the mode of its file restricts them. The address of
+ * the client is the right-most address of X-Forwarded-For that is not a trusted proxy, because an untrusted peer sent
+ * every address to the left of this address. The cost is linear in the length of the header.
  */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
@@ -11,7 +12,7 @@ import { toPeerNetwork } from '../model/address.ts';
 
 export interface TrustedProxies {
   /** Returns true if the IP address belongs to a trusted proxy. */
-  includes(address: string): boolean;
+  includesAddress(address: string): boolean;
   /** Returns true if the peer of a connection with this remote address is a trusted proxy. */
   isTrustedPeer(remoteAddress: string | undefined): boolean;
 }
@@ -25,38 +26,38 @@ type ForwardedRequest = Pick<IncomingMessage, 'headers'> & {
  * whose connections have no remote address.
  */
 export function createTrustedProxies(networks: readonly string[], isUnixListener = false): TrustedProxies {
-  const list = new BlockList();
+  const blockList = new BlockList();
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');
     const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-    if (prefix === undefined) list.addAddress(address, family);
-    else list.addSubnet(address, Number(prefix), family);
+    if (prefix === undefined) blockList.addAddress(address, family);
+    else blockList.addSubnet(address, Number(prefix), family);
   }
-  const includes = (address: string): boolean => {
+  const includesAddress = (address: string): boolean => {
     if (networks.length === 0 || isIP(address) === 0) return false;
-    // An IPv4-mapped IPv6 address is its IPv4 address.
+    // An IPv4-mapped IPv6 address is converted to its IPv4 address.
     const peer = toPeerNetwork(address);
-    return isIP(peer) === 4 ? list.check(peer, 'ipv4') : list.check(address, 'ipv6');
+    return isIP(peer) === 4 ? blockList.check(peer, 'ipv4') : blockList.check(address, 'ipv6');
   };
   return {
-    includes,
-    isTrustedPeer: (remoteAddress) => (remoteAddress === undefined ? isUnixListener : includes(remoteAddress)),
+    includesAddress,
+    isTrustedPeer: (remoteAddress) => (remoteAddress === undefined ? isUnixListener : includesAddress(remoteAddress)),
   };
 }
 
-/** Returns the IP address of the client; an empty text if the connection is closed, or has none. */
-export function clientAddressOf(request: ForwardedRequest, proxies: TrustedProxies): string {
+/** Returns the IP address of the client. Returns an empty text if the connection is closed or has no remote address. */
+export function getClientAddress(request: ForwardedRequest, proxies: TrustedProxies): string {
   let address = request.socket.remoteAddress ?? '';
   if (!proxies.isTrustedPeer(request.socket.remoteAddress)) return address;
-  const hops = String(request.headers['x-forwarded-for'] ?? '');
-  for (let end = hops.length; end > 0; ) {
-    const comma = hops.lastIndexOf(',', end - 1);
-    const hop = parseHop(hops.slice(comma + 1, end).trim());
-    // The proxy that added this text is the nearest known peer.
-    if (hop === null) return address;
-    address = hop;
-    if (!proxies.includes(hop)) return address;
-    end = comma;
+  const forwardedFor = String(request.headers['x-forwarded-for'] ?? '');
+  for (let hopEnd = forwardedFor.length; hopEnd > 0; ) {
+    const commaIndex = forwardedFor.lastIndexOf(',', hopEnd - 1);
+    const hopAddress = parseHop(forwardedFor.slice(commaIndex + 1, hopEnd).trim());
+    // If the address is invalid, the result is the proxy that added it, which is the nearest known peer.
+    if (hopAddress === null) return address;
+    address = hopAddress;
+    if (!proxies.includesAddress(hopAddress)) return address;
+    hopEnd = commaIndex;
   }
   return address;
 }

@@ -1,43 +1,47 @@
-/** Watches files for changes by polling, because secrets and certificates are often replaced by a renamed file or symbolic link. */
+/**
+ * Detects changes of files by polling, because secrets and certificates are often replaced by a renamed file or
+ * symbolic link.
+ */
 import { statSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 
 /**
- * Checks the files every `intervalMs` and calls `onChange` after a change if the next check finds no further change. A file
- * that is still being written is therefore not reported. The returned function stops the checks.
+ * Checks the files every `intervalMs` milliseconds. After a change, calls `onChange` as soon as the next check finds no
+ * further change, so that a file that is still being written is not reported. The returned function stops the checks.
  */
-export function watchFile(
+export function watchFiles(
   paths: readonly string[],
   intervalMs: number,
   clock: Clock,
   onChange: () => void,
 ): () => void {
-  let reported = versionOf(paths);
-  let previous = reported;
+  let reportedVersions = readVersions(paths);
+  let previousVersions = reportedVersions;
   let cancel = clock.after(intervalMs, check);
   function check(): void {
     cancel = clock.after(intervalMs, check);
-    const current = versionOf(paths);
-    const isUnchanged = current === previous;
-    previous = current;
-    if (current === reported || !isUnchanged) return;
-    reported = current;
+    const currentVersions = readVersions(paths);
+    const isUnchanged = currentVersions === previousVersions;
+    previousVersions = currentVersions;
+    if (currentVersions === reportedVersions || !isUnchanged) return;
+    reportedVersions = currentVersions;
     onChange();
   }
   return () => cancel();
 }
 
 /** Returns a text that changes when one of the files changes. Symbolic links are followed. */
-function versionOf(paths: readonly string[]): string {
-  return paths.map(fileVersion).join(' ');
+function readVersions(paths: readonly string[]): string {
+  return paths.map(readFileVersion).join(' ');
 }
 
-function fileVersion(path: string): string {
+function readFileVersion(path: string): string {
   try {
-    const stat = statSync(path, { bigint: true });
-    return `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
+    const fileStatus = statSync(path, { bigint: true });
+    return `${fileStatus.ino}:${fileStatus.size}:${fileStatus.mtimeNs}`;
   } catch (error) {
-    // A missing file, a loop of links or a missing permission counts as a change. The reader then reports the error.
+    // A missing file, a loop of links or a missing permission is a version of its own. The reader then reports the
+    // error.
     return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
   }
 }

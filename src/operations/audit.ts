@@ -3,7 +3,7 @@
  * change.
  */
 
-import { isoTime } from '../config/units.ts';
+import { formatIsoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
 import { AuditRecord } from './audit/schemas.ts';
@@ -34,7 +34,7 @@ export const listAudit = operation({
 function toAuditRecord({ id, at, actor, action, target, before, after }: AuditEntry): AuditRecord {
   return {
     id,
-    at: isoTime(at),
+    at: formatIsoTime(at),
     actor,
     action,
     target,

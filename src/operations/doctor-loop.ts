@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';
 import { parseDuration } from '../config/units.ts';
-import { type Finding, failure } from '../doctor/finding.ts';
+import { createFailure, type Finding } from '../doctor/finding.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { type LoopTest, runLoopTests } from '../doctor/loop.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
@@ -73,7 +73,7 @@ export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext
       });
       return ok([...findings]);
     } catch (error) {
-      return ok([failure(CHECK_NAME, describeError(error), 'correct the cause and run the command again')]);
+      return ok([createFailure(CHECK_NAME, describeError(error), 'correct the cause and run the command again')]);
     }
   },
 };
@@ -94,18 +94,18 @@ async function findSender(
   const [firstAccount] = accounts;
   if (firstAccount === undefined) {
     return name === undefined
-      ? failure(
+      ? createFailure(
           CHECK_NAME,
           'there is no account to send with',
           'start the service once, or `postrider account create NAME`',
         )
-      : failure(CHECK_NAME, accountNotFound(name).error.message, 'correct the cause and run the command again');
+      : createFailure(CHECK_NAME, accountNotFound(name).error.message, 'correct the cause and run the command again');
   }
   const sender = await selectSender(store, accounts, settings);
   if (sender !== null) return sender;
   const accountPhrase = name === undefined ? 'no account has an' : `the account ${name} has no`;
   const remedy = `\`postrider domain add ${firstAccount.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
-  return failure(CHECK_NAME, `${accountPhrase} authenticated domain to send from`, remedy);
+  return createFailure(CHECK_NAME, `${accountPhrase} authenticated domain to send from`, remedy);
 }
 
 /** Returns the tests that these settings allow, or a finding if they allow no test. */
@@ -118,7 +118,7 @@ function planLoopTests({
 }: Settings): LoopTest[] | Finding {
   switch (transport.kind) {
     case 'capture':
-      return failure(
+      return createFailure(
         CHECK_NAME,
         'capture: sends no message and receives no feedback',
         'set POSTRIDER_TRANSPORT to a provider or a relay',
@@ -135,7 +135,7 @@ function planLoopTests({
     }
     case 'smtp': {
       if (returnPathDomain === null || feedbackListen === null) {
-        return failure(
+        return createFailure(
           CHECK_NAME,
           'this service receives no bounces: it has no return path',
           'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/feedback.md)',

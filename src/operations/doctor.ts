@@ -11,16 +11,23 @@ import type { Settings } from '../config/settings.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
-import { checkMaildirWritable, readDiskSpace, readFileSystemTime } from '../doctor/disk.ts';
-import { type Check, runChecks, warning } from '../doctor/finding.ts';
+import { findMaildirFault, readDiskSpace, readFileSystemTime } from '../doctor/disk.ts';
+import { type Check, createWarning, runChecks } from '../doctor/finding.ts';
 import { checkHostName } from '../doctor/host-name.ts';
 import { checkProviderEvents, checkReturnPath } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { unsealKey } from '../domains/keys.ts';
-import { recordsFor } from '../domains/records.ts';
-import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
+import { createRecords } from '../domains/records.ts';
+import {
+  getDataFolder,
+  getSecretPath,
+  getSecretWarning,
+  getSendingSetup,
+  loadSealingKey,
+  SECRET_REMEDY,
+} from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import { isLocalListen } from '../model/listen-address.ts';
@@ -104,7 +111,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
 
 /** The data of the store that the checks need. */
 interface StoreFacts {
-  readonly opened: DatabaseParts['opened'];
+  readonly openResult: DatabaseParts['openResult'];
   readonly tookMs: number;
   readonly newestAcceptedAt: number | null;
   readonly domains: readonly SendingDomain[];
@@ -113,7 +120,7 @@ interface StoreFacts {
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
   const noFacts = { tookMs: 0, newestAcceptedAt: null, domains: [] };
   const missingDatabase = await installation.missingDatabase();
-  if (missingDatabase !== null) return { ...noFacts, opened: missingDatabase };
+  if (missingDatabase !== null) return { ...noFacts, openResult: missingDatabase };
   const startedAt = clock.monotonic();
   try {
     return await installation.withStore(async (store) => {
@@ -121,10 +128,10 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
       const tookMs = clock.monotonic() - startedAt;
       const newest = await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 1 });
       const domains = await store.listDomains();
-      return { opened: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
+      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
     });
   } catch (error) {
-    return { ...noFacts, opened: { kind: 'failed', reason: describeError(error) } };
+    return { ...noFacts, openResult: { kind: 'failed', reason: describeError(error) } };
   }
 }
 
@@ -138,7 +145,7 @@ function otherChecks(
   storeFacts: StoreFacts | null,
 ): readonly Check[] {
   const { transport, listen, tls } = settings;
-  const dataPath = dataFolder(settings.database);
+  const dataPath = getDataFolder(settings.database);
   const inboxPath = join(dataPath, 'inbox');
   const relayProbe = installation.probeRelay(RELAY_TIMEOUT_MS);
   const defineCheck = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({
@@ -146,11 +153,11 @@ function otherChecks(
     onTimeout,
     run,
   });
-  const secretFault = secretWarning(settings);
+  const secretFault = getSecretWarning(settings);
   return [
     ...(secretFault === null
       ? []
-      : [defineCheck('secret', 'warning', async () => [warning('secret', secretFault, SECRET_REMEDY)])]),
+      : [defineCheck('secret', 'warning', async () => [createWarning('secret', secretFault, SECRET_REMEDY)])]),
     defineCheck('clock', 'warning', () =>
       checkClock({
         now: clock.now,
@@ -167,7 +174,7 @@ function otherChecks(
         probeRelay: () => awaitRelaySession(relayProbe),
         readSesAccount: () => installation.readSesAccount(RELAY_TIMEOUT_MS),
         inboxPath,
-        checkWritable: () => checkMaildirWritable(inboxPath),
+        checkWritable: () => findMaildirFault(inboxPath),
       }),
     ),
     defineCheck('certificate', 'failure', () =>
@@ -192,7 +199,7 @@ function otherChecks(
         checkSendingDomain({
           domain,
           authenticationRequired: requiresAuthenticatedSender(settings),
-          checkRecords: () => checkRecords(recordsFor(domain, sendingSetup(settings)), resolver),
+          checkRecords: () => checkRecords(createRecords(domain, getSendingSetup(settings)), resolver),
           checkKey: (selector, sealed) => findKeyFault(settings, domain.name, selector, sealed),
         }),
       ),
@@ -210,11 +217,11 @@ async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promis
  * secret could not decrypt the stored keys.
  */
 function findKeyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
-  const path = secretPath(settings);
+  const path = getSecretPath(settings);
   if (settings.secret === null && !existsSync(path))
     return `the secret file ${path} is missing; the DKIM keys cannot be decrypted without it`;
   try {
-    unsealKey(sealingKey(settings), domain, selector, sealed).fill(0);
+    unsealKey(loadSealingKey(settings), domain, selector, sealed).fill(0);
     return null;
   } catch (error) {
     return describeError(error);

@@ -3,7 +3,7 @@
  * results of the last check.
  */
 import { domainToUnicode } from 'node:url';
-import { isoTime } from '../config/units.ts';
+import { formatIsoTime } from '../config/units.ts';
 import { NEUTRAL_SPF } from '../domains/relays.ts';
 import {
   type DnsRecord,
@@ -33,11 +33,11 @@ export function toDomainDetails(
     account,
     status: domain.status,
     subdomains,
-    created: isoTime(createdAt),
+    created: formatIsoTime(createdAt),
     checked: isoOrNull(checkedAt),
     authenticated: isoOrNull(authenticatedAt),
     failingSince: isoOrNull(failingSince),
-    graceEnds: failingSince === null ? null : isoTime(failingSince + GRACE_PERIOD_MS),
+    graceEnds: failingSince === null ? null : formatIsoTime(failingSince + GRACE_PERIOD_MS),
     sends: maySend(domain),
     keys: keys.map(({ selector, algorithm, state, retireAt }) => ({
       selector,
@@ -81,13 +81,13 @@ export function toRemovedDomain(
     status: 'removed',
     records: records.map(({ purpose, type, name, value }) => ({ purpose, type, name, value, found: 'unknown' })),
     removedRecords: keys.map(({ selector }) => getDkimRecordName(name, selector)),
-    keepRecordsUntil: lastRetireAt === 0 ? null : isoTime(lastRetireAt),
+    keepRecordsUntil: lastRetireAt === 0 ? null : formatIsoTime(lastRetireAt),
     remainingIdentity: hasProviderIdentity ? name : null,
   };
 }
 
 function isoOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
+  return ms === null ? null : formatIsoTime(ms);
 }
 
 /** The purpose of the SPF record if the transport is not a relay, or if the name of the relay is not public. */

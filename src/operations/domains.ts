@@ -9,14 +9,14 @@ import { createResolver } from '../domains/dns.ts';
 import { createKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
-import { recordsFor } from '../domains/records.ts';
+import { createRecords } from '../domains/records.ts';
 import {
   checkSecret,
   evaluateDomainChecks,
+  getSecretWarning,
+  getSendingSetup,
+  loadSealingKey,
   SECRET_REMEDY,
-  sealingKey,
-  secretWarning,
-  sendingSetup,
 } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { Account, ChangeResult } from '../model/account.ts';
@@ -88,7 +88,7 @@ export const addDomain = operation({
       algorithms: ed25519 ? ALGORITHMS : ['rsa'],
       state: 'active',
       usedSelectors: [],
-      sealingKey: sealingKey(settings),
+      sealingKey: loadSealingKey(settings),
       now,
       random: randomFraction(context),
     });
@@ -98,10 +98,10 @@ export const addDomain = operation({
     const domain = added.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
-    const secretFault = secretWarning(settings);
+    const secretFault = getSecretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
     if (provider !== null) warnAboutProvider(provider, name, easyDkim, context);
-    const records = recordsFor(domain, sendingSetup(settings), provider?.records);
+    const records = createRecords(domain, getSendingSetup(settings), provider?.records);
     return ok(toDomainDetails(domain, records, providerChecks(provider), account));
   },
 });
@@ -117,11 +117,11 @@ export const listDomains = operation({
   errors: [],
   async run(_input, { store, settings }) {
     const [domains, accounts] = await Promise.all([store.listDomains(), store.listAccounts()]);
-    const setup = sendingSetup(settings);
+    const setup = getSendingSetup(settings);
     const details = async (domain: SendingDomain) =>
       toDomainDetails(
         domain,
-        recordsFor(domain, setup),
+        createRecords(domain, setup),
         await store.findDomainChecks(domain.name),
         accountName(accounts, domain.accountId),
       );
@@ -146,7 +146,7 @@ export const showDomain = operation({
     if (!found.ok) return found;
     const domain = found.value;
     const provider = await checkProviderIdentity(settings, domain);
-    const records = recordsFor(domain, sendingSetup(settings), provider?.records);
+    const records = createRecords(domain, getSendingSetup(settings), provider?.records);
     const checks = [...(await store.findDomainChecks(domain.name)), ...providerChecks(provider)];
     return ok(await readDomainDetails(store, domain, records, checks));
   },
@@ -170,7 +170,7 @@ export const setDomain = operation({
     const changed = foundOrError(name.value, await store.setSubdomains(name.value, subdomains));
     if (!changed.ok) return changed;
     const domain = changed.value;
-    const records = recordsFor(domain, sendingSetup(settings));
+    const records = createRecords(domain, getSendingSetup(settings));
     return ok(await readDomainDetails(store, domain, records, await store.findDomainChecks(domain.name)));
   },
 });
@@ -191,7 +191,7 @@ export const verifyDomain = operation({
     const before = await findDomain(store, domainText);
     if (!before.ok) return before;
     const resolver = createResolver(settings.dns);
-    const checks = await checkRecords(recordsFor(before.value, sendingSetup(settings)), resolver);
+    const checks = await checkRecords(createRecords(before.value, getSendingSetup(settings)), resolver);
     // The domain is read again, because a rotation may have begun during the DNS queries.
     const latest = await findDomain(store, before.value.name);
     if (!latest.ok) return latest;
@@ -230,7 +230,7 @@ export const rotateDomain = operation({
     const rotated = cancel ? await removeStagedKeys(found.value, context) : await stageKeys(found.value, context);
     if (!rotated.ok) return rotated;
     const { domain, checks } = rotated.value;
-    const records = recordsFor(domain, sendingSetup(settings));
+    const records = createRecords(domain, getSendingSetup(settings));
     const remainingSelectors = domain.keys.map(({ selector }) => selector);
     const removedKeys = found.value.keys.filter(({ selector }) => cancel && !remainingSelectors.includes(selector));
     return ok({
@@ -254,7 +254,7 @@ export const removeDomain = operation({
     if (!name.ok) return name;
     const removed = foundOrError(name.value, await store.removeDomain(name.value));
     if (!removed.ok) return removed;
-    const records = recordsFor(removed.value, sendingSetup(settings));
+    const records = createRecords(removed.value, getSendingSetup(settings));
     return ok(toRemovedDomain(removed.value, records, settings.transport.kind === 'ses'));
   },
 });
@@ -279,7 +279,7 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
     algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),
     state: 'staged',
     usedSelectors: domain.keys.map((key) => key.selector),
-    sealingKey: sealingKey(settings),
+    sealingKey: loadSealingKey(settings),
     now: clock.now(),
     random: randomFraction(context),
   });

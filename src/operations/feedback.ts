@@ -1,6 +1,6 @@
 /** The operations on stored feedback reports, which were not understood or name no known message. */
 import type { Static } from 'typebox';
-import { isoTime } from '../config/units.ts';
+import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { notFound, ok } from './errors.ts';
@@ -59,5 +59,5 @@ export const showFeedback = operation({
 export type FeedbackReport = Static<typeof showFeedback.result>;
 
 function toReportSummary({ id, at, source, messageId, reason, summary }: UnprocessedReport): ReportSummary {
-  return { id, at: isoTime(at), source, message: messageId, reason, summary };
+  return { id, at: formatIsoTime(at), source, message: messageId, reason, summary };
 }

@@ -1,6 +1,6 @@
 /** The operations on captured messages, which `capture:` stored instead of sending them. */
 
-import { isoTime } from '../config/units.ts';
+import { formatIsoTime } from '../config/units.ts';
 import type { InboxEntry } from '../model/inbox.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
@@ -83,5 +83,5 @@ function capturedMessageNotFound(id: string): ErrorResult {
 }
 
 function toCapturedEntry({ id, at, to, from, returnPath, subject }: InboxEntry): CapturedEntry {
-  return { id, at: isoTime(at), to, from, returnPath, subject };
+  return { id, at: formatIsoTime(at), to, from, returnPath, subject };
 }

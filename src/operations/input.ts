@@ -3,7 +3,7 @@
  * or as JSON values (body). Both forms are converted to the types of the schema. An unknown member is an error.
  */
 import type { Static, TObject, TSchema } from 'typebox';
-import { didYouMean } from '../config/nearest.ts';
+import { formatSuggestion } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
 import { type ErrorResult, invalid, invalidTemplate, ok, type Result } from './errors.ts';
 
@@ -111,7 +111,10 @@ function readString(name: string, member: MemberSchema, value: unknown): Result<
     return invalid(name, `has more than ${member.maxLength} characters`);
   }
   if (member.enum !== undefined && !member.enum.includes(text)) {
-    return invalid(name, `${quote(text)} is not one of ${member.enum.join(', ')}${didYouMean(text, member.enum)}`);
+    return invalid(
+      name,
+      `${quote(text)} is not one of ${member.enum.join(', ')}${formatSuggestion(text, member.enum)}`,
+    );
   }
   return ok(text);
 }

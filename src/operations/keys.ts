@@ -1,6 +1,6 @@
 /** The operations on API keys of clients. Only the operation that creates a key returns the key. */
 
-import { isoTime, isoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
+import { formatIsoTime, formatIsoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { generateApiKey, parseApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
@@ -47,7 +47,7 @@ export const createKey = operation({
     const created = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
     switch (created.kind) {
       case 'done':
-        return ok({ id: formatKeyId(created.value.id), key, expires: isoTimeOrNull(expiresAt.value) });
+        return ok({ id: formatKeyId(created.value.id), key, expires: formatIsoTimeOrNull(expiresAt.value) });
       case 'missing':
         return accountNotFound(account);
       case 'exists':
@@ -89,7 +89,7 @@ export const importKey = operation({
     const imported = await store.importKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
     switch (imported.kind) {
       case 'done':
-        return ok({ id: formatKeyId(imported.value.id), prefix, expires: isoTimeOrNull(expiresAt.value) });
+        return ok({ id: formatKeyId(imported.value.id), prefix, expires: formatIsoTimeOrNull(expiresAt.value) });
       case 'missing':
         return accountNotFound(account);
       case 'exists':
@@ -131,7 +131,7 @@ export const revokeKey = operation({
     const revoked = await store.revokeKey(id.value, now);
     if (revoked.kind !== 'done') return keyNotFound(id.value);
     const { prefix, revokedAt } = revoked.value;
-    return ok({ id: formatKeyId(id.value), prefix, revoked: isoTime(revokedAt ?? now) });
+    return ok({ id: formatKeyId(id.value), prefix, revoked: formatIsoTime(revokedAt ?? now) });
   },
 });
 
@@ -158,7 +158,12 @@ export const rotateKey = operation({
     const created = await store.rotateKey(id.value, { prefix, hash }, until, now);
     switch (created.kind) {
       case 'done':
-        return ok({ id: formatKeyId(created.value.id), key, replaces: formatKeyId(id.value), until: isoTime(until) });
+        return ok({
+          id: formatKeyId(created.value.id),
+          key,
+          replaces: formatKeyId(id.value),
+          until: formatIsoTime(until),
+        });
       case 'missing':
         return keyNotFound(id.value);
       case 'exists':
@@ -206,9 +211,9 @@ function toKeyEntry(key: ApiKey, account: string, now: number): KeyEntry {
     name: key.name,
     prefix: key.prefix,
     state: keyState(key, now),
-    created: isoTime(key.createdAt),
-    expires: isoTimeOrNull(key.expiresAt),
-    revoked: isoTimeOrNull(key.revokedAt),
-    lastUsed: isoTimeOrNull(key.lastUsedAt),
+    created: formatIsoTime(key.createdAt),
+    expires: formatIsoTimeOrNull(key.expiresAt),
+    revoked: formatIsoTimeOrNull(key.revokedAt),
+    lastUsed: formatIsoTimeOrNull(key.lastUsedAt),
   };
 }

@@ -1,6 +1,6 @@
 /** Searches messages by words, addresses, subject, account, state and time, page by page, optionally within a time limit. */
 
-import { isoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
+import { formatIsoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { STATES, type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -95,7 +95,7 @@ export const searchMessages = operation({
     return ok({
       messages,
       next: encodeCursor(filters, searchedTo),
-      searchedSince: isoTime(getIdTimestamp(searchedTo)),
+      searchedSince: formatIsoTime(getIdTimestamp(searchedTo)),
     });
   },
 });

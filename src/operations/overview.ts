@@ -3,7 +3,7 @@
  * attention.
  */
 
-import { isoTime } from '../config/units.ts';
+import { formatIsoTime } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
@@ -56,5 +56,5 @@ function readQueueStatus({ queue: queued, recent, store, status, now }: Overview
 }
 
 function isoOrNull(at: number | null): string | null {
-  return at === null ? null : isoTime(at);
+  return at === null ? null : formatIsoTime(at);
 }

@@ -3,7 +3,7 @@
  * (`*`).
  */
 
-import { isoTime, quote } from '../config/units.ts';
+import { formatIsoTime, quote } from '../config/units.ts';
 import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
 import { Type } from '../model/schema.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
@@ -72,7 +72,7 @@ export const showSuppression = operation({
     const address = parseCanonicalAddress(addressText);
     if (!address.ok) return address;
     const result = await store.findSuppression(address.value);
-    const lists = result.map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) }));
+    const lists = result.map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) }));
     return ok({ address: address.value, suppressed: lists.length > 0, lists });
   },
 });
@@ -112,7 +112,7 @@ export const listSuppressions = operation({
 
 /** Builds an entry for commands and the API. */
 export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {
-  return { address, reason, source, at: isoTime(at) };
+  return { address, reason, source, at: formatIsoTime(at) };
 }
 
 /** Returns `account acme` or `the whole service`. */

@@ -3,7 +3,7 @@
  * the token.
  */
 import type { Static } from 'typebox';
-import { isoTime, isoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
+import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { generateToken, isReadOnlyToken } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
@@ -59,7 +59,7 @@ export const createToken = operation({
       const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;
       return conflict('name', message);
     }
-    return ok({ id: created.value.id, token, expires: isoTimeOrNull(expiresAt.value) });
+    return ok({ id: created.value.id, token, expires: formatIsoTimeOrNull(expiresAt.value) });
   },
 });
 
@@ -96,7 +96,7 @@ export const revokeToken = operation({
     if (revoked.kind !== 'done')
       return notFound('id', `there is no token ${id}; \`postrider token list\` lists tokens`);
     const { name, revokedAt } = revoked.value;
-    return ok({ id, name, revoked: isoTime(revokedAt ?? now) });
+    return ok({ id, name, revoked: formatIsoTime(revokedAt ?? now) });
   },
 });
 
@@ -113,8 +113,8 @@ function toTokenEntry(token: OperatorToken, now: number): TokenEntry {
     prefix,
     status: tokenStatus(token, now),
     readOnly: isReadOnlyToken(prefix),
-    created: isoTime(createdAt),
-    expires: isoTimeOrNull(expiresAt),
-    lastUsed: isoTimeOrNull(lastUsedAt),
+    created: formatIsoTime(createdAt),
+    expires: formatIsoTimeOrNull(expiresAt),
+    lastUsed: formatIsoTimeOrNull(lastUsedAt),
   };
 }

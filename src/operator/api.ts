@@ -9,7 +9,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import { clientAddressOf, isForwardedHttps, type TrustedProxies } from '../http/trusted-proxies.ts';
+import { getClientAddress, isForwardedHttps, type TrustedProxies } from '../http/trusted-proxies.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
@@ -272,7 +272,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   async function authenticateToken({ raw }: FastifyRequest, text: string): Promise<Authentication> {
-    const token = await tokens.authenticate(clientAddressOf(raw, proxies), text);
+    const token = await tokens.authenticate(getClientAddress(raw, proxies), text);
     if (token.kind === 'refused') return token;
     const { name, readOnly, expiresAt } = token;
     return {
@@ -290,7 +290,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
    */
   async function checkPassword(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
     const decision = access.check(
-      clientAddressOf(request.raw, proxies),
+      getClientAddress(request.raw, proxies),
       request.headers.host,
       authorization,
       clock.now(),

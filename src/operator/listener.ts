@@ -9,7 +9,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
-import { clientAddressOf, createTrustedProxies } from '../http/trusted-proxies.ts';
+import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
 import { formatListen, isUnixSocket, toListenAddress } from '../model/listen-address.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
@@ -157,7 +157,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     }
     const token = options.settings.operatorPassword === null ? null : bearerToken(authorization);
     if (tokens !== null && token !== null) {
-      void tokens.authenticateForMetrics(clientAddressOf(request.raw, proxies), token).then((authentication) => {
+      void tokens.authenticateForMetrics(getClientAddress(request.raw, proxies), token).then((authentication) => {
         if (authentication.kind === 'refused') {
           refuseWith(reply, authentication);
           return;
@@ -167,7 +167,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       }, done);
       return;
     }
-    const decision = access.check(clientAddressOf(request.raw, proxies), host, authorization, clock.now());
+    const decision = access.check(getClientAddress(request.raw, proxies), host, authorization, clock.now());
     switch (decision.kind) {
       case 'granted':
         // Without a password, every process of this machine has access, so the request does not authenticate its client.

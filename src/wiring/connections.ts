@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } from '../http/capacity.ts';
-import { CONNECTION_LIMITS, Connections, type HttpConnections, peerShareExemption } from '../http/connections.ts';
+import { CONNECTION_LIMITS, Connections, createPeerShareExemption, type HttpConnections } from '../http/connections.ts';
 import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
 
@@ -50,7 +50,7 @@ export function createHttpConnections(
   return new Connections({
     limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs: MAX_STALL_MS, maxConnections },
     clock,
-    isExemptFromPeerShare: peerShareExemption(createTrustedProxies(settings.trustedProxies)),
+    isExemptFromPeerShare: createPeerShareExemption(createTrustedProxies(settings.trustedProxies)),
     onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener, reason }),
   });
 }

@@ -5,7 +5,7 @@
 
 import type { Settings } from '../config/settings.ts';
 import { updateWithProviderKey } from '../domains/provider-identity.ts';
-import { checkSecret, createDomainCheck, signingParts } from '../domains/setup.ts';
+import { checkSecret, createDomainCheck, createSigningParts } from '../domains/setup.ts';
 import { createPrepare, type DomainCache } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
@@ -77,7 +77,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     mark: markCommits.submit,
     prepare: createPrepare({
       domains,
-      ...signingParts(settings),
+      ...createSigningParts(settings),
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: getLoopRecipient(settings.returnPathDomain),

@@ -80,7 +80,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       returnPath,
       name: returnPath.domain,
       certificate: tls === null ? null : readCertificate(tls),
-      isTrustedProxy: createTrustedProxies(settings.trustedProxies).includes,
+      isTrustedProxy: createTrustedProxies(settings.trustedProxies).includesAddress,
       reader,
       recordReport: intake.recordReport,
       publish,

@@ -60,7 +60,7 @@ export function createInstallation(
 }
 
 /** Determines whether the missing database file was never created or was removed. Creates no file. */
-async function explainMissingDatabase(path: string): Promise<DatabaseParts['opened']> {
+async function explainMissingDatabase(path: string): Promise<DatabaseParts['openResult']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
   const { isServeLockHeld } = await import('../store/sqlite/files.ts');
   try {

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { MonotonicClock } from '../clock.ts';
-import { synchronizedClock } from '../clock.ts';
+import { createSynchronizedClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { NodeIdentity } from '../model/node.ts';
 import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
@@ -50,7 +50,7 @@ export async function startNode(
     return withAges({ name, clock, membership, sharesStore: false }, store, reportFailure);
   }
   const { monotonic } = clock;
-  const sharedClock = synchronizedClock(clock, monotonic);
+  const sharedClock = createSynchronizedClock(clock, monotonic);
   const membership = await joinCluster({
     node,
     store,

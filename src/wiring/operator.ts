@@ -8,7 +8,7 @@ import type { MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
-import { operatorKey } from '../domains/setup.ts';
+import { loadOperatorKey } from '../domains/setup.ts';
 import { readEntity } from '../feedback/read/entity.ts';
 import { bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
@@ -136,6 +136,6 @@ function createApiOptions(
     publish,
     version,
     installationInfo: createInstallationInfo({ settings, version, clock, directory, subscribe, firstKey }),
-    key: operatorKey(settings),
+    key: loadOperatorKey(settings),
   };
 }

@@ -9,7 +9,7 @@ import type { Clock } from '../clock.ts';
 import { readSecretFile } from '../config/load.ts';
 import type { SecretFile, TransportSetting } from '../config/settings.ts';
 import { SETTINGS_TABLE } from '../config/table.ts';
-import { watchFile } from '../http/watch-file.ts';
+import { watchFiles } from '../http/watch-file.ts';
 
 export interface SecretFilesParts {
   readonly files: readonly SecretFile[];
@@ -24,7 +24,7 @@ export interface SecretFilesParts {
 /** Starts watching. The returned function stops it. */
 export function watchSecretFiles({ files, clock, intervalMs, applyTransport, warn }: SecretFilesParts): () => void {
   const stops = files.map((file) =>
-    watchFile([file.path], intervalMs, clock, () => {
+    watchFiles([file.path], intervalMs, clock, () => {
       const fault = applyChange(file, applyTransport);
       if (fault !== null) warn(`${fault}; until then the previous value is used`);
     }),

@@ -26,13 +26,13 @@ function settingsText(): string {
   const specs: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
   const rows = specs.map(
     (spec) =>
-      `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${defaultText(spec)} | ${SECRET_COLUMN[spec.secret]} |`,
+      `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${defaultText(spec)} | ${SECRET_COLUMN[spec.secrecy]} |`,
   );
   const index = ['| setting | default | secret |', '|---|---|---|', ...rows].join('\n');
   return `${index}\n\n${specs.map(sectionOf).join('\n')}`;
 }
 
-const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secret']]: string } = {
+const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
   no: 'no',
   password: 'the password that it contains; `…_FILE` works',
   whole: 'yes; `…_FILE` works',
@@ -48,7 +48,7 @@ function sectionOf(spec: SettingSpec<unknown>): string {
     `${spec.meaning}\n`,
     '| default | type | range | secret |',
     '|---|---|---|---|',
-    `| ${defaultText(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRET_COLUMN[spec.secret]} |\n`,
+    `| ${defaultText(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRET_COLUMN[spec.secrecy]} |\n`,
     `    ${spec.name}=${spec.example}\n`,
   ].join('\n');
 }

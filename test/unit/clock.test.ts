@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { synchronizedClock } from '../../src/clock.ts';
+import { createSynchronizedClock } from '../../src/clock.ts';
 import { virtualClock } from '../rig/clock.ts';
 
 /** Creates a machine whose system clock can be set, and its monotonic clock. */
@@ -9,7 +9,7 @@ function createMachine() {
   const base = { ...real, now: () => real.now() + setBy };
   return {
     real,
-    clock: synchronizedClock(base, () => real.now() - 1_000_000),
+    clock: createSynchronizedClock(base, () => real.now() - 1_000_000),
     setBy: (ms: number) => {
       setBy = ms;
     },

@@ -3,7 +3,7 @@ import { Alert, Anchor, Button, Group, Loader, NativeSelect, Paper, Stack, Text,
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
-import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../../../src/http/curl';
+import { createFirstCurlCommand, FIRST_SENDER, getFirstRecipient } from '../../../src/http/curl';
 import type { EffectiveSettings } from '../../../src/operations/config/schemas.ts';
 import type { CreatedKey } from '../../../src/operations/keys/schemas.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
@@ -111,11 +111,11 @@ interface CommandProps extends NewKey {
 function Command({ session: { transport }, publicUrl, account, secret, children }: CommandProps) {
   const sender = useSender(transport, account);
   if (sender === undefined) return <Loader size="sm" aria-label="Loading" />;
-  const command = firstCurlCommand({
+  const command = createFirstCurlCommand({
     publicUrl: toReachableUrl(publicUrl),
     key: secret,
     from: sender ?? FIRST_SENDER,
-    to: firstRecipient(transport),
+    to: getFirstRecipient(transport),
   });
   return (
     <>

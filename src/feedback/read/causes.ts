@@ -1,24 +1,29 @@
 /**
- * Rules that derive the cause of a failure from the free text of bounce messages. src/classify/rules.ts has the rules for SMTP
- * replies; these rules cover the surrounding text and other languages. The first matching rule decides. The order is: temporary
- * failures of the mailbox, refusals of the message or sender, missing mailboxes, failures of the connection.
+ * Rules that derive the cause of a failure from the free text of bounce messages. src/classify/rules.ts contains the
+ * rules for SMTP replies. The rules of this file cover the surrounding text and other languages. The first matching
+ * rule decides. The order is: temporary failures of the mailbox, refusals of the message or sender, missing mailboxes,
+ * failures of the connection.
  *
- * Phrases are in lower case and match at the beginning of a word (phrases.ts). A test checks every sample against its rule.
+ * Phrases are in lower case and match at the beginning of a word (phrases.ts). A test checks every sample against its
+ * rule.
  */
 import { MAILBOX_FULL_PHRASES, MAILBOX_MISSING_PHRASES } from './mailbox-phrases.ts';
 import { parsePhrases } from './phrases.ts';
 
-/** `missing`: the mailbox or host does not exist. `refused`: permanent for another reason. `temporary`: a later attempt may succeed. */
+/**
+ * The cause of a failure. `missing`: the mailbox or the host does not exist. `refused`: the failure is permanent for
+ * another reason. `temporary`: a later attempt may succeed.
+ */
 export type Cause = 'missing' | 'refused' | 'temporary';
 
 export interface CauseRule {
   readonly name: string;
   readonly cause: Cause;
-  /** The text is vague: a status code about the mailbox takes precedence. */
+  /** If true, the phrases are vague, and a status code about the mailbox takes precedence over the rule. */
   readonly isVague?: true;
-  /** The rule matches a text with one of these phrases. */
+  /** The rule matches only texts that contain one of these phrases. */
   readonly phrases: readonly string[];
-  /** The rule does not match a text with one of these phrases. */
+  /** The rule matches no text that contains one of these phrases. */
   readonly exceptPhrases?: readonly string[];
   readonly samples: readonly string[];
 }

@@ -1,9 +1,10 @@
 /**
- * Classifies a reported failure: whether it is permanent, and whether the mailbox is missing. `classify` interprets SMTP replies.
- * causes.ts has the rules for the surrounding text. This module defines the precedence of the two.
+ * Classifies a reported failure: determines whether the failure is permanent, and whether the mailbox is missing.
+ * `classify` interprets SMTP replies. causes.ts contains the rules for the surrounding text. This module defines which
+ * of the two takes precedence.
  *
- * It is pure. The cost is linear in the length of the text for each phrase. A status 5.7.x never means a missing mailbox. A full mailbox and an expired
- * retry period are temporary failures.
+ * The functions are pure. The cost per phrase is linear in the length of the text. A status 5.7.x never means a missing
+ * mailbox. A full mailbox and an expired retry period are temporary failures.
  */
 import { classify, findRule } from '../../classify/classify.ts';
 import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
@@ -16,34 +17,34 @@ export interface FailureClass {
   readonly mailboxMissing: boolean;
 }
 
-/** `known` is false if the text contains no known cause and no specific code. */
+/** A classification. `known` is false if the text contains no known cause and no specific code. */
 export interface FailureClassification extends FailureClass {
   readonly known: boolean;
 }
 
-const TEMPORARY: FailureClassification = { permanent: false, mailboxMissing: false, known: true };
-const REFUSED: FailureClassification = { permanent: true, mailboxMissing: false, known: true };
-const MISSING: FailureClassification = { permanent: true, mailboxMissing: true, known: true };
-const UNKNOWN: FailureClassification = { permanent: true, mailboxMissing: false, known: false };
+const TEMPORARY_FAILURE: FailureClassification = { permanent: false, mailboxMissing: false, known: true };
+const REFUSED_FAILURE: FailureClassification = { permanent: true, mailboxMissing: false, known: true };
+const MISSING_MAILBOX_FAILURE: FailureClassification = { permanent: true, mailboxMissing: true, known: true };
+const UNKNOWN_FAILURE: FailureClassification = { permanent: true, mailboxMissing: false, known: false };
 
 /** Reasons that count as temporary even after a permanent reply. */
 const TEMPORARY_REASONS: readonly Reason[] = ['mailbox-full', 'greylisted', 'throttled', 'unavailable', 'connection'];
 
 /**
- * Status codes by subject and detail, for every class (RFC 3463 section 3, the registry of RFC 5248, three-digit codes of
- * Microsoft). Other codes mean that the message was refused, or are too general.
+ * The subject and detail of status codes, without the class (RFC 3463 section 3, the registry of RFC 5248, three-digit
+ * codes of Microsoft). Other codes mean that the message was refused, or are too general.
  */
-const MISSING_STATUS: ReadonlySet<string> = new Set(['1.1', '1.2', '1.3', '1.6', '1.10', '2.1', '4.310']);
-const TEMPORARY_STATUS: ReadonlySet<string> = new Set([
+const MISSING_MAILBOX_DETAILS: ReadonlySet<string> = new Set(['1.1', '1.2', '1.3', '1.6', '1.10', '2.1', '4.310']);
+const TEMPORARY_DETAILS: ReadonlySet<string> = new Set([
   ...['2.2', '3.1', '4.1', '4.2', '4.3', '4.5', '4.7', '4.300', '4.312', '4.316', '4.317'],
   ...['4.318', '4.319', '3.2'],
 ]);
-/** RFC 3463 section 3.3: mailbox full. */
-const FULL_STATUS = '2.2';
+/** The status of a full mailbox (RFC 3463 section 3.3). */
+const FULL_MAILBOX_DETAIL = '2.2';
 /** Status codes about the sender's address. */
-const SENDER_STATUS: ReadonlySet<string> = new Set(['1.7', '1.8']);
-/** General status codes. The text is more specific. */
-const GENERIC_STATUS: ReadonlySet<string> = new Set([
+const SENDER_DETAILS: ReadonlySet<string> = new Set(['1.7', '1.8']);
+/** General status codes. The text of the report is more specific than these codes. */
+const GENERIC_DETAILS: ReadonlySet<string> = new Set([
   '0.0',
   '1.0',
   '2.0',
@@ -56,40 +57,45 @@ const GENERIC_STATUS: ReadonlySet<string> = new Set([
   '5.2',
 ]);
 
-/** Maximum length of a reply for the reply rules. Later text in a transcript belongs to another reply. */
+/**
+ * Maximum length of the text to which the reply rules are applied. Later text in a transcript belongs to another reply.
+ */
 const MAX_REPLY_LENGTH = 500;
 const MAX_TEXT_LENGTH = 8_000;
 
 /**
- * Classifies a text (a diagnostic or free text) together with the status of the report, or null. A status or reply code within the
- * text takes precedence over the status of the report, because the status of a gateway is often wrong.
+ * Classifies a diagnostic or a free text. `status` is the status code of the report, or null. A status code or reply
+ * code in the text takes precedence over `status`, because the status of a gateway is often wrong.
  */
 export function classifyFailure(source: string, status: string | null): FailureClassification {
   const excerpt = source.slice(0, MAX_TEXT_LENGTH);
-  const found = findReplyCode(excerpt);
-  const code = found?.code ?? null;
-  const enhanced = findEnhancedStatus(excerpt) ?? (code !== null && isGeneric(status) ? null : status);
+  const foundCode = findReplyCode(excerpt);
+  const code = foundCode?.code ?? null;
+  const enhanced = findEnhancedStatus(excerpt) ?? (code !== null && isGenericStatus(status) ? null : status);
   const text = normalizeText(excerpt);
   const cause = findCauseRule(text);
-  const hasCode = code !== null || (enhanced !== null && !GENERIC_STATUS.has(enhanced.slice(2)));
-  const detail = enhanced?.slice(2) ?? '';
-  const aboutMailbox = MISSING_STATUS.has(detail);
-  // Text about a full or suspended mailbox takes precedence over every code, because that mailbox exists.
-  if (cause?.cause === 'temporary' && cause.isVague !== true && !(aboutMailbox && matchesMissing(text)))
-    return TEMPORARY;
-  if (isTemporaryClass(code, enhanced)) return TEMPORARY;
-  const missing = cause?.cause === 'missing' && !detail.startsWith('7.') && !SENDER_STATUS.has(detail);
-  if (detail === FULL_STATUS) return TEMPORARY;
-  if (missing && aboutMailbox) return MISSING;
+  const hasCode = code !== null || (enhanced !== null && !GENERIC_DETAILS.has(enhanced.slice(2)));
+  const statusDetail = enhanced?.slice(2) ?? '';
+  const concernsMailbox = MISSING_MAILBOX_DETAILS.has(statusDetail);
+  // Text about a full or suspended mailbox takes precedence over every code, because such a mailbox exists.
+  if (cause?.cause === 'temporary' && cause.isVague !== true && !(concernsMailbox && matchesMissingMailbox(text)))
+    return TEMPORARY_FAILURE;
+  if (isTemporaryClass(code, enhanced)) return TEMPORARY_FAILURE;
+  const missing = cause?.cause === 'missing' && !statusDetail.startsWith('7.') && !SENDER_DETAILS.has(statusDetail);
+  if (statusDetail === FULL_MAILBOX_DETAIL) return TEMPORARY_FAILURE;
+  if (missing && concernsMailbox) return MISSING_MAILBOX_FAILURE;
   // A text without a code is not a reply, so the reply rules do not apply.
-  const reply = hasCode || cause === null ? classifyReplyText(excerpt.slice(found?.at ?? 0), code, enhanced) : null;
-  if (reply !== null) return reply.disabled && missing ? MISSING : reply;
-  if (TEMPORARY_STATUS.has(detail)) return missing ? MISSING : TEMPORARY;
-  if (aboutMailbox && cause?.cause !== 'refused') return MISSING;
-  if (missing) return MISSING;
-  if (cause?.cause === 'temporary' && (enhanced === null || GENERIC_STATUS.has(detail))) return TEMPORARY;
-  const known = cause?.cause === 'refused' || code !== null || (enhanced !== null && !GENERIC_STATUS.has(detail));
-  return known ? REFUSED : UNKNOWN;
+  const reply =
+    hasCode || cause === null ? classifyReplyText(excerpt.slice(foundCode?.index ?? 0), code, enhanced) : null;
+  if (reply !== null) return reply.disabled && missing ? MISSING_MAILBOX_FAILURE : reply;
+  if (TEMPORARY_DETAILS.has(statusDetail)) return missing ? MISSING_MAILBOX_FAILURE : TEMPORARY_FAILURE;
+  if (concernsMailbox && cause?.cause !== 'refused') return MISSING_MAILBOX_FAILURE;
+  if (missing) return MISSING_MAILBOX_FAILURE;
+  if (cause?.cause === 'temporary' && (enhanced === null || GENERIC_DETAILS.has(statusDetail)))
+    return TEMPORARY_FAILURE;
+  const known =
+    cause?.cause === 'refused' || code !== null || (enhanced !== null && !GENERIC_DETAILS.has(statusDetail));
+  return known ? REFUSED_FAILURE : UNKNOWN_FAILURE;
 }
 
 /** Returns the first matching rule, or null. */
@@ -104,7 +110,7 @@ export function findCauseRule(text: string): CauseRule | null {
   return null;
 }
 
-function matchesMissing(text: string): boolean {
+function matchesMissingMailbox(text: string): boolean {
   return CAUSE_RULES.some(({ cause, phrases }) => cause === 'missing' && containsPhrase(text, phrases));
 }
 
@@ -114,33 +120,33 @@ function isTemporaryClass(code: number | null, enhanced: string | null): boolean
   return enhanced?.startsWith('4.') === true;
 }
 
-function isGeneric(status: string | null): boolean {
-  return status !== null && !status.startsWith('5.7.') && GENERIC_STATUS.has(status.slice(2));
+function isGenericStatus(status: string | null): boolean {
+  return status !== null && !status.startsWith('5.7.') && GENERIC_DETAILS.has(status.slice(2));
 }
 
-/** `disabled`: the mailbox exists but is disabled. */
+/** A classification by a reply rule. `disabled` is true if the mailbox exists but is disabled. */
 type ReplyClassification = FailureClassification & { readonly disabled: boolean };
 
-/** Classifies a reply by the reply rules. Returns null when no rule matches. */
+/** Classifies a reply with the rules for SMTP replies. Returns null when no rule matches. */
 function classifyReplyText(text: string, code: number | null, enhanced: string | null): ReplyClassification | null {
   const reply: Reply = { stage: 'rcpt', code: code ?? 550, enhanced, text: text.slice(0, MAX_REPLY_LENGTH) };
   return classifyReply(reply) ?? classifyReply({ ...reply, stage: 'content' });
 }
 
 function classifyReply(reply: Reply): ReplyClassification | null {
-  return findRule(reply) === null ? null : fromOutcome(classify(reply));
+  return findRule(reply) === null ? null : toReplyClassification(classify(reply));
 }
 
-function fromOutcome(outcome: Outcome): ReplyClassification | null {
+function toReplyClassification(outcome: Outcome): ReplyClassification | null {
   switch (outcome.kind) {
     case 'bounced': {
       const disabled = outcome.reason === 'recipient-disabled';
-      if (TEMPORARY_REASONS.includes(outcome.reason)) return { ...TEMPORARY, disabled };
-      return { ...(outcome.suppress ? MISSING : REFUSED), disabled };
+      if (TEMPORARY_REASONS.includes(outcome.reason)) return { ...TEMPORARY_FAILURE, disabled };
+      return { ...(outcome.suppress ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE), disabled };
     }
     case 'deferred':
-      // The sender has a problem with its configuration or reputation. This message was refused permanently.
-      return { ...(TEMPORARY_REASONS.includes(outcome.reason) ? TEMPORARY : REFUSED), disabled: false };
+      // The reason concerns the configuration or reputation of the sender, but the message was refused permanently.
+      return { ...(TEMPORARY_REASONS.includes(outcome.reason) ? TEMPORARY_FAILURE : REFUSED_FAILURE), disabled: false };
     case 'delivered':
     case 'unanswered':
       return null;

@@ -1,13 +1,13 @@
 /** Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws. */
 
-/** Maximum number of characters that are searched. Later text is about another server or another message. */
+/** Maximum number of characters that are searched. Later text concerns another server or another message. */
 const MAX_LENGTH = 8_000;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;
 
 /**
- * Parses the status code (RFC 3463 section 2) at the beginning of `value` and removes leading zeros. Returns null if there is
- * no status code.
+ * Parses the status code (RFC 3463 section 2) at the beginning of `value` and removes leading zeros. Returns null if
+ * `value` does not begin with a status code.
  */
 export function parseEnhancedStatus(value: string): string | null {
   const text = value.trimStart();
@@ -15,77 +15,95 @@ export function parseEnhancedStatus(value: string): string | null {
 }
 
 /**
- * Finds the first status code of class 4 or 5 in `text`, or null. A part of an address, a version or a number is not a status
- * code.
+ * Returns the first status code of class 4 or 5 in `text`, or null. Digits in an address, a version or a longer number
+ * are not a status code.
  */
 export function findEnhancedStatus(text: string): string | null {
-  const end = Math.min(text.length, MAX_LENGTH);
-  for (let at = 0; at < end; at += 1) {
-    const c = text.charCodeAt(at);
-    if (c !== 0x34 && c !== 0x35) continue;
-    const before = at === 0 ? 0x20 : text.charCodeAt(at - 1);
-    if (isAlphanumeric(before) || before === DOT || (before === HYPHEN && !isDigit(text.charCodeAt(at - 2)))) continue;
-    const found = parseStatusAt(text, at);
-    if (found !== null) return found.status;
+  const searchEnd = Math.min(text.length, MAX_LENGTH);
+  for (let index = 0; index < searchEnd; index += 1) {
+    const charCode = text.charCodeAt(index);
+    if (charCode !== 0x34 && charCode !== 0x35) continue;
+    const precedingCharCode = index === 0 ? 0x20 : text.charCodeAt(index - 1);
+    if (
+      isAlphanumeric(precedingCharCode) ||
+      precedingCharCode === DOT ||
+      (precedingCharCode === HYPHEN && !isDigit(text.charCodeAt(index - 2)))
+    )
+      continue;
+    const parsedStatus = parseStatusAt(text, index);
+    if (parsedStatus !== null) return parsedStatus.status;
   }
   return null;
 }
 
-function parseStatusAt(text: string, from: number): { readonly status: string } | null {
-  const kind = text.charAt(from);
-  if ((kind !== '2' && kind !== '4' && kind !== '5') || text.charCodeAt(from + 1) !== DOT) return null;
-  const subject = readDigits(text, from + 2);
-  if (subject === '' || text.charCodeAt(from + 2 + subject.length) !== DOT) return null;
-  const at = from + 3 + subject.length;
-  const detail = readDigits(text, at);
-  const after = text.charCodeAt(at + detail.length);
-  // Four numbers are an IP address.
-  if (detail === '' || isDigit(after) || (after === DOT && isDigit(text.charCodeAt(at + detail.length + 1))))
+function parseStatusAt(text: string, startIndex: number): { readonly status: string } | null {
+  const classDigit = text.charAt(startIndex);
+  if ((classDigit !== '2' && classDigit !== '4' && classDigit !== '5') || text.charCodeAt(startIndex + 1) !== DOT)
     return null;
-  return { status: `${kind}.${Number(subject)}.${Number(detail)}` };
+  const subjectDigits = readDigits(text, startIndex + 2);
+  if (subjectDigits === '' || text.charCodeAt(startIndex + 2 + subjectDigits.length) !== DOT) return null;
+  const detailStart = startIndex + 3 + subjectDigits.length;
+  const detailDigits = readDigits(text, detailStart);
+  const followingCharCode = text.charCodeAt(detailStart + detailDigits.length);
+  // Four numbers with dots are an IP address.
+  if (
+    detailDigits === '' ||
+    isDigit(followingCharCode) ||
+    (followingCharCode === DOT && isDigit(text.charCodeAt(detailStart + detailDigits.length + 1)))
+  )
+    return null;
+  return { status: `${classDigit}.${Number(subjectDigits)}.${Number(detailDigits)}` };
 }
 
-function readDigits(text: string, from: number): string {
-  let end = from;
-  while (end < from + 3 && isDigit(text.charCodeAt(end))) end += 1;
-  return text.slice(from, end);
+function readDigits(text: string, startIndex: number): string {
+  let digitsEnd = startIndex;
+  while (digitsEnd < startIndex + 3 && isDigit(text.charCodeAt(digitsEnd))) digitsEnd += 1;
+  return text.slice(startIndex, digitsEnd);
 }
 
 export interface FoundCode {
   readonly code: number;
-  /** Index of the first digit of the code. */
-  readonly at: number;
+  /** Index of the first digit of the code in the text. */
+  readonly index: number;
 }
 
 /**
- * Finds the first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A number is a reply code if it is at
- * the beginning of the text, or after a punctuation mark or an introducing word, and if text or a status code follows.
+ * Returns the first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A reply code is at the
+ * beginning of the text, or follows a punctuation mark or an introducing word. Text or a status code must follow the
+ * reply code.
  */
 export function findReplyCode(text: string): FoundCode | null {
-  const end = Math.min(text.length, MAX_LENGTH);
-  for (let at = 0; at < end; at += 1) {
-    const c = text.charCodeAt(at);
-    if ((c !== 0x34 && c !== 0x35) || (at > 0 && !isCodeStart(text, at))) continue;
-    const secondDigit = text.charCodeAt(at + 1);
-    if (secondDigit < 0x30 || secondDigit > 0x37 || !isDigit(text.charCodeAt(at + 2)) || !isCodeEnd(text, at + 3))
+  const searchEnd = Math.min(text.length, MAX_LENGTH);
+  for (let index = 0; index < searchEnd; index += 1) {
+    const charCode = text.charCodeAt(index);
+    if ((charCode !== 0x34 && charCode !== 0x35) || (index > 0 && !isCodeStart(text, index))) continue;
+    const secondDigit = text.charCodeAt(index + 1);
+    if (secondDigit < 0x30 || secondDigit > 0x37 || !isDigit(text.charCodeAt(index + 2)) || !isCodeEnd(text, index + 3))
       continue;
-    const code = Number(text.slice(at, at + 3));
-    if (code <= 459 || (code >= 500 && code <= 559) || code === 571) return { code, at };
+    const code = Number(text.slice(index, index + 3));
+    if (code <= 459 || (code >= 500 && code <= 559) || code === 571) return { code, index };
   }
   return null;
 }
 
-/** Returns true if `at` follows a punctuation mark, the beginning of a line, or a word that mail servers write before a code. */
-function isCodeStart(text: string, at: number): boolean {
-  const before = text.charAt(at - 1);
-  if (':;("\'[#=>|\n'.includes(before)) return true;
-  if (before !== ' ' && before !== '\t') return false;
-  const words = text
-    .slice(Math.max(0, at - 24), at)
+/**
+ * Returns true if a code can begin at `index`: after a punctuation mark, at the beginning of a line, or after a word
+ * that mail servers write before a code.
+ */
+function isCodeStart(text: string, index: number): boolean {
+  const precedingCharacter = text.charAt(index - 1);
+  if (':;("\'[#=>|\n'.includes(precedingCharacter)) return true;
+  if (precedingCharacter !== ' ' && precedingCharacter !== '\t') return false;
+  const precedingText = text
+    .slice(Math.max(0, index - 24), index)
     .trimEnd()
     .toLowerCase();
-  const last = words.charAt(words.length - 1);
-  return words === '' || ':;>(|-.,<#\n'.includes(last) || WORDS_BEFORE_CODE.some((word) => words.endsWith(word));
+  const lastCharacter = precedingText.charAt(precedingText.length - 1);
+  return (
+    precedingText === '' ||
+    ':;>(|-.,<#\n'.includes(lastCharacter) ||
+    WORDS_BEFORE_CODE.some((word) => precedingText.endsWith(word))
+  );
 }
 
 const WORDS_BEFORE_CODE: readonly string[] = [
@@ -118,32 +136,33 @@ const WORDS_BEFORE_CODE: readonly string[] = [
 ];
 
 /**
- * Returns true if a code can end at `at`: at the end of the text, before punctuation, or before a space or hyphen without a
- * unit.
+ * Returns true if a code can end at `index`: at the end of the text, before punctuation, or before a space or hyphen
+ * that no unit follows.
  */
-function isCodeEnd(text: string, at: number): boolean {
-  const next = text.charAt(at);
+function isCodeEnd(text: string, index: number): boolean {
+  const nextCharacter = text.charAt(index);
   if (
-    next === '' ||
-    next === '\n' ||
-    next === '\r' ||
-    next === ']' ||
-    next === ')' ||
-    next === '"' ||
-    next === "'" ||
-    next === '<'
+    nextCharacter === '' ||
+    nextCharacter === '\n' ||
+    nextCharacter === '\r' ||
+    nextCharacter === ']' ||
+    nextCharacter === ')' ||
+    nextCharacter === '"' ||
+    nextCharacter === "'" ||
+    nextCharacter === '<'
   )
     return true;
-  if (next === ':' || next === ',' || next === ';' || next === '.') return !isDigit(text.charCodeAt(at + 1));
-  if (next !== ' ' && next !== '-' && next !== '\t') return false;
+  if (nextCharacter === ':' || nextCharacter === ',' || nextCharacter === ';' || nextCharacter === '.')
+    return !isDigit(text.charCodeAt(index + 1));
+  if (nextCharacter !== ' ' && nextCharacter !== '-' && nextCharacter !== '\t') return false;
   const word = text
-    .slice(at + 1, at + 14)
+    .slice(index + 1, index + 14)
     .toLowerCase()
     .trimStart();
   return !UNITS_AFTER_NUMBER.some((unit) => word.startsWith(unit));
 }
 
-/** Units. A number before a unit is not a reply code. */
+/** Units of quantities. A number before a unit is not a reply code. */
 const UNITS_AFTER_NUMBER: readonly string[] = [
   'bytes',
   'byte',
@@ -163,10 +182,10 @@ const UNITS_AFTER_NUMBER: readonly string[] = [
   'recipients',
 ];
 
-function isDigit(c: number): boolean {
-  return c >= 0x30 && c <= 0x39;
+function isDigit(charCode: number): boolean {
+  return charCode >= 0x30 && charCode <= 0x39;
 }
 
-function isAlphanumeric(c: number): boolean {
-  return isDigit(c) || (c >= 0x41 && c <= 0x5a) || (c >= 0x61 && c <= 0x7a);
+function isAlphanumeric(charCode: number): boolean {
+  return isDigit(charCode) || (charCode >= 0x41 && charCode <= 0x5a) || (charCode >= 0x61 && charCode <= 0x7a);
 }

@@ -1,29 +1,30 @@
 /**
- * Reads delivery status notifications (RFC 3464), including common deviations: other media types, groups without a separator,
- * fields with comments, unknown actions. If the diagnostic is missing or unknown, the free text of the notification determines the result.
+ * Reads delivery status notifications (RFC 3464), including common deviations: other media types, groups without a
+ * separator, fields with comments, unknown actions. If the diagnostic is missing or matches no rule, the free text of
+ * the notification determines the result.
  */
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { FailureClassification } from './classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
-import { type Entity, leafParts } from './entity.ts';
+import { type Entity, listLeafParts } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
 import type { FailureClassifier } from './failure-classifier.ts';
-import { type Field, fieldValue, readFieldGroups } from './fields.ts';
+import { type Field, findFieldValue, readFieldGroups } from './fields.ts';
 import type { FreeText } from './free-text.ts';
 
-/** Maximum number of events of one report, over all groups and parts. */
+/** Maximum number of events of one report, for all groups and parts together. */
 export const MAX_EVENTS = 100;
 
 /** The content of a report outside its fields. */
 export interface ReportContext {
   readonly freeText: FreeText;
-  /** Failed recipients in the header of the notification, or in its free text. */
+  /** Failed recipients that the header of the notification names, or its free text. */
   readonly recipients: readonly string[];
   readonly classifier: FailureClassifier;
 }
 
-/** Media types of the machine-readable part; RFC 6533 section 3 defines the second. */
+/** Media types of the machine-readable part. RFC 6533 section 3 defines the second type. */
 const REPORT_TYPES: readonly string[] = [
   'message/delivery-status',
   'message/global-delivery-status',
@@ -32,20 +33,20 @@ const REPORT_TYPES: readonly string[] = [
   'message/x-delivery-status',
 ];
 
-/** Fields that occur once per recipient: a second one starts the next recipient. */
-const SINGLE_FIELDS: readonly string[] = ['final-recipient', 'action', 'status'];
-const RECIPIENT_FIELDS: readonly string[] = [...SINGLE_FIELDS, 'original-recipient'];
+/** Fields that occur once per recipient. A second occurrence begins the next recipient. */
+const SINGLE_FIELD_NAMES: readonly string[] = ['final-recipient', 'action', 'status'];
+const RECIPIENT_FIELD_NAMES: readonly string[] = [...SINGLE_FIELD_NAMES, 'original-recipient'];
 
 export function isDeliveryStatus({ type }: Entity): boolean {
   return REPORT_TYPES.includes(type);
 }
 
 /**
- * Returns one event per recipient of the first machine-readable part, or an empty list if there is no such part. The number of
- * events is bounded.
+ * Returns one event for each recipient of the first machine-readable part, or an empty list if the message has no such
+ * part. The number of events is bounded.
  */
 export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
-  for (const part of leafParts(message)) {
+  for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
     const events = readStatusEvents(part.text(), context);
     if (events.length > 0) return events;
@@ -54,8 +55,9 @@ export function readDsnEvents(message: Entity, context: ReportContext): readonly
 }
 
 /**
- * Reads at most `limit` events from the fields of a report. Returns an empty list if no field is about a recipient. The
- * function stops at the limit, because each group without a recipient gets all recipients of the header.
+ * Reads at most `limit` events from the fields of a report. Returns an empty list if no field concerns a recipient. The
+ * number of events must be limited, because a group without a recipient causes one event for each recipient of the
+ * header.
  */
 export function readStatusEvents(
   text: string,
@@ -71,19 +73,19 @@ export function readStatusEvents(
   return events;
 }
 
-/** Finds the reporting server of a report. */
+/** Returns the name of the server that created the report, or null. */
 export function findReportingHost(message: Entity): string | null {
-  for (const part of leafParts(message)) {
+  for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
     for (const group of readFieldGroups(part.text())) {
-      const host = fieldValue(group, 'reporting-mta');
+      const host = findFieldValue(group, 'reporting-mta');
       if (host !== null) return stripType(host);
     }
   }
   return null;
 }
 
-interface Groups {
+interface FieldGroups {
   readonly message: readonly Field[];
   readonly recipients: readonly (readonly Field[])[];
 }
@@ -92,45 +94,45 @@ interface Groups {
  * Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some servers
  * omit it.
  */
-function sortGroups(groups: readonly (readonly Field[])[]): Groups {
+function sortGroups(groups: readonly (readonly Field[])[]): FieldGroups {
   const message: Field[] = [];
   const recipients: Field[][] = [];
   for (const group of groups) {
-    let current: Field[] = [];
-    let seen = new Set<string>();
+    let currentGroup: Field[] = [];
+    let seenNames = new Set<string>();
     const endGroup = (): void => {
-      if (RECIPIENT_FIELDS.some((name) => seen.has(name))) recipients.push(current);
-      else message.push(...current);
-      current = [];
-      seen = new Set();
+      if (RECIPIENT_FIELD_NAMES.some((name) => seenNames.has(name))) recipients.push(currentGroup);
+      else message.push(...currentGroup);
+      currentGroup = [];
+      seenNames = new Set();
     };
     for (const field of group) {
-      if (SINGLE_FIELDS.includes(field.name) && seen.has(field.name)) endGroup();
-      current.push(field);
-      seen.add(field.name);
+      if (SINGLE_FIELD_NAMES.includes(field.name) && seenNames.has(field.name)) endGroup();
+      currentGroup.push(field);
+      seenNames.add(field.name);
     }
     endGroup();
   }
   return { message, recipients: joinSplitGroups(recipients) };
 }
 
-/** Joins a group without a recipient to the preceding group when that group has a recipient and no action. */
+/** Joins each group without a recipient to the preceding group if the preceding group has a recipient and no action. */
 function joinSplitGroups(groups: readonly Field[][]): readonly (readonly Field[])[] {
-  const joined: Field[][] = [];
-  /** True when the last group of `joined` has a recipient and no action. */
+  const joinedGroups: Field[][] = [];
+  /** True if the last group of `joinedGroups` has a recipient and no action. */
   let isOpen = false;
   for (const group of groups) {
-    const last = joined.at(-1);
-    const hasAction = fieldValue(group, 'action') !== null;
-    if (isOpen && last !== undefined && !hasRecipient(group)) {
-      last.push(...group);
+    const lastGroup = joinedGroups.at(-1);
+    const hasAction = findFieldValue(group, 'action') !== null;
+    if (isOpen && lastGroup !== undefined && !hasRecipient(group)) {
+      lastGroup.push(...group);
       isOpen = !hasAction;
     } else {
-      joined.push([...group]);
+      joinedGroups.push([...group]);
       isOpen = hasRecipient(group) && !hasAction;
     }
   }
-  return joined;
+  return joinedGroups;
 }
 
 function hasRecipient(fields: readonly Field[]): boolean {
@@ -156,10 +158,10 @@ function createEvent(
   recipient: string | null,
   alias: string | null,
 ): FeedbackEvent {
-  const value = fieldValue(fields, 'status');
+  const value = findFieldValue(fields, 'status');
   const diagnostics = joinDiagnostics(fields);
   const status = parseEnhancedStatus(value ?? '') ?? findEnhancedStatus(diagnostics);
-  const host = fieldValue(message, 'reporting-mta') ?? fieldValue(fields, 'reporting-mta');
+  const host = findFieldValue(message, 'reporting-mta') ?? findFieldValue(fields, 'reporting-mta');
   const diagnostic = readDiagnostic(fields);
   const evidence = createEvidence(
     status,
@@ -167,7 +169,7 @@ function createEvent(
     host === null ? null : stripType(host),
   );
   const recipientMembers = { recipient, alias, evidence };
-  switch (determineAction(fieldValue(fields, 'action') ?? '', status, context, recipient)) {
+  switch (determineAction(findFieldValue(fields, 'action') ?? '', status, context, recipient)) {
     case 'failed': {
       const { permanent, mailboxMissing } = classifyFields(diagnostics, status, context, alias ?? recipient);
       return { ...recipientMembers, kind: 'bounce', permanent, mailboxMissing };
@@ -180,35 +182,42 @@ function createEvent(
 }
 
 /**
- * RFC 3464 section 2.3.1: the original recipient is the address of the message; the final recipient is the address after
- * forwarding.
+ * Reads the recipient and its alias. RFC 3464 section 2.3.1: the original recipient is the address of the message, and
+ * the final recipient is the address after forwarding.
  */
 function readRecipients(fields: readonly Field[]): {
   readonly recipient: string | null;
   readonly alias: string | null;
 } {
-  const final = readAddress(fields, 'final-recipient') ?? readAddress(fields, 'x-actual-recipient');
-  const original = readAddress(fields, 'original-recipient') ?? readAddress(fields, 'x-original-recipient');
-  if (original === null) return { recipient: final, alias: null };
-  // If the undecoded address equals the final recipient, the address is not xtext-encoded.
-  const raw = parseFieldAddress(fieldValue(fields, 'original-recipient') ?? '', true);
-  if (final !== null && (isSameAddress(original, final) || (raw !== null && isSameAddress(raw, final))))
-    return { recipient: final, alias: null };
-  return { recipient: original, alias: final };
+  const finalRecipient = readAddress(fields, 'final-recipient') ?? readAddress(fields, 'x-actual-recipient');
+  const originalRecipient = readAddress(fields, 'original-recipient') ?? readAddress(fields, 'x-original-recipient');
+  if (originalRecipient === null) return { recipient: finalRecipient, alias: null };
+  // If the undecoded address is equal to the final recipient, the address is not xtext-encoded.
+  const undecodedRecipient = parseFieldAddress(findFieldValue(fields, 'original-recipient') ?? '', true);
+  if (
+    finalRecipient !== null &&
+    (isSameAddress(originalRecipient, finalRecipient) ||
+      (undecodedRecipient !== null && isSameAddress(undecodedRecipient, finalRecipient)))
+  )
+    return { recipient: finalRecipient, alias: null };
+  return { recipient: originalRecipient, alias: finalRecipient };
 }
 
 function readAddress(fields: readonly Field[], name: string): string | null {
-  const value = fieldValue(fields, name);
+  const value = findFieldValue(fields, name);
   return value === null ? null : parseFieldAddress(decodeEncodedWords(value), name !== 'original-recipient');
 }
 
-function isSameAddress(one: string, other: string): boolean {
-  return one.toLowerCase() === other.toLowerCase();
+function isSameAddress(leftAddress: string, rightAddress: string): boolean {
+  return leftAddress.toLowerCase() === rightAddress.toLowerCase();
 }
 
 type Action = 'failed' | 'delayed' | 'delivered';
 
-/** Reads the action (RFC 3464 section 2.3.3). If the action is missing or unknown, the status and the free text determine it. */
+/**
+ * Determines the action (RFC 3464 section 2.3.3). If the field is missing or unknown, the status and the free text
+ * determine the action.
+ */
 function determineAction(
   value: string,
   status: string | null,
@@ -224,8 +233,11 @@ function determineAction(
   return isDelayed || (status?.startsWith('4.') === true && action === '') ? 'delayed' : 'failed';
 }
 
-/** Fields with the diagnostic of the refusing server, in order of preference. Exchange and X.400 gateways use their own fields. */
-const DIAGNOSTIC_FIELDS: readonly string[] = [
+/**
+ * Fields that contain the diagnostic of the refusing server, in order of preference. Exchange and X.400 gateways use
+ * their own fields.
+ */
+const DIAGNOSTIC_FIELD_NAMES: readonly string[] = [
   'diagnostic-code',
   'x-supplementary-info',
   'x400-supplementary-info',
@@ -238,37 +250,40 @@ const DIAGNOSTIC_FIELDS: readonly string[] = [
 ];
 
 function readDiagnostic(fields: readonly Field[]): string | null {
-  for (const name of DIAGNOSTIC_FIELDS) {
-    const value = fieldValue(fields, name);
+  for (const name of DIAGNOSTIC_FIELD_NAMES) {
+    const value = findFieldValue(fields, name);
     if (value !== null) return stripType(decodeEncodedWords(value));
   }
   return null;
 }
 
-/** Joins all diagnostics, and the comments of the status and action fields. */
+/** Joins all diagnostics with the comments of the status and action fields. */
 function joinDiagnostics(fields: readonly Field[]): string {
-  const texts = DIAGNOSTIC_FIELDS.flatMap((name) => fieldValue(fields, name) ?? []).map((value) =>
+  const diagnosticTexts = DIAGNOSTIC_FIELD_NAMES.flatMap((name) => findFieldValue(fields, name) ?? []).map((value) =>
     stripType(decodeEncodedWords(value)),
   );
-  const status = fieldValue(fields, 'status') ?? '';
+  const status = findFieldValue(fields, 'status') ?? '';
   const statusComment = parseEnhancedStatus(status) === null ? status : status.trimStart().slice(5);
-  const action = fieldValue(fields, 'action') ?? '';
-  const comment = action.indexOf('(');
-  return [...texts, statusComment, comment < 0 ? '' : action.slice(comment)]
+  const action = findFieldValue(fields, 'action') ?? '';
+  const commentStart = action.indexOf('(');
+  return [...diagnosticTexts, statusComment, commentStart < 0 ? '' : action.slice(commentStart)]
     .map((part) => part.trim())
     .filter((part) => part !== '')
     .join(' ');
 }
 
-/** Classifies a failure by its diagnostics and its status. If these are unknown, the free text determines the result. */
+/**
+ * Classifies a failure by its diagnostics and its status. If their cause is unknown, the free text determines the
+ * result.
+ */
 function classifyFields(
   diagnostics: string,
   status: string | null,
   { freeText, classifier }: ReportContext,
   recipient: string | null,
 ): FailureClassification {
-  const byFields = classifier.classify(diagnostics, status);
-  if (byFields.known || freeText.text.trim() === '') return byFields;
-  const byText = freeText.classify(recipient, status);
-  return byText.known ? byText : byFields;
+  const fieldClassification = classifier.classify(diagnostics, status);
+  if (fieldClassification.known || freeText.text.trim() === '') return fieldClassification;
+  const textClassification = freeText.classify(recipient, status);
+  return textClassification.known ? textClassification : fieldClassification;
 }

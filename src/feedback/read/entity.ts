@@ -1,31 +1,33 @@
 /**
- * Parses an untrusted message into its MIME entities (RFC 2045, RFC 2046). The parser makes one pass over the lines with a table
- * of open boundaries, so the depth of nesting adds no cost. Depth, number of parts and header size are bounded. The parser never
- * throws and accepts invalid messages. An embedded message is one leaf.
+ * Parses an untrusted message into its MIME entities (RFC 2045, RFC 2046). The parser makes one pass over the lines
+ * with a table of open boundaries, so that the cost does not depend on the depth of nesting. Depth, number of parts and
+ * header size are bounded. The parser never throws and accepts invalid messages. An embedded message is one leaf.
  */
 import { decodeCharset, decodeTransfer } from './decode.ts';
-import { type Field, fieldValue, readFields } from './fields.ts';
+import { type Field, findFieldValue, readFields } from './fields.ts';
 
-/** Multiparts at a greater depth are leaves. Reports have at most five levels. */
+/** Maximum depth of nesting. Multiparts at a greater depth are leaves. Reports have at most five levels. */
 const MAX_DEPTH = 40;
 const MAX_PARTS = 400;
 const MAX_HEADER_LENGTH = 131_072;
-/** RFC 2046 section 5.1.1 allows 70 characters; some senders write more. */
+/**
+ * Maximum length of a boundary. RFC 2046 section 5.1.1 allows 70 characters, but some senders write longer boundaries.
+ */
 const MAX_BOUNDARY_LENGTH = 250;
-/** Parameters of one Content-Type, including repeated ones. */
+/** Maximum number of parameters of one Content-Type, including repeated parameters. */
 const MAX_PARAMETERS = 64;
-/** Default maximum number of characters that are decoded from a leaf. Reports have their content before this point. */
+/** Default maximum number of characters that are decoded from a leaf. The content of a report is within this length. */
 const MAX_TEXT_LENGTH = 262_144;
 
 export interface Entity {
   readonly fields: readonly Field[];
-  /** Lower case, such as `message/delivery-status`. */
+  /** The media type in lower case, such as `message/delivery-status`. */
   readonly type: string;
   /** Parameters of Content-Type, by lower-case name. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** Parts of a multipart whose boundary occurs; empty for a leaf. */
+  /** The parts of a multipart whose boundary occurs in the text. Empty for a leaf. */
   readonly parts: readonly Entity[];
-  /** Returns the decoded content of a leaf, one character per octet, up to the maximum length. */
+  /** Returns the decoded octets of a leaf, up to the maximum length. */
   readonly octets: () => string;
   /** Returns the content of a leaf as text with LF line ends. */
   readonly text: () => string;
@@ -45,24 +47,24 @@ export function readEntity(raw: Uint8Array, maxOctets: number = MAX_TEXT_LENGTH)
   return parse(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), maxOctets);
 }
 
-/** Returns all leaves in order. */
-export function leafParts(entity: Entity): readonly Entity[] {
-  return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(leafParts);
+/** Returns all leaves of an entity in order. */
+export function listLeafParts(entity: Entity): readonly Entity[] {
+  return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(listLeafParts);
 }
 
 function parse(text: string, maxOctets: number): Entity {
-  /** The open entities, from the outermost to the innermost, which is being parsed. */
+  /** The open entities, from the outermost to the innermost. The innermost entity is being parsed. */
   const stack: OpenEntity[] = [];
   /** Maps each delimiter to the depth of its multipart. */
   const delimiters = new Map<string, number>();
   let parts = 0;
 
-  const open = (from: number, defaultType: string): number => {
-    const { header, bodyStart } = splitHeader(text, from, delimiters);
+  const openEntity = (startIndex: number, defaultType: string): number => {
+    const { header, bodyStart } = splitHeader(text, startIndex, delimiters);
     const fields = readFields(header);
-    const content = readContentType(fieldValue(fields, 'content-type') ?? defaultType);
-    const boundaryName = content.type.startsWith('multipart/')
-      ? (content.parameters.get('boundary')?.trimEnd() ?? '')
+    const contentType = readContentType(findFieldValue(fields, 'content-type') ?? defaultType);
+    const boundaryName = contentType.type.startsWith('multipart/')
+      ? (contentType.parameters.get('boundary')?.trimEnd() ?? '')
       : '';
     const isUsable =
       boundaryName !== '' &&
@@ -70,41 +72,41 @@ function parse(text: string, maxOctets: number): Entity {
       stack.length < MAX_DEPTH &&
       !delimiters.has(`--${boundaryName}`);
     if (isUsable) delimiters.set(`--${boundaryName}`, stack.length);
-    stack.push({ fields, ...content, parts: [], boundary: isUsable ? boundaryName : null, bodyStart });
+    stack.push({ fields, ...contentType, parts: [], boundary: isUsable ? boundaryName : null, bodyStart });
     parts += 1;
     return bodyStart;
   };
-  const closeTo = (depth: number, end: number): void => {
+  const closeTo = (depth: number, endIndex: number): void => {
     while (stack.length > depth) {
       const entity = stack.pop();
       if (entity === undefined) return;
       if (entity.boundary !== null) delimiters.delete(`--${entity.boundary}`);
-      stack.at(-1)?.parts.push(closeEntity(entity, text, end, maxOctets));
+      stack.at(-1)?.parts.push(closeEntity(entity, text, endIndex, maxOctets));
     }
   };
 
-  let at = open(findMessageStart(text), 'text/plain');
+  let index = openEntity(findMessageStart(text), 'text/plain');
   const root = stack[0];
-  while (at < text.length) {
-    const delimiterStart = text.startsWith('--', at) ? at : text.indexOf('\n--', at) + 1;
+  while (index < text.length) {
+    const delimiterStart = text.startsWith('--', index) ? index : text.indexOf('\n--', index) + 1;
     if (delimiterStart === 0) break;
-    const lineEnd = endOfLine(text, delimiterStart);
-    const found = parseDelimiter(text, delimiterStart, lineEnd, delimiters);
-    at = lineEnd + 1;
-    if (found === null || root === undefined) continue;
-    closeTo(found.depth + 1, delimiterStart);
-    if (found.isLast) {
+    const lineEnd = findLineEnd(text, delimiterStart);
+    const foundDelimiter = parseDelimiter(text, delimiterStart, lineEnd, delimiters);
+    index = lineEnd + 1;
+    if (foundDelimiter === null || root === undefined) continue;
+    closeTo(foundDelimiter.depth + 1, delimiterStart);
+    if (foundDelimiter.isLast) {
       // The text up to the parent's next delimiter is ignored (RFC 2046 section 5.1.1).
       closeMultipart(stack, delimiters);
     } else if (parts < MAX_PARTS) {
-      at = open(at, stack.at(-1)?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain');
+      index = openEntity(index, stack.at(-1)?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain');
     }
   }
   closeTo(1, text.length);
   return root === undefined ? EMPTY_ENTITY : closeEntity(root, text, text.length, maxOctets);
 }
 
-/** Handles the close delimiter of a multipart: later delimiters of the multipart are ignored. */
+/** Handles the close delimiter of a multipart. Later delimiters of this multipart are ignored. */
 function closeMultipart(stack: readonly OpenEntity[], delimiters: Map<string, number>): void {
   const boundary = stack.at(-1)?.boundary;
   if (boundary !== undefined && boundary !== null && stack.length > 1) delimiters.delete(`--${boundary}`);
@@ -126,14 +128,14 @@ function closeEntity(
   maxOctets: number,
 ): Entity {
   if (parts.length > 0) return { fields, type, parameters, parts, octets: () => '', text: () => '' };
-  // A multipart whose boundary does not occur is text.
+  // A multipart whose boundary does not occur is a text.
   const effectiveType = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
   let decodedText: string | null = null;
-  const decoded = (): Uint8Array => {
+  const decodeBody = (): Uint8Array => {
     if (octets !== null) return octets;
     const body = text.slice(bodyStart, Math.max(bodyStart, Math.min(end, bodyStart + 2 * maxOctets)));
-    octets = decodeTransfer(body, fieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, maxOctets);
+    octets = decodeTransfer(body, findFieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, maxOctets);
     return octets;
   };
   return {
@@ -141,9 +143,9 @@ function closeEntity(
     type: effectiveType,
     parameters,
     parts: [],
-    octets: () => Buffer.from(decoded()).toString('latin1'),
+    octets: () => Buffer.from(decodeBody()).toString('latin1'),
     text: () => {
-      decodedText ??= decodeCharset(decoded(), parameters.get('charset') ?? '')
+      decodedText ??= decodeCharset(decodeBody(), parameters.get('charset') ?? '')
         .replaceAll('\r\n', '\n')
         .replaceAll('\r', '\n');
       return decodedText;
@@ -151,51 +153,57 @@ function closeEntity(
   };
 }
 
-/** Skips the `From …` line of mailbox files and the blank lines of some gateways. */
+/** Returns the index after the `From …` line of mailbox files and the leading blank lines that some gateways add. */
 function findMessageStart(text: string): number {
-  let at = 0;
-  while (text.charAt(at) === '\n' || text.charAt(at) === '\r') at += 1;
-  return text.startsWith('From ', at) || text.startsWith('>From ', at)
-    ? Math.min(text.length, endOfLine(text, at) + 1)
-    : at;
+  let index = 0;
+  while (text.charAt(index) === '\n' || text.charAt(index) === '\r') index += 1;
+  return text.startsWith('From ', index) || text.startsWith('>From ', index)
+    ? Math.min(text.length, findLineEnd(text, index) + 1)
+    : index;
 }
 
-/** Returns the header from `from` to a blank line, the end, or a delimiter of an enclosing entity. */
+/**
+ * Returns the header that begins at `startIndex` and ends at a blank line, at the end of the text, or at a delimiter of
+ * an enclosing entity.
+ */
 function splitHeader(
   text: string,
-  from: number,
+  startIndex: number,
   delimiters: ReadonlyMap<string, number>,
 ): { readonly header: string; readonly bodyStart: number } {
-  let at = from;
-  while (at < text.length) {
-    const end = endOfLine(text, at);
-    if (end === at || (end === at + 1 && text.charAt(at) === '\r')) {
-      return { header: text.slice(from, Math.min(at, from + MAX_HEADER_LENGTH)), bodyStart: end + 1 };
+  let index = startIndex;
+  while (index < text.length) {
+    const end = findLineEnd(text, index);
+    if (end === index || (end === index + 1 && text.charAt(index) === '\r')) {
+      return { header: text.slice(startIndex, Math.min(index, startIndex + MAX_HEADER_LENGTH)), bodyStart: end + 1 };
     }
-    if (text.startsWith('--', at) && parseDelimiter(text, at, end, delimiters) !== null) break;
-    at = end + 1;
+    if (text.startsWith('--', index) && parseDelimiter(text, index, end, delimiters) !== null) break;
+    index = end + 1;
   }
-  const bodyStart = Math.min(at, text.length);
-  return { header: text.slice(from, Math.min(bodyStart, from + MAX_HEADER_LENGTH)), bodyStart };
+  const bodyStart = Math.min(index, text.length);
+  return { header: text.slice(startIndex, Math.min(bodyStart, startIndex + MAX_HEADER_LENGTH)), bodyStart };
 }
 
-/** Returns the multipart of a delimiter line and whether the line closes it; null for any other line. */
+/**
+ * Returns the depth of the multipart to which a delimiter line belongs, and whether the line closes the multipart.
+ * Returns null for any other line.
+ */
 function parseDelimiter(
   text: string,
-  from: number,
+  startIndex: number,
   end: number,
   delimiters: ReadonlyMap<string, number>,
 ): { readonly depth: number; readonly isLast: boolean } | null {
-  if (end - from > MAX_BOUNDARY_LENGTH + 80) return null;
-  const line = text.slice(from, end).trimEnd();
+  if (end - startIndex > MAX_BOUNDARY_LENGTH + 80) return null;
+  const line = text.slice(startIndex, end).trimEnd();
   const depth = delimiters.get(line);
   if (depth !== undefined) return { depth, isLast: false };
   const closedDepth = line.endsWith('--') ? delimiters.get(line.slice(0, -2)) : undefined;
   return closedDepth === undefined ? null : { depth: closedDepth, isLast: true };
 }
 
-/** Returns the index of the line's LF, or the length of the text. */
-function endOfLine(text: string, from: number): number {
+/** Returns the index of the LF that ends the line, or the length of the text. */
+function findLineEnd(text: string, from: number): number {
   const end = text.indexOf('\n', from);
   return end < 0 ? text.length : end;
 }
@@ -212,19 +220,20 @@ function readContentType(value: string): ContentType {
   while (at < value.length && !'; \t('.includes(value.charAt(at))) at += 1;
   const type = value.slice(0, at).toLowerCase();
   at = afterSemicolon(value, at);
-  for (let read = 0; read < MAX_PARAMETERS && at < value.length; read += 1) {
-    const equals = value.indexOf('=', at);
-    if (equals < 0) break;
-    const before = value.slice(at, equals);
-    // Some senders write white space instead of a semicolon.
-    const name = before
-      .slice(before.slice(0, -1).lastIndexOf(' ') + 1)
+  for (let parameterCount = 0; parameterCount < MAX_PARAMETERS && at < value.length; parameterCount += 1) {
+    const equalsIndex = value.indexOf('=', at);
+    if (equalsIndex < 0) break;
+    const precedingText = value.slice(at, equalsIndex);
+    // Some senders separate parameters with white space instead of a semicolon.
+    const name = precedingText
+      .slice(precedingText.slice(0, -1).lastIndexOf(' ') + 1)
       .trim()
       .toLowerCase();
-    const { text, end } = readParameter(value, equals + 1);
-    const [base = '', section] = name.split('*');
-    if (!parameters.has(base)) parameters.set(base, text);
-    else if (section !== undefined && section !== '0') parameters.set(base, `${parameters.get(base)}${text}`);
+    const { text, end } = readParameter(value, equalsIndex + 1);
+    const [baseName = '', sectionText] = name.split('*');
+    if (!parameters.has(baseName)) parameters.set(baseName, text);
+    else if (sectionText !== undefined && sectionText !== '0')
+      parameters.set(baseName, `${parameters.get(baseName)}${text}`);
     at = end;
   }
   return { type: type.includes('/') ? type : 'text/plain', parameters };
@@ -247,10 +256,10 @@ function readParameter(value: string, start: number): { readonly text: string; r
   return { text, end: afterSemicolon(value, at + 1) };
 }
 
-/** Returns the index after the next semicolon, or `from` when the next parameter comes first. */
-function afterSemicolon(value: string, from: number): number {
-  const end = value.indexOf(';', from);
-  const equals = value.indexOf('=', from);
-  if (end < 0 || (equals >= 0 && equals < end)) return Math.min(from, value.length);
+/** Returns the index after the next semicolon. If another parameter precedes the semicolon, returns `startIndex`. */
+function afterSemicolon(value: string, startIndex: number): number {
+  const end = value.indexOf(';', startIndex);
+  const equals = value.indexOf('=', startIndex);
+  if (end < 0 || (equals >= 0 && equals < end)) return Math.min(startIndex, value.length);
   return end + 1;
 }

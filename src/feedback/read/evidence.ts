@@ -1,22 +1,25 @@
-/** Prepares the evidence of a report for storage and display. Each value is one bounded line without control characters. */
+/**
+ * Prepares the evidence of a report for storage and display. Each value is one line of bounded length without control
+ * characters.
+ */
 import { parseAddress } from '../../model/address.ts';
 import type { Evidence } from '../../model/feedback.ts';
 
 const MAX_DIAGNOSTIC_LENGTH = 1_000;
 const MAX_HOST_LENGTH = 255;
 /** Maximum number of characters that are scanned for one line. The limit bounds the cost for a text of white space. */
-const MAX_SCANNED = 16_384;
-/** RFC 5321 section 4.5.3.1: local part, at sign, domain. */
+const MAX_SCANNED_LENGTH = 16_384;
+/** Maximum length of an address (RFC 5321 section 4.5.3.1): local part, at sign, domain. */
 const MAX_ADDRESS_LENGTH = 320;
 
 /**
- * Reduces a text to one line of at most `maxLength` characters. Control characters and white space become single spaces.
- * Returns null if the line is empty.
+ * Converts a text to one line of at most `maxLength` characters. Each sequence of control characters and white space
+ * becomes one space. Returns null if the line is empty.
  */
 export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGTH): string | null {
   let line = '';
   let hasPendingSpace = false;
-  for (const character of text.slice(0, MAX_SCANNED)) {
+  for (const character of text.slice(0, MAX_SCANNED_LENGTH)) {
     if (isSeparator(character.codePointAt(0) ?? 0)) {
       hasPendingSpace = line !== '';
       continue;
@@ -34,7 +37,7 @@ function isSeparator(code: number): boolean {
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || (code >= 0xd800 && code <= 0xdfff);
 }
 
-/** Creates evidence from untrusted text. Each part is bounded. */
+/** Creates evidence from untrusted text. The length of each value is bounded. */
 export function createEvidence(
   status: string | null,
   diagnostic: string | null,
@@ -48,8 +51,8 @@ export function createEvidence(
 }
 
 /**
- * Removes the type of a value such as `dns; mx.example.com` (RFC 3464 section 2.1.2). A semicolon within a sentence does not
- * separate a type.
+ * Removes the type from a value such as `dns; mx.example.com` (RFC 3464 section 2.1.2). A semicolon within a sentence
+ * does not end a type.
  */
 export function stripType(value: string): string {
   const semicolon = value.indexOf(';');
@@ -61,30 +64,37 @@ export function stripType(value: string): string {
 }
 
 /**
- * Parses the address of a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1). Returns null if there is no address.
- * `asWritten` disables the decoding of `+2B` and `+3D` (RFC 3461 section 4), for an address that contains these characters.
+ * Parses the address of a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1). Returns null if the field
+ * contains no address. `isUndecoded` disables the decoding of `+2B` and `+3D` (RFC 3461 section 4), for addresses that
+ * are not xtext-encoded.
  */
-export function parseFieldAddress(value: string, asWritten: boolean = false): string | null {
+export function parseFieldAddress(value: string, isUndecoded: boolean = false): string | null {
   const addressText = stripType(value);
-  const open = addressText.lastIndexOf('<');
-  const close = open < 0 ? -1 : addressText.indexOf('>', open);
-  const unbracketed = (close > open ? addressText.slice(open + 1, close) : addressText).trim();
-  const unwrapped = unbracketed.toLowerCase().startsWith('mailto:') ? unbracketed.slice(7) : unbracketed;
-  const firstToken = unwrapped.startsWith('"') ? unwrapped : (unwrapped.split(' ')[0] ?? '');
-  const address = decodeUnicode(asWritten ? firstToken : decodeXtext(firstToken));
+  const openIndex = addressText.lastIndexOf('<');
+  const closeIndex = openIndex < 0 ? -1 : addressText.indexOf('>', openIndex);
+  const addressWithoutBrackets = (
+    closeIndex > openIndex ? addressText.slice(openIndex + 1, closeIndex) : addressText
+  ).trim();
+  const addressWithoutScheme = addressWithoutBrackets.toLowerCase().startsWith('mailto:')
+    ? addressWithoutBrackets.slice(7)
+    : addressWithoutBrackets;
+  const firstToken = addressWithoutScheme.startsWith('"')
+    ? addressWithoutScheme
+    : (addressWithoutScheme.split(' ')[0] ?? '');
+  const address = decodeUnicode(isUndecoded ? firstToken : decodeXtext(firstToken));
   return address.length <= MAX_ADDRESS_LENGTH && parseAddress(address) !== null ? address : null;
 }
 
-/** Decodes `+2B` and `+3D` (RFC 3461 section 4). Other sequences stay as they are. */
+/** Decodes `+2B` and `+3D` (RFC 3461 section 4). Other sequences are not changed. */
 function decodeXtext(address: string): string {
   return address.includes('+') ? address.replaceAll('+2B', '+').replaceAll('+3D', '=') : address;
 }
 
-/** Decodes non-ASCII characters such as `\x{43E}` (RFC 6533 section 3). */
+/** Decodes escaped non-ASCII characters such as `\x{43E}` (RFC 6533 section 3). */
 function decodeUnicode(address: string): string {
   if (!address.includes('\\x{')) return address;
-  return address.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (match, digits: string) => {
+  return address.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (sequence, digits: string) => {
     const code = Number.parseInt(digits, 16);
-    return code > 0x7f && code <= 0x10ffff ? String.fromCodePoint(code) : match;
+    return code > 0x7f && code <= 0x10ffff ? String.fromCodePoint(code) : sequence;
   });
 }

@@ -1,13 +1,13 @@
 /**
- * Classifies the failures of one report and caches the results, so that each text is classified once for all recipients. The cost of
- * a report is therefore linear in its length. The cache is the only state.
+ * Classifies the failures of one report and caches the results, so that each text is classified once for all
+ * recipients. The cost of a report is therefore linear in its length.
  */
 
 import { classifyFailure, type FailureClassification } from './classify-failure.ts';
 import { DELAY_PHRASES } from './kind-phrases.ts';
 import { containsPhrase, normalizeText } from './phrases.ts';
 
-/** The number of classified texts, and the sum of their characters. */
+/** The number of classified texts, and the sum of their lengths in characters. */
 export interface ClassifierCost {
   readonly texts: number;
   readonly characters: number;
@@ -16,15 +16,15 @@ export interface ClassifierCost {
 export interface FailureClassifier {
   /** Classifies a text and a status, and caches the result. */
   readonly classify: (text: string, status: string | null) => FailureClassification;
-  /** Returns true if the text says that a server still retries, and caches the result. */
+  /** Returns true if the text reports that a server still retries, and caches the result. */
   readonly reportsDelay: (text: string) => boolean;
   readonly cost: () => ClassifierCost;
 }
 
-/** Creates the cache for one report. */
+/** Creates the classifier of one report. */
 export function createFailureClassifier(): FailureClassifier {
-  const byText = new Map<string, Map<string | null, FailureClassification>>();
-  const delays = new Map<string, boolean>();
+  const classificationsByText = new Map<string, Map<string | null, FailureClassification>>();
+  const delayResults = new Map<string, boolean>();
   let texts = 0;
   let characters = 0;
   const addCost = (text: string): void => {
@@ -33,20 +33,21 @@ export function createFailureClassifier(): FailureClassifier {
   };
   return {
     classify(text, status) {
-      const byStatus = byText.get(text) ?? new Map<string | null, FailureClassification>();
-      const cached = byStatus.get(status);
+      const classificationsByStatus =
+        classificationsByText.get(text) ?? new Map<string | null, FailureClassification>();
+      const cached = classificationsByStatus.get(status);
       if (cached !== undefined) return cached;
       addCost(text);
       const result = classifyFailure(text, status);
-      byText.set(text, byStatus.set(status, result));
+      classificationsByText.set(text, classificationsByStatus.set(status, result));
       return result;
     },
     reportsDelay(text) {
-      const cached = delays.get(text);
+      const cached = delayResults.get(text);
       if (cached !== undefined) return cached;
       addCost(text);
       const result = containsPhrase(normalizeText(text), DELAY_PHRASES);
-      delays.set(text, result);
+      delayResults.set(text, result);
       return result;
     },
     cost: () => ({ texts, characters }),

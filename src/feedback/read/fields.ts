@@ -3,16 +3,19 @@
  * pass over the text, returns at most MAX_FIELDS fields of bounded length, skips lines that are not fields, and never throws.
  */
 
-/** Maximum number of fields. A message has fewer fields even after many relays. */
+/** Maximum number of fields. Even a message that passed many relays has fewer fields. */
 const MAX_FIELDS = 1_000;
 const MAX_VALUE_LENGTH = 16_384;
-/** RFC 5322 section 2.2 has no limit; the longest registered name has fewer than 40 characters. */
+/**
+ * Maximum length of a field name. RFC 5322 section 2.2 defines no maximum. The longest registered name has fewer than
+ * 40 characters.
+ */
 const MAX_NAME_LENGTH = 80;
 
 export interface Field {
   /** The name in lower case. */
   readonly name: string;
-  /** Unfolded (RFC 5322 section 2.2.3), trimmed. */
+  /** The value, unfolded (RFC 5322 section 2.2.3) and without surrounding white space. */
   readonly value: string;
 }
 
@@ -27,7 +30,7 @@ export function readFieldGroups(text: string): readonly (readonly Field[])[] {
 }
 
 /** Returns the first non-empty value of the field with this lower-case name, or null. */
-export function fieldValue(fields: readonly Field[], name: string): string | null {
+export function findFieldValue(fields: readonly Field[], name: string): string | null {
   for (const field of fields) if (field.name === name && field.value !== '') return field.value;
   return null;
 }
@@ -35,12 +38,12 @@ export function fieldValue(fields: readonly Field[], name: string): string | nul
 function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[])[] {
   const groups: Field[][] = [];
   let group: Field[] = [];
-  let count = 0;
+  let fieldCount = 0;
   let name = '';
-  let parts: string[] = [];
-  let length = 0;
+  let valueParts: string[] = [];
+  let valueLength = 0;
   const endField = (): void => {
-    if (name !== '') group.push({ name, value: parts.join(' ').trim() });
+    if (name !== '') group.push({ name, value: valueParts.join(' ').trim() });
     name = '';
   };
   const endGroup = (): void => {
@@ -48,53 +51,55 @@ function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[
     if (group.length > 0) groups.push(group);
     group = [];
   };
-  let from = 0;
-  while (from < text.length && count < MAX_FIELDS) {
-    const end = text.indexOf('\n', from);
-    const line = text.slice(from, end < 0 ? text.length : end);
-    from = end < 0 ? text.length : end + 1;
+  let lineStart = 0;
+  while (lineStart < text.length && fieldCount < MAX_FIELDS) {
+    const lineEnd = text.indexOf('\n', lineStart);
+    const line = text.slice(lineStart, lineEnd < 0 ? text.length : lineEnd);
+    lineStart = lineEnd < 0 ? text.length : lineEnd + 1;
     if (isBlank(line)) {
       endGroup();
       if (firstOnly && groups.length > 0) break;
     } else if (line.startsWith(' ') || line.startsWith('\t')) {
-      if (length < MAX_VALUE_LENGTH) parts.push(line.slice(0, MAX_VALUE_LENGTH - length).trim());
-      length += line.length;
+      if (valueLength < MAX_VALUE_LENGTH) valueParts.push(line.slice(0, MAX_VALUE_LENGTH - valueLength).trim());
+      valueLength += line.length;
     } else {
       endField();
       const colon = findColon(line);
       if (colon < 0) continue;
-      count += 1;
+      fieldCount += 1;
       name = line.slice(0, colon).trimEnd().toLowerCase();
-      parts = [line.slice(colon + 1, colon + 1 + MAX_VALUE_LENGTH).trim()];
-      length = line.length;
+      valueParts = [line.slice(colon + 1, colon + 1 + MAX_VALUE_LENGTH).trim()];
+      valueLength = line.length;
     }
   }
   endGroup();
   return groups;
 }
 
-/** Returns the index of the colon, or -1 when the line is not a field. Names are printable and contain no space. */
+/**
+ * Returns the index of the colon, or -1 when the line is not a field. Field names are printable ASCII without spaces.
+ */
 function findColon(line: string): number {
   for (let i = 0; i < line.length && i <= MAX_NAME_LENGTH; i += 1) {
-    const c = line.charCodeAt(i);
-    if (c === 0x3a) return i === 0 ? -1 : i;
-    // White space before the colon is obsolete (RFC 5322 section 4.5.8), but some servers still write it.
-    if (c === 0x20 || c === 0x09)
+    const charCode = line.charCodeAt(i);
+    if (charCode === 0x3a) return i === 0 ? -1 : i;
+    // White space before the colon is obsolete (RFC 5322 section 4.5.8), but some servers still write such fields.
+    if (charCode === 0x20 || charCode === 0x09)
       return line
         .slice(i, i + MAX_NAME_LENGTH)
         .trimStart()
         .startsWith(':')
         ? line.indexOf(':', i)
         : -1;
-    if (c < 0x21 || c > 0x7e) return -1;
+    if (charCode < 0x21 || charCode > 0x7e) return -1;
   }
   return -1;
 }
 
 function isBlank(line: string): boolean {
   for (let i = 0; i < line.length; i += 1) {
-    const c = line.charCodeAt(i);
-    if (c !== 0x20 && c !== 0x09 && c !== 0x0d) return false;
+    const charCode = line.charCodeAt(i);
+    if (charCode !== 0x20 && charCode !== 0x09 && charCode !== 0x0d) return false;
   }
   return true;
 }

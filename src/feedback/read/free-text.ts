@@ -1,6 +1,7 @@
 /**
- * Reads free-text bounce messages: the text before the returned message, the failed recipients in it, and the cause for each
- * recipient. The phrases are in separate data files. The result is empty if the message is not a bounce.
+ * Reads free-text bounce messages: the text before the returned message, the failed recipients that the text names, and
+ * the cause for each recipient. The phrases are in separate data files. The result is empty if the message is not a
+ * bounce.
  */
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
@@ -19,16 +20,16 @@ const MAX_LENGTH = 32_768;
 /** Maximum number of characters that are classified for one recipient, and for all recipients. */
 const MAX_SECTION_LENGTH = 2_000;
 const MAX_TEXT_LENGTH = 6_000;
-/** A longer line is not a heading. */
+/** Maximum length of a heading of the returned message. */
 const MAX_HEADING_LENGTH = 120;
 
-/** A failed recipient that the text names, and its second address (alias). */
+/** A failed recipient that the text names, and its original address (alias). */
 export interface FreeTextRecipient {
   readonly recipient: string;
   readonly alias: string | null;
 }
 
-/** A parsed free text: its failed recipients, and the cause for each. */
+/** A parsed free text with its failed recipients and the cause for each recipient. */
 export interface FreeText {
   readonly text: string;
   readonly recipients: readonly FreeTextRecipient[];
@@ -43,7 +44,7 @@ export interface FreeText {
 
 /** Addresses in the headers of the bounce and of the returned message, in lower case. */
 export interface KnownAddresses {
-  /** Addresses that cannot be the failed recipient, such as the sender of the bounce. */
+  /** Addresses that cannot be failed recipients, such as the sender of the bounce. */
   readonly notRecipients: ReadonlySet<string>;
   /** Recipients in the header of the returned message. */
   readonly recipients: ReadonlySet<string>;
@@ -51,28 +52,29 @@ export interface KnownAddresses {
 
 /** Parses the text of a bounce. Failures are classified on demand by the classifier of the report. */
 export function readFreeText(text: string, knownAddresses: KnownAddresses, classifier: FailureClassifier): FreeText {
-  const body = removeHeaderLines(textBeforeReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
-  const found = findAddresses(body).filter(
+  const body = removeHeaderLines(cutReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
+  const foundAddresses = findAddresses(body).filter(
     ({ address, role }) => role !== 'other' && !knownAddresses.notRecipients.has(address.toLowerCase()),
   );
-  const sections = findSections(body, selectRecipients(found, knownAddresses.recipients));
+  const sections = findSections(body, selectRecipients(foundAddresses, knownAddresses.recipients));
   const excerpt = body.slice(0, MAX_TEXT_LENGTH);
   const leadingText = body.slice(
     0,
-    Math.min(MAX_TEXT_LENGTH, Math.min(...[...sections.values()].map(({ from }) => from), body.length)),
+    Math.min(MAX_TEXT_LENGTH, Math.min(...[...sections.values()].map(({ startIndex }) => startIndex), body.length)),
   );
   const findSection = (recipient: string | null): Section | undefined => sections.get(recipient?.toLowerCase() ?? '');
   return {
     text: body,
-    recipients: [...sections.values()].slice(0, MAX_RECIPIENTS).map(({ address, originalAddress: origin }) => ({
-      recipient: origin ?? address,
-      alias: origin === null ? null : address,
+    recipients: [...sections.values()].slice(0, MAX_RECIPIENTS).map(({ address, originalAddress: originAddress }) => ({
+      recipient: originAddress ?? address,
+      alias: originAddress === null ? null : address,
     })),
     classify: (recipient, status) => {
       const section = findSection(recipient);
       const sectionResult = classifier.classify(section?.reason ?? section?.text ?? '', status);
       if (sectionResult.known) return sectionResult;
-      // Text about one recipient does not apply to the others. Text before the first recipient applies to all.
+      // Text about one recipient does not concern the other recipients. Text before the first recipient concerns all
+      // recipients.
       return classifier.classify(sections.size > 1 ? leadingText : excerpt, status);
     },
     section: (recipient) => {
@@ -84,20 +86,23 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, class
 }
 
 /**
- * Selects the failed recipients: those that the text names, else those of the returned message, else the only address in the
- * text.
+ * Selects the failed recipients: the addresses that the text names as recipients, else the recipients of the returned
+ * message, else the only address in the text.
  */
-function selectRecipients(found: readonly FoundAddress[], recipients: ReadonlySet<string>): readonly FoundAddress[] {
-  const named = found.filter(({ role }) => role === 'named' || role === 'origin');
-  if (named.length > 0) return named;
-  const sentTo = found.filter(({ address }) => recipients.has(address.toLowerCase()));
-  if (sentTo.length > 0) return sentTo;
-  return new Set(found.map(({ address }) => address.toLowerCase())).size === 1 ? found : [];
+function selectRecipients(
+  foundAddresses: readonly FoundAddress[],
+  recipients: ReadonlySet<string>,
+): readonly FoundAddress[] {
+  const namedAddresses = foundAddresses.filter(({ role }) => role === 'named' || role === 'origin');
+  if (namedAddresses.length > 0) return namedAddresses;
+  const knownRecipients = foundAddresses.filter(({ address }) => recipients.has(address.toLowerCase()));
+  if (knownRecipients.length > 0) return knownRecipients;
+  return new Set(foundAddresses.map(({ address }) => address.toLowerCase())).size === 1 ? foundAddresses : [];
 }
 
 export interface FreeTextReport {
   readonly freeText: FreeText;
-  /** Normalized by `normalizeText`. */
+  /** The subject, normalized by `normalizeText`. */
   readonly subject: string;
   readonly author: AuthorKind;
   /** True if the message is a reply of a person. */
@@ -107,11 +112,11 @@ export interface FreeTextReport {
   readonly reportingHost: string | null;
 }
 
-/** Returns the events of the text; empty if the message is not a bounce. */
+/** Returns the events of the text, or an empty list if the message is not a bounce. */
 export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEvent[] {
   const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
   const text = normalizeText(freeText.text);
-  // A server with an unusual sender name includes a code, and its message is not a reply.
+  // A message with a code that is not a reply is from a server, even if its sender name is unusual.
   const hasCode =
     !isReply &&
     containsPhrase(text, FAILURE_PHRASES) &&
@@ -121,18 +126,18 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
     !containsPhrase(subject, FINAL_FAILURE_PHRASES) &&
     !containsPhrase(text, FINAL_FAILURE_PHRASES);
-  // A server message with a known cause is a bounce, even without a failure phrase.
+  // A message of a server with a known cause is a bounce, even without a failure phrase.
   const isBounce =
     isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||
     containsPhrase(text, FAILURE_PHRASES) ||
     freeText.classify(null, null).known;
   if (!isBounce) return [];
-  const named =
+  const namedRecipients =
     failedRecipients.length > 0
       ? failedRecipients.map((recipient) => ({ recipient, alias: null }))
       : freeText.recipients;
-  const targets = named.length > 0 ? named : [{ recipient: null, alias: null }];
+  const targets = namedRecipients.length > 0 ? namedRecipients : [{ recipient: null, alias: null }];
   return targets.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
     const sectionText = freeText.section(alias ?? recipient);
     const evidence = createEvidence(findEnhancedStatus(sectionText), sectionText, reportingHost);
@@ -142,7 +147,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   });
 }
 
-/** Returns true if the code in the text is permanent. */
+/** Returns true if the reply or status code in the text is permanent. */
 function isFinal(text: string): boolean {
   const reply = findReplyCode(text);
   if (reply !== null) return reply.code >= 500 && findEnhancedStatus(text)?.startsWith('4.') !== true;
@@ -151,39 +156,44 @@ function isFinal(text: string): boolean {
 
 interface Section {
   readonly address: string;
-  readonly from: number;
+  readonly startIndex: number;
   originalAddress: string | null;
   text: string;
-  /** The shared reason of a list of addresses, when the text of this address contains none. */
+  /** The shared reason of a list of addresses, if the text of this address contains no reason. */
   reason: string | null;
 }
 
-/** Collects for each address the text from its lines up to the line of the next address. */
-function findSections(body: string, found: readonly FoundAddress[]): ReadonlyMap<string, Section> {
+/** Collects the text for each address: from its line up to the line of the next address. */
+function findSections(body: string, foundAddresses: readonly FoundAddress[]): ReadonlyMap<string, Section> {
   const sections = new Map<string, Section>();
-  let last: Section | null = null;
-  for (const [index, { address, lineStart: lineAt, at, role }] of found.entries()) {
-    const before = found[index - 1];
-    const start = before !== undefined && before.lineStart === lineAt ? at : lineAt;
-    const next = found[index + 1];
-    const end = next === undefined ? body.length : next.lineStart === lineAt ? next.at : next.lineStart;
-    const text = body.slice(start, Math.min(end, start + MAX_SECTION_LENGTH));
-    if (role === 'origin' && last !== null && last.originalAddress === null) {
-      if (last.address.toLowerCase() !== address.toLowerCase()) last.originalAddress = address;
-      last.text += `${text}\n`;
+  let lastSection: Section | null = null;
+  for (const [position, { address, lineStart, index, role }] of foundAddresses.entries()) {
+    const previousAddress = foundAddresses[position - 1];
+    const sectionStart = previousAddress !== undefined && previousAddress.lineStart === lineStart ? index : lineStart;
+    const nextAddress = foundAddresses[position + 1];
+    const sectionEnd =
+      nextAddress === undefined
+        ? body.length
+        : nextAddress.lineStart === lineStart
+          ? nextAddress.index
+          : nextAddress.lineStart;
+    const text = body.slice(sectionStart, Math.min(sectionEnd, sectionStart + MAX_SECTION_LENGTH));
+    if (role === 'origin' && lastSection !== null && lastSection.originalAddress === null) {
+      if (lastSection.address.toLowerCase() !== address.toLowerCase()) lastSection.originalAddress = address;
+      lastSection.text += `${text}\n`;
       continue;
     }
-    const key = address.toLowerCase();
-    const section: Section = sections.get(key) ?? {
+    const addressKey = address.toLowerCase();
+    const section: Section = sections.get(addressKey) ?? {
       address,
-      from: lineAt,
+      startIndex: lineStart,
       originalAddress: null,
       text: '',
       reason: null,
     };
     if (section.text.length < MAX_SECTION_LENGTH) section.text += `${text}\n`;
-    sections.set(key, section);
-    last = section;
+    sections.set(addressKey, section);
+    lastSection = section;
   }
   shareReasons([...sections.values()]);
   return sections;
@@ -198,12 +208,13 @@ function shareReasons(sections: readonly Section[]): void {
   }
 }
 
-/** Returns true when the text contains nothing but addresses. */
+/** Returns true if the text contains only addresses. */
 function hasOnlyAddresses(text: string): boolean {
   const normalized = normalizeText(text);
   for (let i = 0; i < normalized.length; i += 1) {
-    const c = normalized.charCodeAt(i);
-    if ((c >= 0x61 && c <= 0x7a) || (c >= 0x30 && c <= 0x39) || c >= 0xc0) return false;
+    const charCode = normalized.charCodeAt(i);
+    if ((charCode >= 0x61 && charCode <= 0x7a) || (charCode >= 0x30 && charCode <= 0x39) || charCode >= 0xc0)
+      return false;
   }
   return true;
 }
@@ -212,30 +223,30 @@ function hasOnlyAddresses(text: string): boolean {
 function removeHeaderLines(text: string): string {
   let isHeaderLine = false;
   const lines = text.split('\n').filter((line) => {
-    const unquoted = line.replaceAll('>', ' ');
-    const content = unquoted.trim().toLowerCase();
+    const unquotedLine = line.replaceAll('>', ' ');
+    const content = unquotedLine.trim().toLowerCase();
     const isContinuation =
-      isHeaderLine && content !== '' && (unquoted.startsWith('\t') || unquoted.startsWith('      '));
+      isHeaderLine && content !== '' && (unquotedLine.startsWith('\t') || unquotedLine.startsWith('      '));
     isHeaderLine = isContinuation || QUOTED_HEADER_PREFIXES.some((name) => content.startsWith(name));
     return !isHeaderLine;
   });
   return lines.join('\n');
 }
 
-/** Returns the text before the returned message, which begins with a heading or with its header. */
-function textBeforeReturnedMessage(text: string): string {
-  let at = 0;
+/** Removes the returned message, which begins with a heading or with its header, and the text after it. */
+function cutReturnedMessage(text: string): string {
+  let index = 0;
   let hasText = false;
   for (const line of text.split('\n')) {
-    if (at >= MAX_LENGTH) break;
+    if (index >= MAX_LENGTH) break;
     const lineStart = line
       .trim()
       .toLowerCase()
       .slice(0, MAX_HEADING_LENGTH + 1);
-    if (hasText && RETURNED_MESSAGE_FIELDS.some((field) => lineStart.startsWith(field))) return text.slice(0, at);
-    if (lineStart.length <= MAX_HEADING_LENGTH && isHeading(lineStart)) return text.slice(0, at);
+    if (hasText && RETURNED_MESSAGE_FIELDS.some((field) => lineStart.startsWith(field))) return text.slice(0, index);
+    if (lineStart.length <= MAX_HEADING_LENGTH && isHeading(lineStart)) return text.slice(0, index);
     hasText ||= lineStart !== '';
-    at += line.length + 1;
+    index += line.length + 1;
   }
   return text;
 }
@@ -243,15 +254,16 @@ function textBeforeReturnedMessage(text: string): string {
 /** Returns true for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a message. */
 function isHeading(line: string): boolean {
   const hasMark = HEADING_MARKS.some((mark) => line.startsWith(mark));
-  const unmarked = removeMarks(line);
-  if (unmarked === '') return false;
-  if (hasMark) return includesAny(unmarked, RETURNED_MESSAGE_HEADINGS) && !includesAny(unmarked, REPORT_HEADINGS);
-  const withoutLeadIn = removeLeadIn(unmarked);
-  const isShort = unmarked.split(' ').length <= 6;
+  const lineWithoutMarks = removeMarks(line);
+  if (lineWithoutMarks === '') return false;
+  if (hasMark)
+    return includesAny(lineWithoutMarks, RETURNED_MESSAGE_HEADINGS) && !includesAny(lineWithoutMarks, REPORT_HEADINGS);
+  const lineWithoutLeadIn = removeLeadIn(lineWithoutMarks);
+  const isShort = lineWithoutMarks.split(' ').length <= 6;
   return RETURNED_MESSAGE_HEADINGS.some(
     (heading) =>
-      (withoutLeadIn.startsWith(heading) && hasHeadingEnd(line)) ||
-      (isShort && unmarked.endsWith(heading) && line.endsWith(':')),
+      (lineWithoutLeadIn.startsWith(heading) && hasHeadingEnd(line)) ||
+      (isShort && lineWithoutMarks.endsWith(heading) && line.endsWith(':')),
   );
 }
 
@@ -259,10 +271,10 @@ function includesAny(line: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => line.includes(phrase));
 }
 
-/** Returns `copy of …` for `This is a copy of …`. */
+/** Removes the introduction of a heading, such as `This is a` in `This is a copy of …`. */
 function removeLeadIn(line: string): string {
-  const leadInFound = HEADING_LEAD_INS.find((leadIn) => line.startsWith(leadIn));
-  return leadInFound === undefined ? line : line.slice(leadInFound.length);
+  const foundLeadIn = HEADING_LEAD_INS.find((leadIn) => line.startsWith(leadIn));
+  return foundLeadIn === undefined ? line : line.slice(foundLeadIn.length);
 }
 
 const HEADING_LEAD_INS: readonly string[] = [
@@ -275,7 +287,7 @@ const HEADING_LEAD_INS: readonly string[] = [
   'your ',
 ];
 const HEADING_MARKS: readonly string[] = ['--', '==', '**', '__', '>>', '##', '++', '~~', '|--', '|==', '- -', '<<'];
-/** Headings that have the same marks but introduce the report, not the returned message. */
+/** Headings that have the marks of a heading but introduce the report, not the returned message. */
 const REPORT_HEADINGS: readonly string[] = [
   'transcript',
   'message log',
@@ -293,11 +305,11 @@ function hasHeadingEnd(line: string): boolean {
 }
 
 function removeMarks(line: string): string {
-  let from = 0;
-  let to = line.length;
-  while (from < to && MARK_CHARACTERS.includes(line.charAt(from))) from += 1;
-  while (to > from && MARK_CHARACTERS.includes(line.charAt(to - 1))) to -= 1;
-  return line.slice(from, to).trim();
+  let startIndex = 0;
+  let endIndex = line.length;
+  while (startIndex < endIndex && MARK_CHARACTERS.includes(line.charAt(startIndex))) startIndex += 1;
+  while (endIndex > startIndex && MARK_CHARACTERS.includes(line.charAt(endIndex - 1))) endIndex -= 1;
+  return line.slice(startIndex, endIndex).trim();
 }
 
 const MARK_CHARACTERS = '-=*_>#+~|<:. \t：';

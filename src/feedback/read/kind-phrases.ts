@@ -1,6 +1,6 @@
 /**
- * Phrases that determine the kind of a received message: a delivery failure, a delay, an automatic reply, a message of a mail
- * server. They are in lower case and match at the beginning of a word (phrases.ts).
+ * Phrases that determine the kind of a received message: a delivery failure, a delay, an automatic reply, a message of
+ * a mail server. Phrases are in lower case and match at the beginning of a word (phrases.ts).
  */
 import { parsePhrases } from './phrases.ts';
 
@@ -58,7 +58,7 @@ export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   تعذر تسليم, không thể gửi, gagal terkirim, tidak terkirim
 `);
 
-/** Phrases of a delay: the server still retries. */
+/** Phrases of a delay: the server reports that it still retries. */
 export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   not yet been delivered, not been delivered yet, not yet delivered, has been delayed, have been delayed, is delayed
   was delayed, delivery delayed, delivery is delayed, message delayed, delayed mail, delivery notification (delay
@@ -82,7 +82,7 @@ export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   配信遅延, 遅延, まだ配信され, 再送を試み, 延迟, 延遲, 仍在尝试, 지연
 `);
 
-/** Phrases of a final failure. They take precedence over phrases of a delay. */
+/** Phrases of a final failure. These phrases take precedence over phrases of a delay. */
 export const FINAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   permanent error, permanent fatal, permanent failure, permanent delivery failure, permanently, failed permanently
   given up, gave up, giving up, not going to try again, will not be retried, will not be delivered
@@ -122,7 +122,7 @@ export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
   läst:, læst:, прочитано:, read receipt, disposition notification, return receipt, 开封, 已读:, 開封済み, 읽음:
 `);
 
-/** Sender names and addresses of mail servers, anywhere in From. */
+/** Phrases in From that identify a mail server, in the name or the address. */
 export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   mailer-daemon, mailer_daemon, mailerdaemon, mailer daemon, postmaster, mail-daemon, maildaemon, mdaemon, mailadm
   mailsystem, mail-system, mail system, mail delivery, maildelivery, mail.delivery, mail-delivery, bounce
@@ -139,7 +139,7 @@ export const AUTO_REPLY_FIELDS: readonly string[] = parsePhrases(`
   x-ezoutofoffice
 `);
 
-/** Values of Precedence in automatic replies. */
+/** Values of the field Precedence in automatic replies. */
 export const AUTO_REPLY_PRECEDENCE: readonly string[] = parsePhrases('auto_reply, auto-reply, autoreply');
 
 /** Beginnings of quoted header lines. These lines describe the message, not the failure. */

@@ -1,10 +1,10 @@
 /**
- * Phrases about the layout of free-text bounce messages, in lower case: text before a recipient, the beginning of the returned
- * message, other persons in the text. causes.ts has the causes of failures.
+ * Phrases about the layout of free-text bounce messages, in lower case: text before a recipient, the beginning of the
+ * returned message, other persons in the text. causes.ts contains the phrases about causes.
  */
 import { parsePhrases } from './phrases.ts';
 
-/** Local parts of support contacts and of programs. They are never the failed recipient. */
+/** Local parts of support contacts and of programs. Such an address is never the failed recipient. */
 export const CONTACT_LOCAL_PARTS: readonly string[] = parsePhrases(`
   postmaster, abuse, mailer-daemon, mailerdaemon, hostmaster, webmaster, support, helpdesk, help, mdaemon, no-reply
   noreply, do-not-reply, donotreply, microsoftexchange, listserv, majordomo, antispam, unblock, delist, removeme
@@ -39,7 +39,7 @@ export const QUOTED_TO_PREFIXES: readonly string[] = parsePhrases(
   'to:, an:, à:, para:, a:, aan:, til:, till:, do:, komu:, кому:, 宛先:, 收件人:',
 );
 
-/** Text directly before the sender. */
+/** Text directly before the address of the sender. */
 export const SENDER_PREFIXES: readonly string[] = parsePhrases(`
   mail from:, mail from, from:, sender:, reply-to:, return-path:, from, envelope-from, envelope-sender, von:, de:
   da:, od:, от:, 差出人:, 发件人:, 发件人：, 寄件者:, 보낸 사람:, cc:, afzender:, expéditeur:, remitente:

@@ -1,10 +1,10 @@
 /**
- * Phrases in many languages for a full mailbox and for a missing mailbox, used by causes.ts. They are in lower case and match at
- * the beginning of a word, so the list does not contain every ending.
+ * Phrases in many languages for a full mailbox and for a missing mailbox, which causes.ts uses. Phrases are in lower
+ * case and match at the beginning of a word, so the lists do not contain every ending.
  */
 import { parsePhrases } from './phrases.ts';
 
-/** The mailbox exists and is full; a later attempt may succeed. */
+/** Phrases of a full mailbox. A later attempt may succeed. */
 export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   mailbox full, mailbox is full, mailbox was full, mailbox has been full, mailbox is currently full, mailbox: full
   full mailbox, mail box full, mail box is full, mailbox is over, inbox full, inbox is full, inbox is out of
@@ -48,7 +48,7 @@ export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   信箱容量, 메일함이 가득, 메일 용량, 용량 초과, 용량이 초과, תיבת הדואר מלאה, صندوق البريد ممتلئ, hộp thư đã đầy
 `);
 
-/** The mailbox does not exist or no longer exists. */
+/** Phrases of a mailbox that does not exist. */
 export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   user unknown, unknown user, unknown local user, unknown local-part, unknown local part, local user unknown
   unknown recipient, recipient unknown, recipients unknown, unknown mailbox, mailbox unknown, unknown address

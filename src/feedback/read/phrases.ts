@@ -1,6 +1,9 @@
-/** Phrase lists, and the search for phrases in untrusted text. The cost is linear in the text per phrase. */
+/**
+ * Parses phrase lists, and searches untrusted text for phrases. The cost per phrase is linear in the length of the
+ * text.
+ */
 
-/** Parses a phrase list; commas and line ends separate the entries. */
+/** Parses a phrase list, whose entries are separated by commas and line ends. */
 export function parsePhrases(text: string): readonly string[] {
   return text
     .split(/[,\n]/)
@@ -13,8 +16,13 @@ export function parsePhrases(text: string): readonly string[] {
  * no phrase matches within an address.
  */
 export function normalizeText(text: string): string {
-  const lower = text.normalize('NFC').toLowerCase().replaceAll('’', "'").replaceAll('‘', "'").replaceAll('`', "'");
-  return lower
+  const lowerCaseText = text
+    .normalize('NFC')
+    .toLowerCase()
+    .replaceAll('’', "'")
+    .replaceAll('‘', "'")
+    .replaceAll('`', "'");
+  return lowerCaseText
     .split(/[\s\u2028\u2029]/)
     .filter((word) => word !== '')
     .map((word) => (word.includes('@') && !word.startsWith('#') ? removeAddresses(word) : word))
@@ -23,37 +31,39 @@ export function normalizeText(text: string): string {
 
 /** Replaces each address by `@`: `<someone@host.example>...` becomes `<@>...`. The enclosing characters remain. */
 function removeAddresses(word: string): string {
-  let out = '';
-  let from = 0;
-  for (let atSign = word.indexOf('@'); atSign >= 0; atSign = word.indexOf('@', from)) {
-    let start = atSign;
-    while (start > from && !ENCLOSING_CHARACTERS.includes(word.charAt(start - 1))) start -= 1;
-    let end = atSign + 1;
-    while (end < word.length && !ENCLOSING_CHARACTERS.includes(word.charAt(end))) end += 1;
-    out += `${word.slice(from, start)}@`;
-    from = end;
+  let resultText = '';
+  let copiedUntil = 0;
+  for (let atSignIndex = word.indexOf('@'); atSignIndex >= 0; atSignIndex = word.indexOf('@', copiedUntil)) {
+    let addressStart = atSignIndex;
+    while (addressStart > copiedUntil && !ENCLOSING_CHARACTERS.includes(word.charAt(addressStart - 1)))
+      addressStart -= 1;
+    let addressEnd = atSignIndex + 1;
+    while (addressEnd < word.length && !ENCLOSING_CHARACTERS.includes(word.charAt(addressEnd))) addressEnd += 1;
+    resultText += `${word.slice(copiedUntil, addressStart)}@`;
+    copiedUntil = addressEnd;
   }
-  return out + word.slice(from);
+  return resultText + word.slice(copiedUntil);
 }
 
 const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';
 
 /**
- * Returns true when the normalized text contains one of the phrases. A phrase that begins with a letter matches only at the
- * beginning of a word.
+ * Returns true if the normalized text contains one of the phrases. A phrase that begins with a letter matches only at
+ * the beginning of a word.
  */
 export function containsPhrase(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => matchesPhrase(text, phrase));
 }
 
 function matchesPhrase(text: string, phrase: string): boolean {
-  for (let at = text.indexOf(phrase); at >= 0; at = text.indexOf(phrase, at + phrase.length)) {
-    // Only the beginning must be a word boundary: endings vary (`bounced`, `disabled`), and some scripts have no word boundaries.
-    if (!isAsciiLetter(phrase.charCodeAt(0)) || !isAsciiLetter(text.charCodeAt(at - 1))) return true;
+  for (let index = text.indexOf(phrase); index >= 0; index = text.indexOf(phrase, index + phrase.length)) {
+    // Only the beginning of a match must be a word boundary, because endings vary (`bounced`, `disabled`) and some
+    // scripts have no word boundaries.
+    if (!isAsciiLetter(phrase.charCodeAt(0)) || !isAsciiLetter(text.charCodeAt(index - 1))) return true;
   }
   return false;
 }
 
-function isAsciiLetter(c: number): boolean {
-  return c >= 0x61 && c <= 0x7a;
+function isAsciiLetter(charCode: number): boolean {
+  return charCode >= 0x61 && charCode <= 0x7a;
 }

@@ -1,7 +1,7 @@
 /**
- * Reads the feedback events in a received message: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an
- * automatic reply (RFC 3834), a free-text bounce, or an unknown message. The function is pure and never throws. It returns at
- * least one event. The cost is linear in the size of the message, and the number of events is bounded.
+ * Reads the feedback events from a received message: a feedback report (RFC 5965), a delivery status notification (RFC
+ * 3464), an automatic reply (RFC 3834), a free-text bounce, or an unknown message. The function is pure, never throws,
+ * and returns at least one event. The cost is linear in the size of the message, and the number of events is bounded.
  */
 import { convertHtmlToText } from '../../message/html-text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
@@ -16,26 +16,26 @@ import {
   readDsnEvents,
   readStatusEvents,
 } from './dsn.ts';
-import { type Entity, leafParts, readEntity } from './entity.ts';
+import { type Entity, listLeafParts, readEntity } from './entity.ts';
 import { createEvidence } from './evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from './failure-classifier.ts';
-import { fieldValue, readFields } from './fields.ts';
+import { findFieldValue, readFields } from './fields.ts';
 import { type FreeText, type KnownAddresses, readFreeText, readFreeTextEvents } from './free-text.ts';
 import { normalizeText } from './phrases.ts';
 import { findAddresses } from './report-addresses.ts';
 
-/** Maximum number of octets of a message that are read. Reports have their content before the returned message. */
+/** Maximum number of octets of a message that are read. The content of a report precedes the returned message. */
 const MAX_BYTES = 10 * 1_048_576;
 /** Maximum number of characters of the free text. */
 const MAX_TEXT_LENGTH = 131_072;
 /** Maximum depth of embedded messages. Gateways can wrap a bounce in another message more than once. */
 const MAX_WRAPPING_DEPTH = 3;
-/** Maximum number of characters that a gateway writes around a forwarded bounce. */
-const MAX_WRAPPER_TEXT = 200;
+/** Maximum number of characters of the text that a gateway adds to a forwarded bounce. */
+const MAX_WRAPPER_TEXT_LENGTH = 200;
 
 /**
- * Returns the events of a raw message: one per recipient, at least one and at most 100. The classifier must not be used for another
- * message. After the call, `classifier.cost` returns the cost.
+ * Returns the events of a raw message: one event for each recipient, at least one and at most 100 events. `classifier`
+ * must not be used for another message. After the call, `classifier.cost` returns the cost.
  */
 export function readFeedbackEvents(
   raw: Uint8Array,
@@ -46,19 +46,20 @@ export function readFeedbackEvents(
 }
 
 function readMessage(message: Entity, depth: number, classifier: FailureClassifier): readonly FeedbackEvent[] {
-  const complaints = readArfEvents(message);
-  if (complaints.length > 0) return complaints;
-  // A gateway can forward the bounce first and append its own text.
-  const first = leafParts(message)[0];
-  const leading = depth < MAX_WRAPPING_DEPTH && message !== first && first?.type === 'message/rfc822' ? first : null;
-  const forwarded = leading === null ? [] : readEmbedded(leading, depth, classifier);
-  if (forwarded.length > 0) return forwarded;
+  const complaintEvents = readArfEvents(message);
+  if (complaintEvents.length > 0) return complaintEvents;
+  // A gateway can forward the bounce as the first part and append its own text.
+  const firstLeaf = listLeafParts(message)[0];
+  const leadingMessage =
+    depth < MAX_WRAPPING_DEPTH && message !== firstLeaf && firstLeaf?.type === 'message/rfc822' ? firstLeaf : null;
+  const forwardedEvents = leadingMessage === null ? [] : readEmbedded(leadingMessage, depth, classifier);
+  if (forwardedEvents.length > 0) return forwardedEvents;
 
-  const subjectLine = decodeHeaderValue(fieldValue(message.fields, 'subject') ?? '');
+  const subjectLine = decodeHeaderValue(findFieldValue(message.fields, 'subject') ?? '');
   const subject = normalizeText(subjectLine);
   const author = detectAuthor(message, subject);
   const freeText = readFreeText(readText(message), collectKnownAddresses(message), classifier);
-  const failedRecipients = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? ''))
+  const failedRecipients = findAddresses(decodeHeaderValue(findFieldValue(message.fields, 'x-failed-recipients') ?? ''))
     .slice(0, MAX_EVENTS)
     .map(({ address }) => address);
   const context: ReportContext = {
@@ -70,11 +71,11 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
   if (dsnEvents.length > 0) return dsnEvents;
   if (author === 'machine') return [{ kind: 'auto-reply', evidence: createEvidence(null, subjectLine, null) }];
 
-  // Some gateways write the fields of a report into a text part, or declare a wrong type.
-  const embedded = author === 'server' ? readTextFieldEvents(message, context) : [];
-  if (embedded.length > 0) return embedded;
+  // Some gateways write the fields of a report into a text part, or declare a wrong media type.
+  const textFieldEvents = author === 'server' ? readTextFieldEvents(message, context) : [];
+  if (textFieldEvents.length > 0) return textFieldEvents;
   const isPersonalReply = author === 'person' && isReply(message, subject);
-  const bounces = readFreeTextEvents({
+  const bounceEvents = readFreeTextEvents({
     freeText,
     subject,
     author,
@@ -82,13 +83,16 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
     failedRecipients,
     reportingHost: findReportingHost(message),
   });
-  if (bounces.length > 0) return bounces;
-  const wrapped =
-    depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT ? findOnlyMessage(message) : null;
-  // The embedded message `leading` has already been read.
-  const inner = wrapped === null || wrapped === leading ? [] : readEmbedded(wrapped, depth, classifier);
-  if (inner.length > 0) return inner;
-  return [{ kind: 'unknown', reason: unknownReason(author, freeText) }];
+  if (bounceEvents.length > 0) return bounceEvents;
+  const wrappedMessage =
+    depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT_LENGTH
+      ? findOnlyMessage(message)
+      : null;
+  // `leadingMessage` has already been read.
+  const wrappedEvents =
+    wrappedMessage === null || wrappedMessage === leadingMessage ? [] : readEmbedded(wrappedMessage, depth, classifier);
+  if (wrappedEvents.length > 0) return wrappedEvents;
+  return [{ kind: 'unknown', reason: describeUnknownMessage(author, freeText) }];
 }
 
 /** Reads an embedded message. The result is empty if the message is not a bounce or complaint. */
@@ -99,21 +103,21 @@ function readEmbedded(part: Entity, depth: number, classifier: FailureClassifier
 
 /** Returns the free text before the returned message. HTML is used only if there is no plain text. */
 function readText(message: Entity): string {
-  let plain = '';
+  let plainText = '';
   let html = '';
   let hasText = false;
-  for (const part of leafParts(message)) {
-    // Text after the returned message is from mailing lists or virus scanners.
+  for (const part of listLeafParts(message)) {
+    // Text after the returned message was added by a mailing list or a virus scanner.
     if (isReturnedMessage(part) && (hasText || html !== '')) break;
-    if (plain.length >= MAX_TEXT_LENGTH) break;
+    if (plainText.length >= MAX_TEXT_LENGTH) break;
     if (part.type === 'text/html') html = html === '' ? part.text().slice(0, MAX_TEXT_LENGTH) : html;
     else if (part.type === 'text/plain') {
       const text = part.text().slice(0, MAX_TEXT_LENGTH);
-      plain += `${text}\n`;
+      plainText += `${text}\n`;
       hasText ||= text.trim() !== '';
     }
   }
-  return !hasText && html !== '' ? convertHtmlToText(html) : plain;
+  return !hasText && html !== '' ? convertHtmlToText(html) : plainText;
 }
 
 function isReturnedMessage({ type }: Entity): boolean {
@@ -130,12 +134,12 @@ function collectKnownAddresses(message: Entity): KnownAddresses {
   const ownAddresses = ['from', 'to', 'sender', 'reply-to', 'return-path', 'errors-to'].flatMap((name) =>
     readHeaderAddresses(message, name),
   );
-  const returned = leafParts(message).find(isReturnedMessage);
-  const fields = returned === undefined ? [] : readFields(returned.octets());
-  const inner = (name: string): readonly string[] => parseAddresses(fieldValue(fields, name));
-  const recipients = new Set([...inner('to'), ...inner('cc')]);
-  const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(inner);
-  // A sender who is also a recipient stays a recipient.
+  const returnedMessage = listLeafParts(message).find(isReturnedMessage);
+  const fields = returnedMessage === undefined ? [] : readFields(returnedMessage.octets());
+  const readReturnedAddresses = (name: string): readonly string[] => parseAddresses(findFieldValue(fields, name));
+  const recipients = new Set([...readReturnedAddresses('to'), ...readReturnedAddresses('cc')]);
+  const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(readReturnedAddresses);
+  // An address that is both a sender and a recipient counts as a recipient.
   return {
     notRecipients: new Set([...ownAddresses, ...senders].filter((address) => !recipients.has(address))),
     recipients,
@@ -143,14 +147,14 @@ function collectKnownAddresses(message: Entity): KnownAddresses {
 }
 
 function readHeaderAddresses(message: Entity, name: string): readonly string[] {
-  return parseAddresses(fieldValue(message.fields, name));
+  return parseAddresses(findFieldValue(message.fields, name));
 }
 
 function parseAddresses(value: string | null): readonly string[] {
   return value === null ? [] : findAddresses(decodeHeaderValue(value)).map(({ address }) => address.toLowerCase());
 }
 
-/** Returns true when a text part contains the two required fields of a report. */
+/** Returns true if a text part contains the two required fields of a report. */
 function hasStatusFields(part: Entity): boolean {
   if (isReturnedMessage(part) || isDeliveryStatus(part)) return false;
   const text = part.text().toLowerCase();
@@ -159,21 +163,21 @@ function hasStatusFields(part: Entity): boolean {
 
 function readTextFieldEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   const events: FeedbackEvent[] = [];
-  for (const part of leafParts(message)) {
+  for (const part of listLeafParts(message)) {
     if (events.length >= MAX_EVENTS) break;
     if (hasStatusFields(part)) events.push(...readStatusEvents(part.text(), context, MAX_EVENTS - events.length));
   }
   return events;
 }
 
-/** Returns the only embedded message, or null. */
+/** Returns the embedded message if the message contains exactly one, else null. */
 function findOnlyMessage(message: Entity): Entity | null {
-  const inner = leafParts(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
+  const inner = listLeafParts(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
   return inner.length === 1 ? (inner[0] ?? null) : null;
 }
 
-function unknownReason(author: AuthorKind, freeText: FreeText): string {
-  if (freeText.text.trim() === '') return 'the message has no text, no delivery status and no feedback report';
+function describeUnknownMessage(author: AuthorKind, freeText: FreeText): string {
+  if (freeText.text.trim() === '') return 'the message contains no text, no delivery status and no feedback report';
   return author === 'server'
     ? 'the message is from a mail server, but its text contains no known delivery result'
     : 'the message is not a delivery status notification, a feedback report, a known bounce text or an automatic reply';
@@ -181,16 +185,16 @@ function unknownReason(author: AuthorKind, freeText: FreeText): string {
 
 /** Removes duplicate events, because some servers repeat a recipient for every attempt. */
 function removeDuplicates(events: readonly FeedbackEvent[]): readonly FeedbackEvent[] {
-  const seen = new Set<string>();
+  const seenKeys = new Set<string>();
   return events.filter((event) => {
-    const key = eventKey(event);
-    if (seen.has(key)) return false;
-    seen.add(key);
+    const key = createEventKey(event);
+    if (seenKeys.has(key)) return false;
+    seenKeys.add(key);
     return true;
   });
 }
 
-function eventKey(event: FeedbackEvent): string {
+function createEventKey(event: FeedbackEvent): string {
   switch (event.kind) {
     case 'bounce':
       return JSON.stringify([event.kind, event.recipient, event.alias, event.permanent, event.mailboxMissing]);

@@ -12,64 +12,67 @@ import {
   SENDER_PREFIXES,
 } from './layout-phrases.ts';
 
-const MAX_FOUND = 1_000;
-/** RFC 5321 section 4.5.3.1.1 allows 64 characters. The other characters are a margin for invalid addresses. */
+const MAX_FOUND_ADDRESSES = 1_000;
+/**
+ * Maximum length of a local part. RFC 5321 section 4.5.3.1.1 allows 64 characters, but invalid addresses can be longer.
+ */
 const MAX_LOCAL_LENGTH = 80;
 const MAX_DOMAIN_LENGTH = 253;
 const MAX_CONTEXT_LENGTH = 80;
 
 /**
- * `named`: a failed recipient; `origin`: the original address of the named one before it; `mentioned`: an address without a known
- * role; `other`: a sender or a contact.
+ * The role of an address. `named`: a failed recipient. `origin`: the original address of the named address before it.
+ * `mentioned`: an address without a known role. `other`: a sender or a contact.
  */
 export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 
 export interface FoundAddress {
   readonly address: string;
-  /** Index of the address, and index of its line. */
-  readonly at: number;
+  /** Index of the address in the text, and index of the beginning of its line. */
+  readonly index: number;
   readonly lineStart: number;
   readonly role: AddressRole;
 }
 
-/** Characters of ASCII local parts: atext of RFC 5322 section 3.2.3 and the dot. */
+/** Maps each ASCII character of a local part to 1: atext of RFC 5322 section 3.2.3 and the dot. */
 const LOCAL_CHARACTERS = new Uint8Array(128);
-for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~.") {
-  LOCAL_CHARACTERS[c.charCodeAt(0)] = 1;
+for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~.") {
+  LOCAL_CHARACTERS[character.charCodeAt(0)] = 1;
 }
-/** Characters before an address that are not part of the address. */
+/** Characters that are removed from the beginning of an address. */
 const LEADING_CHARACTERS = "'*`{|/-=.~!#";
 
 /** Returns the addresses of `text` in order. */
 export function findAddresses(text: string): readonly FoundAddress[] {
-  const found: FoundAddress[] = [];
-  let from = 0;
+  const foundAddresses: FoundAddress[] = [];
+  let searchStart = 0;
   let lineStart = 0;
-  // The line end is computed once per line. A search at every `@` would be quadratic in the length of the line.
-  let lineEnd = endOfLine(text, 0);
+  // The end of the line is computed once per line. A search at every `@` would make the cost quadratic in the length of
+  // the line.
+  let lineEnd = findLineEnd(text, 0);
   for (
-    let atSign = text.indexOf('@');
-    atSign >= 0 && found.length < MAX_FOUND;
-    atSign = text.indexOf('@', atSign + 1)
+    let atSignIndex = text.indexOf('@');
+    atSignIndex >= 0 && foundAddresses.length < MAX_FOUND_ADDRESSES;
+    atSignIndex = text.indexOf('@', atSignIndex + 1)
   ) {
-    while (lineEnd < atSign) {
+    while (lineEnd < atSignIndex) {
       lineStart = lineEnd + 1;
-      lineEnd = endOfLine(text, lineStart);
+      lineEnd = findLineEnd(text, lineStart);
     }
-    const read = readAddressAt(text, atSign, Math.max(from, lineStart));
-    if (read === null) continue;
-    from = read.end;
-    found.push({
-      address: read.address,
-      at: read.at,
+    const parsedAddress = readAddressAt(text, atSignIndex, Math.max(searchStart, lineStart));
+    if (parsedAddress === null) continue;
+    searchStart = parsedAddress.end;
+    foundAddresses.push({
+      address: parsedAddress.address,
+      index: parsedAddress.at,
       lineStart,
-      role: determineRole(text, read.address, read.at, lineStart),
+      role: determineRole(text, parsedAddress.address, parsedAddress.at, lineStart),
     });
   }
-  return found;
+  return foundAddresses;
 }
 
-function endOfLine(text: string, from: number): number {
+function findLineEnd(text: string, from: number): number {
   const end = text.indexOf('\n', from);
   return end < 0 ? text.length : end;
 }
@@ -80,35 +83,38 @@ interface ParsedAddress {
   readonly end: number;
 }
 
-function readAddressAt(text: string, atSign: number, from: number): ParsedAddress | null {
-  const start = findLocalPartStart(text, atSign, from);
-  if (start >= atSign) return null;
-  let end = atSign + 1;
+function readAddressAt(text: string, atSignIndex: number, from: number): ParsedAddress | null {
+  const start = findLocalPartStart(text, atSignIndex, from);
+  if (start >= atSignIndex) return null;
+  let end = atSignIndex + 1;
   const maxEnd = Math.min(text.length, end + MAX_DOMAIN_LENGTH);
   while (end < maxEnd && isHostCharacter(text.charCodeAt(end))) end += 1;
-  const plain = trimDomainEnd(text.slice(start, end));
-  if (parseAddress(plain) !== null) return { address: plain, at: start, end };
-  // An internationalized domain (RFC 6531). A space is not required between the domain and the surrounding words.
+  const asciiDomain = trimDomainEnd(text.slice(start, end));
+  if (parseAddress(asciiDomain) !== null) return { address: asciiDomain, at: start, end };
+  // The domain may be internationalized (RFC 6531). Such a domain can be adjacent to other words without a space.
   while (end < maxEnd && (isHostCharacter(text.charCodeAt(end)) || isLetter(text.charCodeAt(end)))) end += 1;
-  const internationalized = trimDomainEnd(text.slice(start, end));
-  return parseAddress(internationalized) === null ? null : { address: internationalized, at: start, end };
+  const internationalizedDomain = trimDomainEnd(text.slice(start, end));
+  return parseAddress(internationalizedDomain) === null ? null : { address: internationalizedDomain, at: start, end };
 }
 
-function findLocalPartStart(text: string, atSign: number, from: number): number {
-  const minStart = Math.max(from, atSign - MAX_LOCAL_LENGTH);
-  if (text.charAt(atSign - 1) === '"') {
-    // Quoted local part (RFC 5321 section 4.1.2).
-    const quote = text.slice(minStart, Math.max(minStart, atSign - 1)).lastIndexOf('"');
-    return quote >= 0 ? minStart + quote : atSign;
+function findLocalPartStart(text: string, atSignIndex: number, from: number): number {
+  const minStart = Math.max(from, atSignIndex - MAX_LOCAL_LENGTH);
+  if (text.charAt(atSignIndex - 1) === '"') {
+    // The local part is quoted (RFC 5321 section 4.1.2).
+    const quoteIndex = text.slice(minStart, Math.max(minStart, atSignIndex - 1)).lastIndexOf('"');
+    return quoteIndex >= 0 ? minStart + quoteIndex : atSignIndex;
   }
-  let start = atSign;
+  let start = atSignIndex;
   while (start > minStart && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
-  if (start === atSign) while (start > minStart && isLetter(text.charCodeAt(start - 1))) start -= 1;
-  while (start < atSign && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
-  // A log line contains `to=a@b.example`. The equals sign within a VERP address is not removed.
-  const local = text.slice(start, atSign);
-  const equals = local.lastIndexOf('=');
-  return equals > 0 && LOG_KEYS.includes(local.slice(0, equals).toLowerCase()) ? start + equals + 1 : start;
+  if (start === atSignIndex) while (start > minStart && isLetter(text.charCodeAt(start - 1))) start -= 1;
+  while (start < atSignIndex && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
+  // A log line can contain `to=a@b.example`. Only the text before such an equals sign is removed, not the text before
+  // the equals sign of a VERP address.
+  const localPart = text.slice(start, atSignIndex);
+  const equalsIndex = localPart.lastIndexOf('=');
+  return equalsIndex > 0 && LOG_KEYS.includes(localPart.slice(0, equalsIndex).toLowerCase())
+    ? start + equalsIndex + 1
+    : start;
 }
 
 const LOG_KEYS: readonly string[] = [
@@ -126,13 +132,24 @@ const LOG_KEYS: readonly string[] = [
   'smtp',
 ];
 
-function isHostCharacter(c: number): boolean {
-  return (c >= 0x61 && c <= 0x7a) || (c >= 0x41 && c <= 0x5a) || (c >= 0x30 && c <= 0x39) || c === 0x2d || c === 0x2e;
+function isHostCharacter(charCode: number): boolean {
+  return (
+    (charCode >= 0x61 && charCode <= 0x7a) ||
+    (charCode >= 0x41 && charCode <= 0x5a) ||
+    (charCode >= 0x30 && charCode <= 0x39) ||
+    charCode === 0x2d ||
+    charCode === 0x2e
+  );
 }
 
 /** Returns true for non-ASCII characters except general punctuation, CJK punctuation and full-width forms. */
-function isLetter(c: number): boolean {
-  return c >= 0xc0 && !(c >= 0x2000 && c <= 0x206f) && !(c >= 0x3000 && c <= 0x303f) && c < 0xff00;
+function isLetter(charCode: number): boolean {
+  return (
+    charCode >= 0xc0 &&
+    !(charCode >= 0x2000 && charCode <= 0x206f) &&
+    !(charCode >= 0x3000 && charCode <= 0x303f) &&
+    charCode < 0xff00
+  );
 }
 
 function trimDomainEnd(text: string): string {
@@ -143,25 +160,27 @@ function trimDomainEnd(text: string): string {
 
 function determineRole(text: string, address: string, at: number, lineStart: number): AddressRole {
   if (CONTACT_LOCAL_PARTS.includes(address.slice(0, address.lastIndexOf('@')).toLowerCase())) return 'other';
-  const before = text.slice(Math.max(lineStart, at - MAX_CONTEXT_LENGTH), at).toLowerCase();
-  const isFirst = hasOnlyMarks(before);
-  const previous = isFirst ? previousLine(text, lineStart) : '';
-  const words = removeBrackets(`${previous} ${before}`);
-  if (ORIGINAL_RECIPIENT_PREFIXES.some((word) => endsWithPhrase(words, word))) return 'origin';
-  if (SENDER_PREFIXES.some((word) => endsWithPhrase(words, word))) return 'other';
+  const precedingText = text.slice(Math.max(lineStart, at - MAX_CONTEXT_LENGTH), at).toLowerCase();
+  const beginsLine = hasOnlyMarks(precedingText);
+  const previousLine = beginsLine ? readPreviousLine(text, lineStart) : '';
+  const introducingText = removeBrackets(`${previousLine} ${precedingText}`);
+  if (ORIGINAL_RECIPIENT_PREFIXES.some((word) => endsWithPhrase(introducingText, word))) return 'origin';
+  if (SENDER_PREFIXES.some((word) => endsWithPhrase(introducingText, word))) return 'other';
   // A line that starts with `To:` is a quoted header line.
-  if (QUOTED_TO_PREFIXES.includes(removeBrackets(before))) return 'mentioned';
-  if (RECIPIENT_PREFIXES.some((word) => endsWithPhrase(words, word))) return 'named';
-  if (CONTACT_PHRASES.some((word) => words.includes(word))) return 'other';
-  if (!isFirst) return 'mentioned';
-  // An address at the start of a line can be the continuation of a sentence or of a list of addresses.
-  const hasMark = before.trim() !== '';
-  const isSameIndent = before.length === indentOf(previous);
-  return hasMark || !isSameIndent || isListLine(previous) || !isBrokenSentence(previous) ? 'named' : 'mentioned';
+  if (QUOTED_TO_PREFIXES.includes(removeBrackets(precedingText))) return 'mentioned';
+  if (RECIPIENT_PREFIXES.some((word) => endsWithPhrase(introducingText, word))) return 'named';
+  if (CONTACT_PHRASES.some((word) => introducingText.includes(word))) return 'other';
+  if (!beginsLine) return 'mentioned';
+  // An address at the beginning of a line can continue a sentence or a list of addresses.
+  const hasLeadingMark = precedingText.trim() !== '';
+  const isSameIndent = precedingText.length === measureIndent(previousLine);
+  return hasLeadingMark || !isSameIndent || isListLine(previousLine) || !isBrokenSentence(previousLine)
+    ? 'named'
+    : 'mentioned';
 }
 
 /** Returns the end of the previous line in lower case. */
-function previousLine(text: string, lineStart: number): string {
+function readPreviousLine(text: string, lineStart: number): string {
   if (lineStart < 2) return '';
   const precedingText = text.slice(Math.max(0, lineStart - 1 - MAX_CONTEXT_LENGTH), lineStart - 1);
   return precedingText.slice(precedingText.lastIndexOf('\n') + 1).toLowerCase();
@@ -171,29 +190,32 @@ function removeBrackets(text: string): string {
   return text.replaceAll('<', ' ').replaceAll('"', ' ').trim();
 }
 
-/** Returns true for a line with an address and at most two more words. */
+/** Returns true for a line that contains an address and at most two other words. */
 function isListLine(line: string): boolean {
   return line.includes('@') && line.trim().split(' ').length <= 3;
 }
 
-function indentOf(line: string): number {
+function measureIndent(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/** Returns true when the line ends with a letter or a comma. A line before a list ends with a colon or is blank. */
+/**
+ * Returns true if the line ends with a letter or a comma, so that its sentence continues. A line before a list of
+ * addresses ends with a colon or is blank.
+ */
 function isBrokenSentence(line: string): boolean {
-  const last = line.trimEnd().charCodeAt(line.trimEnd().length - 1);
-  return last === 0x2c || (last >= 0x61 && last <= 0x7a);
+  const lastCharCode = line.trimEnd().charCodeAt(line.trimEnd().length - 1);
+  return lastCharCode === 0x2c || (lastCharCode >= 0x61 && lastCharCode <= 0x7a);
 }
 
-/** Returns true when the text ends with the phrase, and the phrase begins at a word boundary. */
+/** Returns true if the text ends with the phrase, and the phrase begins at a word boundary. */
 function endsWithPhrase(text: string, phrase: string): boolean {
   if (!text.endsWith(phrase)) return false;
   const before = text.charCodeAt(text.length - phrase.length - 1);
   return !(before >= 0x61 && before <= 0x7a) && !(isLetter(before) && before < 0x3000);
 }
 
-/** Returns true when the text contains only bullets, quotes, brackets and similar characters. */
+/** Returns true if the text contains only bullets, quotation marks, brackets and similar characters. */
 function hasOnlyMarks(text: string): boolean {
   for (let i = 0; i < text.length; i += 1) {
     const c = text.charCodeAt(i);

@@ -1,6 +1,6 @@
 /**
- * Reads provider events of Amazon SES in both formats: notifications of an identity (`notificationType`) and events of a
- * configuration set (`eventType`). The functions are pure. They never throw, whatever the JSON contains.
+ * Reads provider events of Amazon SES in both formats: notifications of an identity (`notificationType`) and events of
+ * a configuration set (`eventType`). The functions are pure, and never throw for any JSON.
  */
 
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
@@ -10,69 +10,74 @@ import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 export type SesEvent =
-  /** `reference` is the provider's id of the message. `key` identifies the event and is equal for all copies of it. */
+  /**
+   * An event about a message. `reference` is the provider's id of the message. `key` identifies the event and is equal
+   * for all copies of the event.
+   */
   | {
       readonly kind: 'feedback';
       readonly reference: string;
-      /** The id of the message if the event has the tag of Postrider, otherwise null. */
+      /** The id of the message if the event contains the tag of Postrider. Otherwise null. */
       readonly messageId: string | null;
       /**
-       * True if the event has tags without the tag of Postrider. Another program sent the message, unless the provider's id is
-       * known.
+       * True if the event contains tags, but not the tag of Postrider. Another program sent the message, unless the
+       * provider's id is known.
        */
       readonly mayBeOtherProgram: boolean;
       readonly key: string;
       readonly events: readonly FeedbackEvent[];
     }
-  /** The event changes no message: sent, opened, clicked, or the test event of a topic. */
+  /** The event does not change a message. Examples are a send, an open, a click, and the test event of a topic. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'unknown'; readonly reason: string };
 
-type Json = Readonly<Record<string, unknown>>;
+type JsonObject = Readonly<Record<string, unknown>>;
 
 const MAX_RECIPIENTS = 100;
 const MAX_ID_LENGTH = 200;
-/** Types that are ignored; the last is the test notification of a topic. */
+/** Types of events that are ignored. The last type is the test notification of a topic. */
 const IGNORED_TYPES: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
-/** Plain text that Amazon publishes when a topic becomes the event destination of a configuration set. */
+/** The plain text that Amazon publishes when a topic becomes the event destination of a configuration set. */
 const TOPIC_VALIDATED = 'Successfully validated SNS topic for Amazon SES';
-/** Sub-types of a permanent bounce for an address on a suppression list of the provider. */
+/** Sub-types of permanent bounces for addresses on a suppression list of the provider. */
 const SUPPRESSED_SUB_TYPES: readonly string[] = ['Suppressed', 'OnAccountSuppressionList'];
 
-/** Reads one event from the text of an SNS message or of a queue message. */
+/** Reads one event from the text of an SNS message or an SQS message. */
 export function readSesEvent(text: string): SesEvent {
   if (text.startsWith(TOPIC_VALIDATED)) return { kind: 'ignored' };
-  const event = toObject(parse(text));
-  if (event === null) return unknownEvent('the event is not a JSON object');
+  const event = toObject(parseJson(text));
+  if (event === null) return createUnknownEvent('the event is not a JSON object');
   const type = toText(event.eventType) ?? toText(event.notificationType);
   if (type === null)
-    return unknownEvent('the event has neither eventType nor notificationType; it is not from Amazon SES');
+    return createUnknownEvent(
+      'the event contains neither eventType nor notificationType, so it is not from Amazon SES',
+    );
   if (IGNORED_TYPES.includes(type)) return { kind: 'ignored' };
   const reference = toText(toObject(event.mail)?.messageId);
   if (reference === null || !isProviderId(reference))
-    return unknownEvent(`the ${printableType(type)} event has no valid mail.messageId`);
+    return createUnknownEvent(`the ${toPrintableType(type)} event contains no valid mail.messageId`);
   const tag = readTag(toObject(event.mail)?.tags);
   const events = readEvents(type, event);
-  if (events === null) return unknownEvent(`the event type ${printableType(type)} is unknown`);
-  const key = `${type}\n${reference}\n${eventIdentity(type, event)}`;
+  if (events === null) return createUnknownEvent(`the event type ${toPrintableType(type)} is unknown`);
+  const key = `${type}\n${reference}\n${computeEventIdentity(type, event)}`;
   const mayBeOtherProgram = tag === 'other';
   return { kind: 'feedback', reference, messageId: mayBeOtherProgram ? null : tag, mayBeOtherProgram, key, events };
 }
 
 /**
- * Reads the tag of Postrider. An event of a configuration set contains all tags of its message. Without the tag of Postrider,
- * another program with the same account probably sent the message. Returns null for notifications of identities, which contain
- * no tags.
+ * Reads the tag of Postrider. An event of a configuration set contains all tags of its message. Returns `other` if the
+ * tag of Postrider is absent, because another program with the same account probably sent the message. Returns null for
+ * notifications of identities, which contain no tags.
  */
 function readTag(tags: unknown): string | 'other' | null {
-  const found = toObject(tags);
-  if (found === null || Object.keys(found).length === 0) return null;
-  const values = found[MESSAGE_ID_TAG];
-  const id: unknown = Array.isArray(values) ? values[0] : undefined;
+  const tagMembers = toObject(tags);
+  if (tagMembers === null || Object.keys(tagMembers).length === 0) return null;
+  const tagValues = tagMembers[MESSAGE_ID_TAG];
+  const id: unknown = Array.isArray(tagValues) ? tagValues[0] : undefined;
   return typeof id === 'string' && isMessageId(id) ? id : 'other';
 }
 
-function readEvents(type: string, event: Json): readonly FeedbackEvent[] | null {
+function readEvents(type: string, event: JsonObject): readonly FeedbackEvent[] | null {
   switch (type) {
     case 'Bounce':
       return readBounce(toObject(event.bounce) ?? {});
@@ -94,33 +99,36 @@ function readEvents(type: string, event: Json): readonly FeedbackEvent[] | null 
   }
 }
 
-function readBounce(bounce: Json): readonly FeedbackEvent[] {
+function readBounce(bounce: JsonObject): readonly FeedbackEvent[] {
   const [type, subType] = [toText(bounce.bounceType) ?? '', toText(bounce.bounceSubType) ?? ''];
   const recipients = toObjects(bounce.bouncedRecipients);
-  if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(hasNoStatus)) {
-    // The bounce has no delivery status. The provider uses this sub-type for out-of-office replies too.
+  if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(lacksStatus)) {
+    // The bounce contains no delivery status. The provider uses this sub-type for out-of-office replies too.
     return [{ kind: 'auto-reply', evidence: readEvidence({}, bounce, `${type} ${subType}`) }];
   }
   const classifier = createFailureClassifier();
-  return (recipients.length === 0 ? [{}] : recipients).map((item) => {
-    const evidence = readEvidence(item, bounce, `${type} ${subType}`);
+  return (recipients.length === 0 ? [{}] : recipients).map((recipientObject) => {
+    const evidence = readEvidence(recipientObject, bounce, `${type} ${subType}`);
     return {
-      ...recipientMembers(item.emailAddress, evidence),
+      ...toRecipientMembers(recipientObject.emailAddress, evidence),
       kind: 'bounce',
-      ...classifyBounce(type, subType, item, classifier),
+      ...classifyBounce(type, subType, recipientObject, classifier),
     };
   });
 }
 
-function hasNoStatus({ action, status, diagnosticCode }: Json): boolean {
+function lacksStatus({ action, status, diagnosticCode }: JsonObject): boolean {
   return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
-/** Transient and undetermined bounces are soft bounces. For a permanent bounce, the sub-type and the server's diagnostic decide. */
+/**
+ * Classifies a bounce. Transient and undetermined bounces are soft bounces. The sub-type and the server's diagnostic
+ * determine the result for a permanent bounce.
+ */
 function classifyBounce(
   type: string,
   subType: string,
-  recipient: Json,
+  recipient: JsonObject,
   classifier: FailureClassifier,
 ): { permanent: boolean; mailboxMissing: boolean } {
   if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
@@ -129,60 +137,63 @@ function classifyBounce(
   if (diagnostic === null && status === null) {
     return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
   }
-  const classified = classifier.classify(diagnostic ?? '', status);
-  // NoEmail means that the address does not exist, except when the diagnostic reports a policy or a temporary failure.
+  const classification = classifier.classify(diagnostic ?? '', status);
+  // NoEmail means that the address does not exist, unless the diagnostic reports a policy or a temporary failure.
   const isMissing =
     subType === 'NoEmail' &&
-    classified.permanent &&
+    classification.permanent &&
     !isPolicy(status) &&
     !isPolicy(findEnhancedStatus(diagnostic ?? ''));
-  return { permanent: true, mailboxMissing: isMissing || classified.mailboxMissing };
+  return { permanent: true, mailboxMissing: isMissing || classification.mailboxMissing };
 }
 
-/** RFC 3463 section 3.8: security or policy. */
+/** RFC 3463 section 3.8: the subject 7 means security or policy. */
 function isPolicy(status: string | null): boolean {
   return status?.startsWith('5.7.') === true;
 }
 
-function readComplaint(complaint: Json): readonly FeedbackEvent[] {
+function readComplaint(complaint: JsonObject): readonly FeedbackEvent[] {
   const feedbackType = toOneLine(toText(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const recipients = toObjects(complaint.complainedRecipients);
   const details = [toText(complaint.complaintSubType), toText(complaint.userAgent)].filter((part) => part !== null);
   const evidence = { status: null, diagnostic: toOneLine(details.join(' ')), reportingHost: null };
-  return (recipients.length === 0 ? [{}] : recipients).map((item) => {
-    return { ...recipientMembers(item.emailAddress, evidence), kind: 'complaint', feedbackType };
+  return (recipients.length === 0 ? [{}] : recipients).map((recipientObject) => {
+    return { ...toRecipientMembers(recipientObject.emailAddress, evidence), kind: 'complaint', feedbackType };
   });
 }
 
-function readDelivery(delivery: Json): readonly FeedbackEvent[] {
+function readDelivery(delivery: JsonObject): readonly FeedbackEvent[] {
   const evidence: Evidence = { ...readEvidence({}, delivery, ''), diagnostic: toDiagnosticLine(delivery.smtpResponse) };
   const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MAX_RECIPIENTS) : [];
-  return (recipients.length === 0 ? [null] : recipients).map((item) => ({
-    ...recipientMembers(item, evidence),
+  return (recipients.length === 0 ? [null] : recipients).map((recipientAddress) => ({
+    ...toRecipientMembers(recipientAddress, evidence),
     kind: 'delivered',
   }));
 }
 
-function readDelay(delay: Json): readonly FeedbackEvent[] {
+function readDelay(delay: JsonObject): readonly FeedbackEvent[] {
   const recipients = toObjects(delay.delayedRecipients);
   return (recipients.length === 0 ? [{}] : recipients).map((item) => ({
-    ...recipientMembers(item.emailAddress, readEvidence(item, delay, toText(delay.delayType) ?? '')),
+    ...toRecipientMembers(item.emailAddress, readEvidence(item, delay, toText(delay.delayType) ?? '')),
     kind: 'delayed',
   }));
 }
 
-/** The provider refused a message that it had accepted: the failure concerns the message, never the mailbox. */
+/**
+ * Creates the event of a message that the provider accepted and then refused. The failure concerns the message, never
+ * the mailbox.
+ */
 function createRejection(reason: string): FeedbackEvent {
   const evidence = { status: null, diagnostic: toOneLine(reason), reportingHost: null };
-  return { ...recipientMembers(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
+  return { ...toRecipientMembers(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
 }
 
-function recipientMembers(address: unknown, evidence: Evidence) {
+function toRecipientMembers(address: unknown, evidence: Evidence) {
   const text = toText(address);
   return { recipient: text === null ? null : parseFieldAddress(text, true), alias: null, evidence };
 }
 
-function readEvidence(recipient: Json, report: Json, fallback: string): Evidence {
+function readEvidence(recipient: JsonObject, report: JsonObject, fallback: string): Evidence {
   const host = toText(report.reportingMTA);
   return createEvidence(
     readStatus(recipient),
@@ -192,16 +203,16 @@ function readEvidence(recipient: Json, report: Json, fallback: string): Evidence
 }
 
 /**
- * Identifies the event among the events of its message: by the provider's feedback id, or by its time and recipients. Both
- * formats of one event have the same identity.
+ * Returns a text that identifies the event among the events of its message: the provider's feedback id, or the time and
+ * the recipients. The identity is the same in both formats.
  */
-function eventIdentity(type: string, event: Json): string {
+function computeEventIdentity(type: string, event: JsonObject): string {
   const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};
   const feedbackId = toText(detail.feedbackId);
   if (feedbackId !== null) return feedbackId.slice(0, MAX_ID_LENGTH);
-  const listed =
+  const recipientList =
     detail.recipients ?? detail.bouncedRecipients ?? detail.complainedRecipients ?? detail.delayedRecipients;
-  const recipients = (Array.isArray(listed) ? listed.slice(0, MAX_RECIPIENTS) : [])
+  const recipients = (Array.isArray(recipientList) ? recipientList.slice(0, MAX_RECIPIENTS) : [])
     .map((item) => (toText(item) ?? toText(toObject(item)?.emailAddress) ?? '').slice(0, MAX_ID_LENGTH))
     .sort();
   return [toText(detail.timestamp)?.slice(0, MAX_ID_LENGTH) ?? '', ...recipients].join('\n');
@@ -214,15 +225,15 @@ const DETAIL_MEMBERS: Readonly<Record<string, string>> = {
   DeliveryDelay: 'deliveryDelay',
 };
 
-function unknownEvent(reason: string): SesEvent {
+function createUnknownEvent(reason: string): SesEvent {
   return { kind: 'unknown', reason };
 }
 
-function printableType(type: string): string {
+function toPrintableType(type: string): string {
   return toOneLine(type, 40) ?? 'an event';
 }
 
-function parse(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -230,11 +241,11 @@ function parse(text: string): unknown {
   }
 }
 
-function toObject(value: unknown): Json | null {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null;
+function toObject(value: unknown): JsonObject | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
 }
 
-function toObjects(value: unknown): readonly Json[] {
+function toObjects(value: unknown): readonly JsonObject[] {
   if (!Array.isArray(value)) return [];
   return value.slice(0, MAX_RECIPIENTS).flatMap((item) => {
     const found = toObject(item);
@@ -251,11 +262,11 @@ function toDiagnosticLine(value: unknown): string | null {
   return text === null ? null : toOneLine(stripType(text));
 }
 
-function readStatus(recipient: Json): string | null {
+function readStatus(recipient: JsonObject): string | null {
   return parseEnhancedStatus(toText(recipient.status) ?? '');
 }
 
-/** Printable ASCII of bounded length. */
+/** Returns true for printable ASCII of bounded length. */
 function isProviderId(text: string): boolean {
   return text.length <= MAX_ID_LENGTH && [...text].every((character) => character > ' ' && character <= '~');
 }

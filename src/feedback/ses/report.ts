@@ -1,4 +1,4 @@
-/** Builds reports from events of Amazon SES and records them, for SNS and for SQS. */
+/** Creates reports from events of Amazon SES and records the reports, for SNS and for SQS. */
 import { createHash } from 'node:crypto';
 import type { FeedbackReport, FeedbackSource } from '../../model/feedback.ts';
 import type { RecordResult } from '../intake.ts';
@@ -7,8 +7,8 @@ import { readSesEvent } from './events.ts';
 const MAX_STORED_BYTES = 65_536;
 
 /**
- * Builds the report of an event. Returns null if the event is ignored. `isFinal` is true if the sender will not send the event
- * again.
+ * Creates the report of an event. Returns null if the event is ignored. `isFinal` is true if the sender will not send
+ * the event again.
  */
 export function createSesReport(
   text: string,
@@ -21,7 +21,7 @@ export function createSesReport(
     case 'feedback': {
       const { reference, messageId, mayBeOtherProgram, key, events } = event;
       const summary = `Amazon SES about ${reference}`;
-      // The tag identifies the message even when the provider's reply with its id was lost.
+      // The tag identifies the message even if the provider's reply with the message id was lost.
       const messageRef = messageId === null ? { reference } : { id: messageId };
       const report: FeedbackReport = {
         messageRef,
@@ -40,7 +40,7 @@ export function createSesReport(
   }
 }
 
-/** Builds a report of content that is not a known event, for the operator. `reason` is one line. */
+/** Creates a report for the operator from content that is not a known event. `reason` is one line. */
 export function createUnknownReport(
   text: string,
   reason: string,
@@ -59,9 +59,9 @@ export function createUnknownReport(
 }
 
 /**
- * Records an event in the store. Even if `isFinal` is true, the intake first waits for the outcome of the message, because
- * after an outage of the store the event can arrive before the outcome. If the event still cannot be applied and `isFinal` is
- * true, the store keeps the event for the operator. Rejects if the store fails.
+ * Records an event in the store. The intake first waits for the outcome of the message, because after an outage of the
+ * store the event can arrive before the outcome. If the event still cannot be applied and `isFinal` is true, the event
+ * is stored for the operator. Rejects if the store fails.
  */
 export async function recordSesEvent(
   text: string,

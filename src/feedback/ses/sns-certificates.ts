@@ -1,10 +1,11 @@
 /**
- * Fetches and validates the signing certificates of SNS. A certificate is trusted when its chain leads to a root certificate of
- * this machine (RFC 5280 section 6: signatures, validity, authority to issue) and its name is the name of SNS.
+ * Fetches and validates the signing certificates of SNS. A certificate is trusted if its chain ends at a root
+ * certificate of this machine (RFC 5280 section 6: signatures, validity, authority to issue) and its name is the name
+ * of SNS.
  *
- * A certificate that cannot be fetched is `unavailable`, not `refused`, so that a network failure does not refuse an event. Only
- * trusted certificates are cached, so that requests with forged URLs cannot evict them. Fetches are bounded in size, time and
- * concurrency.
+ * A certificate that cannot be fetched is `unavailable`, not `refused`, so that a network failure does not refuse an
+ * event. Only trusted certificates are cached, so that requests with forged URLs cannot evict them. Fetches are bounded
+ * in size, time and concurrency.
  */
 import { X509Certificate } from 'node:crypto';
 
@@ -13,9 +14,12 @@ const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CONCURRENT_FETCHES = 8;
 const MAX_CHAIN_LENGTH = 5;
 const MAX_CACHED_CERTIFICATES = 20;
-/** Cached certificates expire, so that a withdrawn certificate does not stay trusted. */
+/** TTL of cached certificates. A revoked certificate is trusted for at most this time. */
 const CACHE_TTL_MS = 24 * 3_600_000;
-/** A certificate can name the URL of its issuer. Only URLs below this domain are fetched; the signature decides about trust. */
+/**
+ * A certificate can contain the URL of its issuer. Only URLs below this domain are fetched. The signature determines
+ * whether the issuer is trusted.
+ */
 const ISSUER_HOST = '.amazontrust.com';
 const ISSUER_URL_PREFIX = 'CA Issuers - URI:';
 const TOO_MANY_REQUESTS = 429;
@@ -29,14 +33,14 @@ export interface SnsCertificatesParts {
 
 export type SnsCertificateResult =
   | { readonly kind: 'trusted'; readonly certificate: X509Certificate }
-  /** The certificate is not a certificate of SNS. `reason` is one line. */
+  /** The certificate is not a certificate of SNS. `reason` is one line of text. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** The certificate could not be fetched now. The message may be from SNS. */
+  /** The certificate could not be fetched. The message may be from SNS. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface SnsCertificates {
-  /** Returns the certificate at a URL of SNS, from the cache or fetched. Never rejects. */
-  get(url: URL): Promise<SnsCertificateResult>;
+  /** Returns the certificate at a URL of SNS. Fetches a certificate that is not cached. Never rejects. */
+  getCertificate(url: URL): Promise<SnsCertificateResult>;
 }
 
 type Download =
@@ -52,7 +56,7 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
   const pendingLoads = new Map<string, Promise<SnsCertificateResult>>();
   let trustedRoots: Map<string, X509Certificate[]> | null = null;
 
-  function rootsBySubject(): Map<string, X509Certificate[]> {
+  function groupRootsBySubject(): Map<string, X509Certificate[]> {
     if (trustedRoots !== null) return trustedRoots;
     trustedRoots = new Map();
     for (const pem of roots()) {
@@ -62,53 +66,55 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
     return trustedRoots;
   }
 
-  async function load(url: URL): Promise<SnsCertificateResult> {
+  async function loadCertificate(url: URL): Promise<SnsCertificateResult> {
     const downloaded = await download(url);
     if (downloaded.kind !== 'fetched') return downloaded;
-    const [leaf, ...included] = parseCertificates(downloaded.octets);
-    if (leaf === undefined) return refused('the file contains no certificate');
-    // The certificates of SNS have the global name of SNS. A regional name is valid too.
+    const [leaf, ...includedCertificates] = parseCertificates(downloaded.octets);
+    if (leaf === undefined) return createRefused('the file contains no certificate');
+    // The certificates of SNS contain the global name of SNS. A regional name is valid too.
     const hasSnsName = ['sns.amazonaws.com', url.hostname].some(
       (name) => leaf.checkHost(name, NO_WILDCARDS) !== undefined,
     );
-    return hasSnsName ? verifyChain(leaf, included) : refused('the certificate does not have the name of SNS');
+    return hasSnsName
+      ? verifyChain(leaf, includedCertificates)
+      : createRefused('the certificate does not contain the name of SNS');
   }
 
   /**
-   * Follows the chain of issuers to a root. Each issuer must have signed the certificate before it and be a certificate
-   * authority.
+   * Verifies the chain of issuers up to a root certificate. Each issuer must be a certificate authority and must have
+   * signed the certificate before it.
    */
   async function verifyChain(
     leaf: X509Certificate,
     included: readonly X509Certificate[],
   ): Promise<SnsCertificateResult> {
-    let current = leaf;
-    for (let length = 0; length < MAX_CHAIN_LENGTH; length += 1) {
-      if (!isInValidityPeriod(current)) return OUTSIDE_VALIDITY;
-      const child = current;
-      const root = rootsBySubject()
+    let currentCertificate = leaf;
+    for (let chainLength = 0; chainLength < MAX_CHAIN_LENGTH; chainLength += 1) {
+      if (!isInValidityPeriod(currentCertificate)) return OUTSIDE_VALIDITY;
+      const child = currentCertificate;
+      const root = groupRootsBySubject()
         .get(child.issuer)
         ?.find((candidate) => isIssuerOf(candidate, child));
       if (root !== undefined)
         return isInValidityPeriod(root) ? { kind: 'trusted', certificate: leaf } : OUTSIDE_VALIDITY;
-      const next = included.find((candidate) => isIssuerOf(candidate, child)) ?? (await fetchIssuer(child));
-      if (!(next instanceof X509Certificate)) return next;
-      if (!isIssuerOf(next, child)) break;
-      current = next;
+      const issuer = included.find((candidate) => isIssuerOf(candidate, child)) ?? (await fetchIssuer(child));
+      if (!(issuer instanceof X509Certificate)) return issuer;
+      if (!isIssuerOf(issuer, child)) break;
+      currentCertificate = issuer;
     }
     return NO_TRUSTED_ROOT;
   }
 
   function isInValidityPeriod(certificate: X509Certificate): boolean {
-    const at = now();
-    return at >= certificate.validFromDate.getTime() && at <= certificate.validToDate.getTime();
+    const checkedAt = now();
+    return checkedAt >= certificate.validFromDate.getTime() && checkedAt <= certificate.validToDate.getTime();
   }
 
-  /** Fetches the issuer from the URL in the certificate (RFC 5280 section 4.2.2.1). */
-  async function fetchIssuer(certificate: X509Certificate): Promise<X509Certificate | Untrusted> {
-    const line = certificate.infoAccess?.split('\n').find((text) => text.startsWith(ISSUER_URL_PREFIX));
-    const url = URL.parse(line?.slice(ISSUER_URL_PREFIX.length).trim() ?? '');
-    // Plain HTTP is usual here. It is safe because the signature proves the issuer.
+  /** Fetches the issuer's certificate from the URL in the certificate (RFC 5280 section 4.2.2.1). */
+  async function fetchIssuer(certificate: X509Certificate): Promise<X509Certificate | UntrustedResult> {
+    const issuerLine = certificate.infoAccess?.split('\n').find((text) => text.startsWith(ISSUER_URL_PREFIX));
+    const url = URL.parse(issuerLine?.slice(ISSUER_URL_PREFIX.length).trim() ?? '');
+    // Plain HTTP is usual for these URLs, and it is safe because the signature proves the issuer.
     const known = url?.protocol === 'http:' || url?.protocol === 'https:';
     if (url === null || !known || url.port !== '' || !url.hostname.endsWith(ISSUER_HOST)) return NO_TRUSTED_ROOT;
     const downloaded = await download(url);
@@ -122,22 +128,22 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
       const { status, body } = response;
       if (status !== 200 || body === null) {
         await body?.cancel();
-        const temporary = status >= 500 || status === TOO_MANY_REQUESTS;
+        const isTemporary = status >= 500 || status === TOO_MANY_REQUESTS;
         const reason = `${url.hostname} answered ${status} for the certificate`;
-        return temporary ? { kind: 'unavailable', reason } : refused(reason);
+        return isTemporary ? { kind: 'unavailable', reason } : createRefused(reason);
       }
       const chunks: Uint8Array[] = [];
       let length = 0;
       for await (const chunk of body) {
         length += chunk.length;
-        if (length > MAX_CERTIFICATE_BYTES) return refused('the certificate is too large');
+        if (length > MAX_CERTIFICATE_BYTES) return createRefused('the certificate is too large');
         chunks.push(chunk);
       }
       return { kind: 'fetched', octets: Buffer.concat(chunks) };
     } catch (error) {
       return {
         kind: 'unavailable',
-        reason: `the certificate could not be fetched from ${url.hostname} (${errorText(error)})`,
+        reason: `the certificate could not be fetched from ${url.hostname} (${formatError(error)})`,
       };
     }
   }
@@ -149,23 +155,23 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
 
   async function loadAndCache(url: URL): Promise<SnsCertificateResult> {
     try {
-      const found = await load(url);
-      if (found.kind === 'trusted') addToCache(url, found.certificate);
-      return found;
+      const certificateResult = await loadCertificate(url);
+      if (certificateResult.kind === 'trusted') addToCache(url, certificateResult.certificate);
+      return certificateResult;
     } catch (error) {
-      return refused(`the certificate cannot be read (${errorText(error)})`);
+      return createRefused(`the certificate cannot be read (${formatError(error)})`);
     } finally {
       pendingLoads.delete(url.href);
     }
   }
 
   return {
-    async get(url) {
+    async getCertificate(url) {
       const known = cache.get(url.href);
       if (known !== undefined && known.expiresAt > now()) return { kind: 'trusted', certificate: known.certificate };
       cache.delete(url.href);
-      const pending = pendingLoads.get(url.href);
-      if (pending !== undefined) return pending;
+      const pendingLoad = pendingLoads.get(url.href);
+      if (pendingLoad !== undefined) return pendingLoad;
       if (pendingLoads.size >= MAX_CONCURRENT_FETCHES)
         return { kind: 'unavailable', reason: 'too many certificates are being fetched' };
       const certificate = loadAndCache(url);
@@ -175,17 +181,17 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
   };
 }
 
-type Untrusted = Exclude<SnsCertificateResult, { kind: 'trusted' }>;
+type UntrustedResult = Exclude<SnsCertificateResult, { kind: 'trusted' }>;
 
 const NO_WILDCARDS = { wildcards: false };
-const OUTSIDE_VALIDITY = refused('a certificate of the chain is expired or not yet valid');
-const NO_TRUSTED_ROOT = refused('the chain of the certificate does not lead to a trusted root certificate');
+const OUTSIDE_VALIDITY = createRefused('a certificate of the chain is expired or not yet valid');
+const NO_TRUSTED_ROOT = createRefused('the chain of the certificate does not lead to a trusted root certificate');
 
-function refused(reason: string): Untrusted {
+function createRefused(reason: string): UntrustedResult {
   return { kind: 'refused', reason };
 }
 
-function errorText(error: unknown): string {
+function formatError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -193,18 +199,22 @@ function isIssuerOf(issuer: X509Certificate, certificate: X509Certificate): bool
   return issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-const BEGIN = '-----BEGIN CERTIFICATE-----';
-const END = '-----END CERTIFICATE-----';
+const CERTIFICATE_BEGIN = '-----BEGIN CERTIFICATE-----';
+const CERTIFICATE_END = '-----END CERTIFICATE-----';
 
 /** Reads all certificates of a PEM file, or the only certificate of a DER file. Throws when a certificate is malformed. */
 function parseCertificates(octets: Buffer): readonly X509Certificate[] {
   const text = octets.toString('latin1');
-  if (!text.includes(BEGIN)) return [new X509Certificate(octets)];
+  if (!text.includes(CERTIFICATE_BEGIN)) return [new X509Certificate(octets)];
   const found: X509Certificate[] = [];
-  for (let at = text.indexOf(BEGIN); at >= 0 && found.length < MAX_CHAIN_LENGTH; at = text.indexOf(BEGIN, at + 1)) {
-    const end = text.indexOf(END, at);
+  for (
+    let at = text.indexOf(CERTIFICATE_BEGIN);
+    at >= 0 && found.length < MAX_CHAIN_LENGTH;
+    at = text.indexOf(CERTIFICATE_BEGIN, at + 1)
+  ) {
+    const end = text.indexOf(CERTIFICATE_END, at);
     if (end < 0) break;
-    found.push(new X509Certificate(text.slice(at, end + END.length)));
+    found.push(new X509Certificate(text.slice(at, end + CERTIFICATE_END.length)));
   }
   return found;
 }

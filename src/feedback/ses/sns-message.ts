@@ -1,6 +1,6 @@
 /**
- * Parses messages of Amazon SNS to an HTTP endpoint and builds the signed content ("Verifying the signatures of Amazon SNS
- * messages" in the SNS Developer Guide). The functions are pure.
+ * Parses messages that Amazon SNS sends to an HTTP endpoint, and creates the signed content ("Verifying the signatures
+ * of Amazon SNS messages" in the SNS Developer Guide). The functions are pure.
  */
 
 export interface SnsMessage {
@@ -8,20 +8,23 @@ export interface SnsMessage {
   readonly messageId: string;
   readonly topicArn: string;
   readonly message: string;
-  /** Milliseconds since the epoch. */
+  /** The time of the message in milliseconds since the epoch. */
   readonly at: number;
   readonly signatureVersion: '1' | '2';
   readonly signature: Buffer;
   readonly signingCertUrl: URL;
-  /** The URL of a subscription confirmation; null for other messages. */
+  /** The URL that confirms a subscription. Null for other messages. */
   readonly subscribeUrl: URL | null;
-  /** The signed octets. */
+  /** The text to which the signature applies, as octets. */
   readonly signedContent: Buffer;
 }
 
-export type ParsedSns =
+export type ParsedSnsMessage =
   | { readonly ok: true; readonly message: SnsMessage }
-  /** `forged`: the content proves that SNS did not send the message; `broken`: the body is not an SNS message. */
+  /**
+   * The fault of an invalid message. `forged`: the content proves that SNS did not send the message. `broken`: the body
+   * is not an SNS message.
+   */
   | { readonly ok: false; readonly fault: 'forged' | 'broken'; readonly reason: string };
 
 const SIGNED_FIELDS = {
@@ -31,50 +34,54 @@ const SIGNED_FIELDS = {
 } as const;
 
 /** Parses a message and checks everything except the signature. */
-export function parseSns(body: string): ParsedSns {
+export function parseSnsMessage(body: string): ParsedSnsMessage {
   let json: unknown;
   try {
     json = JSON.parse(body);
   } catch {
-    return broken('the body is not JSON');
+    return createBroken('the body is not JSON');
   }
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) return broken('the body is not a JSON object');
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    return createBroken('the body is not a JSON object');
   const fields = json as Readonly<Record<string, unknown>>;
-  const text = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
-  const type = text('Type');
-  if (type === null || !Object.hasOwn(SIGNED_FIELDS, type)) return broken('its Type is not a type of SNS');
+  const readText = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
+  const type = readText('Type');
+  if (type === null || !Object.hasOwn(SIGNED_FIELDS, type)) return createBroken('the Type is not a type of SNS');
   const messageType = type as keyof typeof SIGNED_FIELDS;
-  const required = SIGNED_FIELDS[messageType].filter((name) => name !== 'Subject');
-  const missing = [...required, 'Signature', 'SignatureVersion', 'SigningCertURL'].find((name) => text(name) === null);
-  if (missing !== undefined) return broken(`it has no ${missing}`);
-  const value = (name: string) => text(name) ?? '';
-  const version = value('SignatureVersion');
-  if (version !== '1' && version !== '2') return forged(`signature version ${version.slice(0, 10)} is not supported`);
-  const at = Date.parse(value('Timestamp'));
-  if (Number.isNaN(at)) return broken('its Timestamp is not a date');
-  const topicArn = value('TopicArn');
+  const requiredFields = SIGNED_FIELDS[messageType].filter((name) => name !== 'Subject');
+  const missingField = [...requiredFields, 'Signature', 'SignatureVersion', 'SigningCertURL'].find(
+    (name) => readText(name) === null,
+  );
+  if (missingField !== undefined) return createBroken(`the field ${missingField} is missing`);
+  const readTextOrEmpty = (name: string) => readText(name) ?? '';
+  const version = readTextOrEmpty('SignatureVersion');
+  if (version !== '1' && version !== '2')
+    return createForged(`signature version ${version.slice(0, 10)} is not supported`);
+  const at = Date.parse(readTextOrEmpty('Timestamp'));
+  if (Number.isNaN(at)) return createBroken('the Timestamp is not a date');
+  const topicArn = readTextOrEmpty('TopicArn');
   const region = topicArn.split(':')[3] ?? '';
-  const signingCertUrl = snsUrl(value('SigningCertURL'), region);
+  const signingCertUrl = parseSnsUrl(readTextOrEmpty('SigningCertURL'), region);
   if (signingCertUrl === null || !signingCertUrl.pathname.endsWith('.pem') || signingCertUrl.search !== '') {
-    return forged('SigningCertURL is not a URL of SNS in the region of the topic');
+    return createForged('SigningCertURL is not a URL of SNS in the region of the topic');
   }
   const isConfirmation = messageType === 'SubscriptionConfirmation';
-  const subscribeUrl = isConfirmation ? snsUrl(value('SubscribeURL'), region) : null;
+  const subscribeUrl = isConfirmation ? parseSnsUrl(readTextOrEmpty('SubscribeURL'), region) : null;
   if (isConfirmation && subscribeUrl === null)
-    return forged('SubscribeURL is not a URL of SNS in the region of the topic');
+    return createForged('SubscribeURL is not a URL of SNS in the region of the topic');
   const signedContent = SIGNED_FIELDS[messageType]
-    .flatMap((name) => (text(name) === null ? [] : [`${name}\n${value(name)}\n`]))
+    .flatMap((name) => (readText(name) === null ? [] : [`${name}\n${readTextOrEmpty(name)}\n`]))
     .join('');
   return {
     ok: true,
     message: {
       type: messageType,
-      messageId: value('MessageId'),
+      messageId: readTextOrEmpty('MessageId'),
       topicArn,
-      message: value('Message'),
+      message: readTextOrEmpty('Message'),
       at,
       signatureVersion: version,
-      signature: Buffer.from(value('Signature'), 'base64'),
+      signature: Buffer.from(readTextOrEmpty('Signature'), 'base64'),
       signingCertUrl,
       subscribeUrl,
       signedContent: Buffer.from(signedContent, 'utf8'),
@@ -83,21 +90,21 @@ export function parseSns(body: string): ParsedSns {
 }
 
 /** Parses an https URL of SNS in this region, without user, password, port or fragment. Returns null for any other text. */
-export function snsUrl(text: string, region: string): URL | null {
+export function parseSnsUrl(text: string, region: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')
     return null;
   if (region === '' || url.hash !== '') return null;
-  const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  // The text is compared too, because the URL parser normalizes unusual characters.
-  const host = `sns.${region}.${suffix}`;
+  const domainSuffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
+  // The text is compared too, because the URL parser normalizes some characters.
+  const host = `sns.${region}.${domainSuffix}`;
   return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;
 }
 
-function broken(reason: string): ParsedSns {
+function createBroken(reason: string): ParsedSnsMessage {
   return { ok: false, fault: 'broken', reason };
 }
 
-function forged(reason: string): ParsedSns {
+function createForged(reason: string): ParsedSnsMessage {
   return { ok: false, fault: 'forged', reason };
 }

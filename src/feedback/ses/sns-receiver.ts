@@ -1,9 +1,10 @@
 /**
- * Receives provider events of Amazon SES that SNS posts (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/ses`).
+ * Receives provider events of Amazon SES that SNS sends over HTTP (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/ses`).
  *
- * Only recent messages of the topics in POSTRIDER_SES_TOPICS with a valid signature of SNS have an effect. Only subscriptions to
- * these topics are confirmed. The response is 200 after the store has committed. SNS retries after a 5xx and after a timeout, and
- * never after a 4xx. Every message that may be from SNS and cannot be recorded now therefore gets a 5xx.
+ * Only recent messages of the topics in POSTRIDER_SES_TOPICS with a valid signature of SNS have an effect. Only
+ * subscriptions to these topics are confirmed. The response is 200 after the store has committed. SNS retries after a
+ * 5xx and after a timeout, and never after a 4xx. The response to a message that may be from SNS and cannot be recorded
+ * now is therefore a 5xx.
  */
 
 import { type KeyObject, verify } from 'node:crypto';
@@ -17,7 +18,7 @@ import { type HttpListen, type ListenAddress, toListenAddress } from '../../mode
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
-import { parseSns, type SnsMessage } from './sns-message.ts';
+import { parseSnsMessage, type SnsMessage } from './sns-message.ts';
 import {
   createSnsServer,
   readSnsBody,
@@ -26,20 +27,23 @@ import {
   sendSnsResponse,
 } from './sns-server.ts';
 
-const PATH = '/ses';
+const SNS_PATH = '/ses';
 const CONFIRM_TIMEOUT_MS = 10_000;
-/** SNS retries for up to one hour, plus the delay of its last attempt. An older message is a replay. */
+/**
+ * Maximum age of a message. SNS retries for up to one hour, plus the delay of the last attempt. An older message is a
+ * replay.
+ */
 const MAX_AGE_MS = 75 * 60_000;
 const MAX_CLOCK_AHEAD_MS = 5 * 60_000;
 /**
- * From this age on, a message that cannot be applied yet is kept for the operator. With the default delivery policy SNS retries
- * three times, 20 s apart, and the content of the last retry must not be lost.
+ * Age from which a message that cannot be applied yet is stored for the operator. With the default delivery policy, SNS
+ * retries three times at intervals of 20 s, and the content of the last retry must not be lost.
  */
 const LAST_RETRY_AGE_MS = 45_000;
 const MAX_SEEN_IDS = 10_000;
 const MIN_LOG_INTERVAL_MS = 60_000;
 
-/** The reason of a refusal; the label of a metric. */
+/** The reason of a refusal, which is also the label of a metric. */
 export type SnsRefusal =
   | 'sns-broken'
   | 'sns-forged'
@@ -59,7 +63,7 @@ export interface SnsReceiverParts {
   readonly topics: readonly string[];
   readonly certificates: SnsCertificates;
   readonly fetch: typeof fetch;
-  /** Enables HTTPS; null means plain HTTP behind a proxy. */
+  /** The certificate for HTTPS. Null for plain HTTP behind a proxy. */
   readonly certificate: SnsCertificatePair | null;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused' | 'subscription.changed'>;
@@ -67,40 +71,42 @@ export interface SnsReceiverParts {
 }
 
 export interface SnsReceiver {
-  /** Rejects with an Error whose one-line message names the setting and the address. */
+  /** Binds the listener. Rejects with an Error whose one-line message names the setting and the address. */
   start(): Promise<ListenAddress>;
   renewCertificate(certificate: SnsCertificatePair): void;
   close(): Promise<void>;
 }
 
-type Answer = SnsResponse & { readonly refusal?: SnsRefusal };
+type ReceiverResponse = SnsResponse & { readonly refusal?: SnsRefusal };
 
-const RECORDED: Answer = { status: 200, message: 'recorded' };
+const RECORDED: ReceiverResponse = { status: 200, message: 'recorded' };
 
 export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   const { clock, connections, topics, certificates, certificate, recordReport, publish, onError } = parts;
-  const refused = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
+  const publishRefusal = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const publishSubscription = (detail: string) => publish({ type: 'subscription.changed', at: clock.now(), detail });
   const seenIds = new Map<string, number>();
   let loggedAt = Number.NEGATIVE_INFINITY;
-  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+  const handleRequest = (request: IncomingMessage, response: ServerResponse): void => {
     void receive(request)
-      .catch((error: unknown): Answer => {
+      .catch((error: unknown): ReceiverResponse => {
         onError('sns', error);
         return { status: 500, message: 'the store failed; send the message again', refusal: 'store' };
       })
-      .then((answer) => {
-        if (answer === null) return;
-        if (answer.refusal !== undefined) refused(answer.refusal);
-        sendSnsResponse(response, answer);
+      .then((receiverResponse) => {
+        if (receiverResponse === null) return;
+        if (receiverResponse.refusal !== undefined) publishRefusal(receiverResponse.refusal);
+        sendSnsResponse(response, receiverResponse);
       });
   };
-  const { server, renewCertificate } = createSnsServer(certificate, connections, handle, () => refused('sns-broken'));
+  const { server, renewCertificate } = createSnsServer(certificate, connections, handleRequest, () =>
+    publishRefusal('sns-broken'),
+  );
 
   /** Resolves to null when the client disconnected. */
-  async function receive(request: IncomingMessage): Promise<Answer | null> {
+  async function receive(request: IncomingMessage): Promise<ReceiverResponse | null> {
     const path = (request.url ?? '').split('?')[0];
-    if (path !== PATH) return { status: 404, message: `not found; the endpoint for SNS is ${PATH}` };
+    if (path !== SNS_PATH) return { status: 404, message: `not found; the endpoint for SNS is ${SNS_PATH}` };
     if (request.method !== 'POST') return { status: 405, message: 'the method must be POST' };
     const body = await readSnsBody(request);
     switch (body.kind) {
@@ -109,21 +115,21 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
       case 'too-large':
         return { status: 413, message: 'the body exceeds the size limit of SNS', refusal: 'sns-too-large' };
       case 'complete':
-        return request.headers['x-amz-sns-rawmessage'] === 'true' ? RAW_DELIVERY : read(body.text, request);
+        return request.headers['x-amz-sns-rawmessage'] === 'true' ? RAW_DELIVERY : readMessage(body.text, request);
     }
   }
 
-  async function read(text: string, request: IncomingMessage): Promise<Answer> {
-    const parsed = parseSns(text);
-    if (parsed.ok) return checkAndApply(parsed.message, request);
-    const { fault, reason } = parsed;
+  async function readMessage(text: string, request: IncomingMessage): Promise<ReceiverResponse> {
+    const parsedMessage = parseSnsMessage(text);
+    if (parsedMessage.ok) return checkAndApply(parsedMessage.message, request);
+    const { fault, reason } = parsedMessage;
     return fault === 'broken'
       ? { status: 400, message: `not an SNS message: ${reason}`, refusal: 'sns-broken' }
       : { status: 403, message: `not from SNS: ${reason}`, refusal: 'sns-forged' };
   }
 
-  async function checkAndApply(message: SnsMessage, { socket }: IncomingMessage): Promise<Answer> {
-    // This check comes before any fetch.
+  async function checkAndApply(message: SnsMessage, { socket }: IncomingMessage): Promise<ReceiverResponse> {
+    // The topic is checked before a certificate is fetched.
     if (!topics.includes(message.topicArn)) {
       return { status: 403, message: 'the topic is not in POSTRIDER_SES_TOPICS', refusal: 'sns-topic' };
     }
@@ -135,34 +141,34 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
     if (refusal !== null) return refusal;
     connections.markAuthenticated(socket);
     if (seenIds.has(message.messageId)) return { status: 200, message: 'already recorded' };
-    const answer = await apply(message, now);
+    const answer = await applyMessage(message, now);
     if (answer.status === 200) addSeenId(message.messageId, now);
     return answer;
   }
 
-  /** Checks the signature. Returns the refusal, or null for a valid signature. */
-  async function checkSignature(message: SnsMessage): Promise<Answer | null> {
-    const found = await certificates.get(message.signingCertUrl);
-    switch (found.kind) {
+  /** Checks the signature. Returns the response to a refused message, or null for a valid signature. */
+  async function checkSignature(message: SnsMessage): Promise<ReceiverResponse | null> {
+    const certificateResult = await certificates.getCertificate(message.signingCertUrl);
+    switch (certificateResult.kind) {
       case 'trusted': {
-        const fault = signatureFault(message, found.certificate.publicKey);
+        const fault = findSignatureFault(message, certificateResult.certificate.publicKey);
         return fault === null ? null : { status: 403, message: `not from SNS: ${fault}`, refusal: 'sns-forged' };
       }
       case 'refused':
-        return { status: 403, message: `not from SNS: ${found.reason}`, refusal: 'sns-forged' };
+        return { status: 403, message: `not from SNS: ${certificateResult.reason}`, refusal: 'sns-forged' };
       case 'unavailable':
         if (clock.now() - loggedAt >= MIN_LOG_INTERVAL_MS) {
           loggedAt = clock.now();
-          onError('sns certificate', new Error(found.reason));
+          onError('sns certificate', new Error(certificateResult.reason));
         }
-        return { status: 503, message: found.reason, refusal: 'sns-certificate' };
+        return { status: 503, message: certificateResult.reason, refusal: 'sns-certificate' };
     }
   }
 
-  async function apply(message: SnsMessage, now: number): Promise<Answer> {
+  async function applyMessage(message: SnsMessage, now: number): Promise<ReceiverResponse> {
     switch (message.type) {
       case 'SubscriptionConfirmation':
-        return confirm(message);
+        return confirmSubscription(message);
       case 'UnsubscribeConfirmation':
         publishSubscription(`the subscription to ${message.topicArn} was deleted`);
         return RECORDED;
@@ -175,7 +181,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
     }
   }
 
-  async function confirm({ subscribeUrl, topicArn }: SnsMessage): Promise<Answer> {
+  async function confirmSubscription({ subscribeUrl, topicArn }: SnsMessage): Promise<ReceiverResponse> {
     try {
       if (subscribeUrl === null) throw new Error('SubscribeURL is missing');
       const response = await parts.fetch(subscribeUrl, {
@@ -193,8 +199,8 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   }
 
   function addSeenId(id: string, now: number): void {
-    for (const [oldId, at] of seenIds) {
-      if (seenIds.size < MAX_SEEN_IDS && now - at <= MAX_AGE_MS + MAX_CLOCK_AHEAD_MS) break;
+    for (const [oldId, seenAt] of seenIds) {
+      if (seenIds.size < MAX_SEEN_IDS && now - seenAt <= MAX_AGE_MS + MAX_CLOCK_AHEAD_MS) break;
       seenIds.delete(oldId);
     }
     seenIds.set(id, now);
@@ -202,8 +208,8 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
 
   return {
     start: async () => {
-      const bound = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
-      return toListenAddress(bound, certificate === null ? 'http' : 'https');
+      const boundAddress = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
+      return toListenAddress(boundAddress, certificate === null ? 'http' : 'https');
     },
     renewCertificate,
     async close() {
@@ -219,17 +225,17 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   };
 }
 
-const RAW_DELIVERY: Answer = {
+const RAW_DELIVERY: ReceiverResponse = {
   status: 400,
-  message: 'raw messages have no signature; disable raw message delivery for this subscription',
+  message: 'raw messages contain no signature; disable raw message delivery for this subscription',
   refusal: 'sns-broken',
 };
 
-function signatureFault(
+function findSignatureFault(
   { signatureVersion, signedContent: signed, signature }: SnsMessage,
-  key: KeyObject,
+  publicKey: KeyObject,
 ): string | null {
-  if (key.asymmetricKeyType !== 'rsa') return 'the certificate has no RSA key';
+  if (publicKey.asymmetricKeyType !== 'rsa') return 'the certificate has no RSA key';
   const digest = signatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256';
-  return verify(digest, signed, key, signature) ? null : 'the signature is invalid';
+  return verify(digest, signed, publicKey, signature) ? null : 'the signature is invalid';
 }

@@ -1,21 +1,22 @@
 /**
- * Creates the HTTP server of the SNS receiver. The server enforces limits, reads request bodies and sends one-line responses.
+ * Creates the HTTP server of the SNS receiver. The server enforces limits, reads request bodies and sends one-line
+ * responses.
  *
- * Slow, oversized and malformed requests get a response, and then the server closes the connection. Memory is bounded to one
- * body per connection. Disconnected clients are not logged. After a refusal the connection ends, and the remaining body is not
- * read.
+ * After a response to a slow, oversized or malformed request, the server closes the connection. Memory is bounded to
+ * one body per connection. Disconnected clients are not logged. After a refusal, the server closes the connection and
+ * does not read the remaining body.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { HttpConnections } from '../../http/connections.ts';
 
-/** The size limit of SNS. */
+/** Maximum size of a request body. SNS has the same maximum for messages. */
 const MAX_BODY_BYTES = 262_144;
 const MIN_TLS_VERSION = 'TLSv1.2';
-/** Error codes of a client that disconnects, also during a request. */
+/** Error codes that mean that the client has disconnected. */
 const DISCONNECT_CODES: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'];
-const LIMITS = {
+const SNS_SERVER_LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5_000,
@@ -24,7 +25,7 @@ const LIMITS = {
 
 export interface SnsResponse {
   readonly status: number;
-  /** One line for the client. */
+  /** A text of one line for the client. */
   readonly message: string;
 }
 
@@ -35,7 +36,7 @@ export interface SnsCertificatePair {
 
 export type SnsBody =
   | { readonly kind: 'complete'; readonly text: string }
-  /** The remaining body is not read. */
+  /** The body is too large. The remaining body is not read. */
   | { readonly kind: 'too-large' }
   /** The client disconnected. */
   | { readonly kind: 'aborted' };
@@ -45,29 +46,37 @@ export interface SnsServer {
   renewCertificate(certificate: SnsCertificatePair): void;
 }
 
-/** Creates an HTTPS server, or an HTTP server without a certificate. `broken` is called for each request that is not valid HTTP. */
+/**
+ * Creates an HTTPS server, or an HTTP server if `certificate` is null. `onBrokenRequest` is called for each request
+ * that is not valid HTTP.
+ */
 export function createSnsServer(
   certificate: SnsCertificatePair | null,
   connections: HttpConnections,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
-  broken: () => void,
+  onBrokenRequest: () => void,
 ): SnsServer {
   const tls =
     certificate === null
       ? null
       : createTlsServer(
-          { ...LIMITS, ...certificate, minVersion: MIN_TLS_VERSION, handshakeTimeout: LIMITS.headersTimeout },
+          {
+            ...SNS_SERVER_LIMITS,
+            ...certificate,
+            minVersion: MIN_TLS_VERSION,
+            handshakeTimeout: SNS_SERVER_LIMITS.headersTimeout,
+          },
           handle,
         );
-  const server: Server = tls ?? createServer(LIMITS, handle);
+  const server: Server = tls ?? createServer(SNS_SERVER_LIMITS, handle);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (DISCONNECT_CODES.includes(error.code ?? '')) {
       socket.destroy();
       return;
     }
     connections.handleClientError(error, socket, () => {
-      broken();
-      return rawResponse(responseTo(error));
+      onBrokenRequest();
+      return formatRawResponse(toErrorResponse(error));
     });
   });
   connections.attach(server);
@@ -81,10 +90,10 @@ export function createSnsServer(
 export function readSnsBody(request: IncomingMessage): Promise<SnsBody> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
-    let length = 0;
+    let lengthBytes = 0;
     request.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= MAX_BODY_BYTES) {
+      lengthBytes += chunk.length;
+      if (lengthBytes <= MAX_BODY_BYTES) {
         chunks.push(chunk);
         return;
       }
@@ -98,20 +107,20 @@ export function readSnsBody(request: IncomingMessage): Promise<SnsBody> {
   });
 }
 
-/** Sends a response, and ends the connection after a refusal. */
+/** Sends a response. After a refusal, also closes the connection. */
 export function sendSnsResponse(response: ServerResponse, { status, message }: SnsResponse): void {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (status === 405) headers.allow = 'POST';
   if (status === 503) headers['retry-after'] = '20';
   if (status >= 400 && status < 500) headers.connection = 'close';
-  response.writeHead(status, headers).end(responseBody({ status, message }));
+  response.writeHead(status, headers).end(formatResponseBody({ status, message }));
 }
 
-function responseBody({ status, message }: SnsResponse): string {
+function formatResponseBody({ status, message }: SnsResponse): string {
   return `${JSON.stringify({ result: status === 200 ? 'ok' : 'error', message })}\n`;
 }
 
-function responseTo(error: NodeJS.ErrnoException): SnsResponse {
+function toErrorResponse(error: NodeJS.ErrnoException): SnsResponse {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return { status: 408, message: 'the request did not arrive in time' };
@@ -122,10 +131,10 @@ function responseTo(error: NodeJS.ErrnoException): SnsResponse {
   }
 }
 
-function rawResponse(answer: SnsResponse): string {
-  const body = responseBody(answer);
+function formatRawResponse(response: SnsResponse): string {
+  const body = formatResponseBody(response);
   return (
-    `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nContent-Type: application/json\r\n` +
+    `HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
   );
 }

@@ -1,8 +1,8 @@
 /**
- * Receives provider events of Amazon SES from an SQS queue (POSTRIDER_SES_QUEUE), for a service without an open port. A message is
- * deleted only after the store has committed. Until then the queue delivers it again, so duplicates and any order are normal.
- * A message that is not an event is kept for the operator. After a failure or a timeout the poller retries with exponential
- * backoff and jitter.
+ * Receives provider events of Amazon SES from an SQS queue (POSTRIDER_SES_QUEUE), for a service without an open port. A
+ * message is deleted only after the store has committed. Until then the queue delivers it again, so duplicates and any
+ * order are normal. A message that is not an event is stored for the operator. After a failure or a timeout the poller
+ * retries with exponential backoff and jitter.
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
@@ -12,18 +12,21 @@ import type { RecordResult } from '../intake.ts';
 import { toOneLine } from '../read/evidence.ts';
 import { createUnknownReport, recordSesEvent } from './report.ts';
 
-/** The maximums of SQS. */
+/** Wait time of a receive request, and maximum number of messages per request. Both are the maximums of SQS. */
 const WAIT_S = 20;
-const MAX_BATCH = 10;
-/** Number of concurrent receive requests. With several requests, network latency does not limit the throughput of a busy queue. */
-const RECEIVERS = 4;
-/** The queue delivers an event again after this time when the outcome of its message is not recorded yet. */
+const MAX_BATCH_SIZE = 10;
+/**
+ * Number of concurrent receive requests. With several requests, the throughput of a busy queue is not limited by
+ * network latency.
+ */
+const RECEIVER_COUNT = 4;
+/** The time after which the queue delivers an event again if the outcome of its message is not recorded yet. */
 const RETRY_VISIBILITY_S = 30;
 const MAX_TOPIC_LENGTH = 300;
-/** From this age on, an event that cannot be applied yet is kept for the operator. */
+/** Age from which an event that cannot be applied yet is stored for the operator. */
 const MAX_QUEUE_AGE_MS = 3_600_000;
 const BACKOFF_MS = { initial: 1_000, max: 60_000 } as const;
-/** A request is aborted after its wait time plus this time, because the connection may be dead. */
+/** Additional time after which a request without a response is aborted, because the connection may be dead. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -31,12 +34,12 @@ type SqsRefusal = 'sqs-topic' | 'not-settled' | 'store';
 
 export interface SqsPollerParts {
   readonly queueUrl: string;
-  /** Used when the URL contains no region. */
+  /** The region of the queue if its URL contains no region. */
   readonly region: string;
   readonly clock: Clock;
-  /** Returns a number from 0 up to, but not including, 1. */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
-  /** Accepted topics of messages that SNS puts into the queue; every topic when the list is empty. */
+  /** The accepted topics of messages that SNS sends to the queue. If the list is empty, every topic is accepted. */
   readonly topics: readonly string[];
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
@@ -45,7 +48,7 @@ export interface SqsPollerParts {
 
 export interface SqsPoller {
   start(): Promise<void>;
-  /** Aborts waiting requests and waits for reports that are being recorded. */
+  /** Aborts waiting requests, and resolves when all reports that are being recorded are recorded. */
   close(): Promise<void>;
 }
 
@@ -58,79 +61,83 @@ type MessageResult = { readonly kind: 'delete' } | { readonly kind: 'retry' } | 
 
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   const { queueUrl: QueueUrl, clock, topics, recordReport, publish, onError } = parts;
-  const refused = (reason: SqsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
-  const stop = new AbortController();
-  const running: Promise<void>[] = [];
+  const publishRefusal = (reason: SqsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
+  const stopController = new AbortController();
+  const receivers: Promise<void>[] = [];
   let client: SQSClient | null = null;
 
   async function runReceiver(sqs: SQSClient): Promise<void> {
     const { ReceiveMessageCommand } = await import('@aws-sdk/client-sqs');
-    let failures = 0;
-    while (!stop.signal.aborted) {
+    let failureCount = 0;
+    while (!stopController.signal.aborted) {
       try {
-        const receive = new ReceiveMessageCommand({
+        const receiveCommand = new ReceiveMessageCommand({
           QueueUrl,
-          MaxNumberOfMessages: MAX_BATCH,
+          MaxNumberOfMessages: MAX_BATCH_SIZE,
           WaitTimeSeconds: WAIT_S,
           MessageSystemAttributeNames: ['SentTimestamp'],
         });
-        const { Messages: messages = [] } = await withTimeout(
+        const { Messages: messages = [] } = await runWithTimeout(
           WAIT_S * 1_000 + RESPONSE_TIMEOUT_MS,
-          stop.signal,
-          (abortSignal) => sqs.send(receive, { abortSignal }),
+          stopController.signal,
+          (abortSignal) => sqs.send(receiveCommand, { abortSignal }),
         );
         const failure = await processBatch(sqs, messages);
         if (failure === null) {
-          failures = 0;
+          failureCount = 0;
           continue;
         }
         onError('feedback', failure.error);
       } catch (error) {
-        if (stop.signal.aborted) return;
+        if (stopController.signal.aborted) return;
         onError('sqs', error);
       }
-      await wait(Math.min(BACKOFF_MS.max, BACKOFF_MS.initial * 2 ** failures) * (0.5 + parts.random() / 2));
-      failures = Math.min(failures + 1, 10);
+      await wait(Math.min(BACKOFF_MS.max, BACKOFF_MS.initial * 2 ** failureCount) * (0.5 + parts.random() / 2));
+      failureCount = Math.min(failureCount + 1, 10);
     }
   }
 
   /**
-   * Deletes recorded messages, and delays messages that must be received again. Resolves to the error of the store, after which
-   * the receiver must back off.
+   * Processes a batch: deletes recorded messages, and delays messages that must be received again. Resolves to the
+   * failure of the store, after which the receiver must back off, or to null.
    */
   async function processBatch(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFailure | null> {
     const results = await Promise.all(messages.map((message) => processMessage(message)));
     const { DeleteMessageBatchCommand, ChangeMessageVisibilityBatchCommand } = await import('@aws-sdk/client-sqs');
-    const entries = (result: MessageResult['kind']) =>
+    const listEntries = (resultKind: MessageResult['kind']) =>
       messages.flatMap(({ ReceiptHandle }, n) =>
-        results[n]?.kind === result && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
+        results[n]?.kind === resultKind && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
       );
-    const deletable = entries('delete');
+    const deleteEntries = listEntries('delete');
     // After a failed deletion the queue delivers the message again, and the store ignores the duplicate.
-    if (deletable.length > 0) {
-      const deletion = new DeleteMessageBatchCommand({ QueueUrl, Entries: deletable });
-      await withTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(deletion, { abortSignal }));
+    if (deleteEntries.length > 0) {
+      const deleteCommand = new DeleteMessageBatchCommand({ QueueUrl, Entries: deleteEntries });
+      await runWithTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(deleteCommand, { abortSignal }));
     }
-    const delayed = entries('retry').map((entry) => ({ ...entry, VisibilityTimeout: RETRY_VISIBILITY_S }));
-    if (delayed.length > 0) {
-      const change = new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: delayed });
-      await withTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(change, { abortSignal }));
+    const retryEntries = listEntries('retry').map((entry) => ({ ...entry, VisibilityTimeout: RETRY_VISIBILITY_S }));
+    if (retryEntries.length > 0) {
+      const visibilityCommand = new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: retryEntries });
+      await runWithTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(visibilityCommand, { abortSignal }));
     }
     return results.find((result) => result.kind === 'store-failed') ?? null;
   }
 
-  /** Runs one request. Aborts it after `ms`, or when `stopSignal` aborts. */
-  async function withTimeout<T>(
-    ms: number,
+  /** Runs one request. Aborts the request after `timeoutMs`, or when `stopSignal` aborts. */
+  async function runWithTimeout<T>(
+    timeoutMs: number,
     stopSignal: AbortSignal | null,
     run: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const timeout = new AbortController();
-    const cancel = clock.after(ms, () => timeout.abort());
+    const timeoutController = new AbortController();
+    const cancel = clock.after(timeoutMs, () => timeoutController.abort());
     try {
-      return await run(stopSignal === null ? timeout.signal : AbortSignal.any([stopSignal, timeout.signal]));
+      return await run(
+        stopSignal === null ? timeoutController.signal : AbortSignal.any([stopSignal, timeoutController.signal]),
+      );
     } catch (error) {
-      throw timeout.signal.aborted ? new Error(`the queue did not answer within ${ms / 1_000} s`) : error;
+      throw timeoutController.signal.aborted
+        ? new Error(`the queue did not answer within ${timeoutMs / 1_000} s`)
+        : error;
     } finally {
       cancel();
     }
@@ -142,36 +149,37 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     const { text, topic } = unwrapEnvelope(Body);
     try {
       if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
-        refused('sqs-topic');
-        // The message is stored. Otherwise all events would be lost if the settings contain a wrong topic.
+        publishRefusal('sqs-topic');
+        // The message is stored for the operator. Otherwise a wrong topic in the settings would cause the loss of all
+        // events.
         const reason = `the topic is ${toOneLine(topic, MAX_TOPIC_LENGTH) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
         await recordReport(createUnknownReport(Body, reason, { source: 'sqs', now }));
         return { kind: 'delete' };
       }
-      const recorded = await recordSesEvent(
+      const recordResult = await recordSesEvent(
         text,
         { source: 'sqs', now, isFinal: now - sentAt > MAX_QUEUE_AGE_MS },
         recordReport,
       );
-      if (recorded === 'recorded') return { kind: 'delete' };
-      refused('not-settled');
+      if (recordResult === 'recorded') return { kind: 'delete' };
+      publishRefusal('not-settled');
       return { kind: 'retry' };
     } catch (error) {
-      refused('store');
+      publishRefusal('store');
       return { kind: 'store-failed', error };
     }
   }
 
-  function wait(ms: number): Promise<void> {
+  function wait(waitMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = clock.after(ms, resolve);
-    const end = () => {
+    const cancel = clock.after(waitMs, resolve);
+    const finishWait = () => {
       cancel();
       resolve();
     };
-    stop.signal.addEventListener('abort', end, { once: true });
-    if (stop.signal.aborted) end();
-    return promise.finally(() => stop.signal.removeEventListener('abort', end));
+    stopController.signal.addEventListener('abort', finishWait, { once: true });
+    if (stopController.signal.aborted) finishWait();
+    return promise.finally(() => stopController.signal.removeEventListener('abort', finishWait));
   }
 
   return {
@@ -182,17 +190,17 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
       ]);
       const url = new URL(QueueUrl);
       const sqs = new Client({
-        region: queueRegion(url.hostname) ?? parts.region,
+        region: findQueueRegion(url.hostname) ?? parts.region,
         endpoint: url.origin,
         maxAttempts: 1,
         requestHandler: new NodeHttpHandler({ connectionTimeout: CONNECT_TIMEOUT_MS }),
       });
       client = sqs;
-      for (let n = 0; n < RECEIVERS; n += 1) running.push(runReceiver(sqs));
+      for (let n = 0; n < RECEIVER_COUNT; n += 1) receivers.push(runReceiver(sqs));
     },
     async close() {
-      stop.abort();
-      await Promise.allSettled(running);
+      stopController.abort();
+      await Promise.allSettled(receivers);
       client?.destroy();
     },
   };
@@ -202,14 +210,17 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
  * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, also below the name of a VPC endpoint, or the
  * legacy `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as `localhost`.
  */
-export function queueRegion(host: string): string | null {
+export function findQueueRegion(host: string): string | null {
   const labels = host.split('.');
-  const service = labels.findIndex((label) => label === 'sqs' || label === 'sqs-fips');
-  const region = service >= 0 ? labels[service + 1] : labels[1] === 'queue' ? labels[0] : undefined;
+  const serviceIndex = labels.findIndex((label) => label === 'sqs' || label === 'sqs-fips');
+  const region = serviceIndex >= 0 ? labels[serviceIndex + 1] : labels[1] === 'queue' ? labels[0] : undefined;
   return region?.includes('-') === true ? region : null;
 }
 
-/** Unwraps the envelope of SNS, which is missing with raw message delivery. The queue's policy decides who may send to it. */
+/**
+ * Removes the envelope of SNS, which is absent with raw message delivery. No signature is checked, because the policy
+ * of the queue determines who may send to the queue.
+ */
 function unwrapEnvelope(body: string): { readonly text: string; readonly topic: string | null } {
   try {
     const envelope: unknown = JSON.parse(body);
@@ -218,7 +229,7 @@ function unwrapEnvelope(body: string): { readonly text: string; readonly topic: 
       if (typeof text === 'string' && typeof topic === 'string') return { text, topic };
     }
   } catch {
-    // Not JSON. Reading the event reports this.
+    // The body is not JSON. `readSesEvent` reports this fault.
   }
   return { text: body, topic: null };
 }

@@ -3,7 +3,7 @@
  * messages. Pure.
  */
 import type { Static } from 'typebox';
-import { isoTime } from '../../config/units.ts';
+import { formatIsoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
 import { STATES, type StoredMessage, type StoredMessageSummary } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
@@ -118,7 +118,7 @@ export type Explanation = Static<typeof Explanation>;
 
 /** Builds the summary of a message for a list. */
 export function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMessageSummary): MessageSummary {
-  return { id, state, to, from, subject, at: isoTime(acceptedAt) };
+  return { id, state, to, from, subject, at: formatIsoTime(acceptedAt) };
 }
 
 /** Builds the details of a message with its history. `lists` are all suppression lists that contain the recipient. */
@@ -142,7 +142,7 @@ export function toMessageDetails(
     attempts: attempts.map(toAttemptDetails),
     events: stored.events.map((event, sequence) => ({
       sequence,
-      at: isoTime(event.at),
+      at: formatIsoTime(event.at),
       type: event.verb,
       by: event.by,
       detail: event.detail,
@@ -150,7 +150,7 @@ export function toMessageDetails(
     })),
     suppressions: lists
       .filter(({ list }) => list === '*' || list === owner?.name)
-      .map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) })),
+      .map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) })),
   };
 }
 
@@ -162,7 +162,7 @@ export function finishedAttempts({ events }: Pick<StoredMessage, 'events'>): rea
 export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversation }: Attempt): AttemptDetails {
   const { stage, code, enhanced, text } = outcome.reply;
   return {
-    at: isoTime(startedAt),
+    at: formatIsoTime(startedAt),
     durationMs: tookMs,
     nextHop: remote,
     outcome: outcome.kind,
@@ -177,5 +177,5 @@ export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversat
 }
 
 function isoOrNull(ms: number | null): string | null {
-  return ms === null ? null : isoTime(ms);
+  return ms === null ? null : formatIsoTime(ms);
 }

@@ -1,5 +1,5 @@
 /** Computes the traffic over time for the overview: points without gaps, sums, and percentiles from the histograms. */
-import { isoTime } from '../../config/units.ts';
+import { formatIsoTime } from '../../config/units.ts';
 import {
   addLatencies,
   computePercentile,
@@ -24,7 +24,7 @@ export function trafficFigures(range: Range, now: number, steps: readonly Traffi
   return {
     points: Array.from({ length: count }, (_, index) => {
       const at = since + index * stepMs;
-      return { at: isoTime(at), ...toFigures(byTime.get(at) ?? NO_TRAFFIC) };
+      return { at: formatIsoTime(at), ...toFigures(byTime.get(at) ?? NO_TRAFFIC) };
     }),
     totals: toFigures(sumTraffic(steps)),
   };

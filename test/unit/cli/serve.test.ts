@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { formatBanner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { firstCurlCommand } from '../../../src/http/curl.ts';
+import { createFirstCurlCommand } from '../../../src/http/curl.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 import { signInByLink } from '../../rig/session.ts';
@@ -44,11 +44,11 @@ describe('the banner', () => {
     const mail = { publicUrl: STARTED.publicUrl, key: 'pr_first', from: 'hello@example.org' };
     const curlIn = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
     expect(curlIn(formatBanner(STARTED, loadSettings({}, null)))).toBe(
-      firstCurlCommand({ ...mail, to: 'ada@example.com' }),
+      createFirstCurlCommand({ ...mail, to: 'ada@example.com' }),
     );
     const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
     expect(curlIn(formatBanner(STARTED, relay))).toBe(
-      firstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }),
+      createFirstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }),
     );
   });
 

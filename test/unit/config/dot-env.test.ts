@@ -26,7 +26,7 @@ describe('.env', () => {
     ['POSTRIDER_LISTEN: x\n', '.env line 1: the line is not NAME=value'],
     ['A=1\n\nB="open\nC=2\n', '.env line 3: the value of B has no closing "'],
     ["B='open\n", ".env line 1: the value of B has no closing '"],
-    ['A="x\ny"\nB="x" tail\n', '.env line 3: text follows the closing " of B'],
+    ['A="x\ny"\nB="x" tail\n', '.env line 3: text follows the closing " of the value of B'],
     ['POSTRIDER_LOG=info\nPOSTRIDER_LOG=warn\n', '.env line 2: POSTRIDER_LOG is already set in line 1'],
     [
       'A=1\nPOSTRIDER_OPERATOR_PASSWORD=half#gone\n',

@@ -4,8 +4,8 @@ import { describeSettings, type Environment, loadSettings } from '../../../src/c
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
 import { MASK } from '../../../src/printing/escape.ts';
 
-const SECRET_SPECS = Object.values(SETTINGS_TABLE).filter(({ secret }) => secret !== 'no');
-const PUBLIC_SPECS = Object.values(SETTINGS_TABLE).filter(({ secret }) => secret === 'no');
+const SECRET_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secrecy !== 'no');
+const PUBLIC_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secrecy === 'no');
 
 /** Returns the content of the only file of a fake file system. */
 const fileWith = (content: string) => (path: string) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { defaultEhloName, parseTransport } from '../../../src/config/transport-url.ts';
+import { getDefaultEhloName, parseTransport } from '../../../src/config/transport-url.ts';
 import { maskUrl } from '../../../src/printing/escape.ts';
 
 const BASE = {
@@ -8,7 +8,7 @@ const BASE = {
   auth: null,
   connections: 20,
   verifyCertificate: true,
-  name: defaultEhloName(),
+  name: getDefaultEhloName(),
 } as const;
 
 describe('POSTRIDER_TRANSPORT', () => {

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../rig/folder.ts';
 import { SECRET_WORD, type SettingKey, settingsWithWrongForms, wrongFormsOf } from '../../rig/wrong-settings.ts';
 
 const SPECS = Object.entries(SETTINGS_TABLE) as readonly (readonly [SettingKey, SettingSpec<unknown>])[];
-const SECRET_NAMES = SPECS.filter(([, { secret }]) => secret !== 'no').map(([, { name }]) => name);
+const SECRET_NAMES = SPECS.filter(([, { secrecy }]) => secrecy !== 'no').map(([, { name }]) => name);
 /** An error names its remedy in one of these forms. */
 const REMEDY = /; |\. [A-Z]|such as|one of|between|must |did you mean|as in/;
 
@@ -40,7 +40,7 @@ describe.each(SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s',
   test.each(wrongFormsOf(key, spec.example))('is refused as $value: $part', ({ value, part, others }) => {
     const fault = faultOf({ ...others, [name]: value });
     expectOneLine(fault, name, part);
-    if (spec.secret === 'whole' && value.trim().length > 3) expect(fault).not.toContain(value.trim());
+    if (spec.secrecy === 'whole' && value.trim().length > 3) expect(fault).not.toContain(value.trim());
   });
 
   test('is refused with a mistyped name, and the error names it', () => {

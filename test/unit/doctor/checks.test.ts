@@ -18,7 +18,7 @@ describe('database', () => {
   const GIB = 1_073_741_824;
   const parts = (change: Partial<DatabaseParts>): DatabaseParts => ({
     path: 'data/postrider.db',
-    opened: { kind: 'ok' },
+    openResult: { kind: 'ok' },
     tookMs: 5,
     readDiskSpace: async () => ({ freeBytes: 50 * GIB, totalBytes: 100 * GIB }),
     ...change,
@@ -27,10 +27,10 @@ describe('database', () => {
     ['a database that opens and writes is ok', {}, ['ok', 'ok']],
     [
       'a database that cannot be opened is a failure',
-      { opened: { kind: 'failed', reason: 'it is locked' } },
+      { openResult: { kind: 'failed', reason: 'it is locked' } },
       ['failure', 'ok'],
     ],
-    ['a missing database is ok before the first start', { opened: { kind: 'absent' } }, ['ok', 'ok']],
+    ['a missing database is ok before the first start', { openResult: { kind: 'absent' } }, ['ok', 'ok']],
     ['a slow database is a warning', { tookMs: 3_000 }, ['warning', 'ok']],
     [
       'little free space is a warning',

@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
-import { type Check, ok, runChecks } from '../../../src/doctor/finding.ts';
+import { type Check, createOkFinding, runChecks } from '../../../src/doctor/finding.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const never = new Promise<never>(() => undefined);
-const passingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: async () => [ok(name, 'fine')] });
+const passingCheck = (name: string): Check => ({
+  name,
+  onTimeout: 'failure',
+  run: async () => [createOkFinding(name, 'fine')],
+});
 const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
 test('findings have the order of the checks, and progress names the running checks', async () => {

@@ -1,7 +1,7 @@
 /** Tests DKIM keys: the public key belongs to the private key, the selector is new, and the private key is sealed. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { createKeys, publicKeyText, unsealKey } from '../../../src/domains/keys.ts';
+import { createKeys, formatPublicKey, unsealKey } from '../../../src/domains/keys.ts';
 import { deriveKey } from '../../../src/domains/secret.ts';
 
 const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
@@ -26,7 +26,7 @@ describe('new keys', () => {
       const der = unsealKey(sealingKey, 'example.org', selector, sealed);
       const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
       expect(key.asymmetricKeyType).toBe(algorithm);
-      expect(publicKeyText(key)).toBe(publicKey);
+      expect(formatPublicKey(key)).toBe(publicKey);
       expect(() => unsealKey(sealingKey, 'example.com', selector, sealed)).toThrow('dkim:example.com');
       expect(() => unsealKey(sealingKey, 'example.org', 'other', sealed)).toThrow('other');
     }

@@ -1,7 +1,7 @@
 /** Tests the parser of typed domain names. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { organisationalDomain, parseDomainName } from '../../../src/domains/name.ts';
+import { getOrganisationalDomain, parseDomainName } from '../../../src/domains/name.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';
 
 describe('a domain name', () => {
@@ -103,6 +103,6 @@ describe('the organisational domain', () => {
     ['x.ann.github.io', 'ann.github.io'],
     ['com', 'com'],
   ])('of %s is %s', (name, organisation) => {
-    expect(organisationalDomain(name)).toBe(organisation);
+    expect(getOrganisationalDomain(name)).toBe(organisation);
   });
 });

@@ -1,10 +1,10 @@
 /** Tests the records to publish, the lines of a zone file and the facts about relays. */
 import { describe, expect, it } from 'vitest';
-import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
+import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeyPair } from '../../../src/domains/keys.ts';
-import { formatZone, recordsFor } from '../../../src/domains/records.ts';
-import { relayFacts } from '../../../src/domains/relays.ts';
-import { spfFault } from '../../../src/domains/spf-record.ts';
+import { createRecords, formatZone } from '../../../src/domains/records.ts';
+import { getRelayFacts } from '../../../src/domains/relays.ts';
+import { findSpfFault } from '../../../src/domains/spf-record.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
 
 const setup = { returnPath: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
@@ -14,7 +14,7 @@ describe('the records of a domain', () => {
     const domain = sendingDomain({
       keys: [dkimKey({ state: 'retiring' }), dkimKey({ selector: 'newe', algorithm: 'ed25519', publicKey: 'AAAA' })],
     });
-    expect(recordsFor(domain, setup)).toEqual([
+    expect(createRecords(domain, setup)).toEqual([
       {
         purpose: 'dkim',
         type: 'TXT',
@@ -32,21 +32,21 @@ describe('the records of a domain', () => {
       { purpose: 'dkim', type: 'CNAME', name: 't1._domainkey.example.org', value: 't1.dkim.amazonses.com' },
     ] as const;
     const returnPath = { ...setup, returnPath: 'bounces.example.org', reportsTo: 'dmarc+a;b@example.org' };
-    const records = recordsFor(sendingDomain({ keys: [] }), returnPath, provider);
+    const records = createRecords(sendingDomain({ keys: [] }), returnPath, provider);
     expect(records.map(({ purpose, type, name, value }) => `${purpose} ${type} ${name} ${value}`)).toEqual([
       'dkim CNAME t1._domainkey.example.org t1.dkim.amazonses.com',
       'spf TXT bounces.example.org v=spf1 ?all',
       'dmarc TXT _dmarc.example.org v=DMARC1; p=none; rua=mailto:dmarc%2Ba%3Bb@example.org',
       'return-path MX bounces.example.org 10 bounces.example.org',
     ]);
-    const withHost = recordsFor(sendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
+    const withHost = createRecords(sendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
     expect(withHost.at(-1)?.value).toBe('10 mx.example.org');
   });
 });
 
 describe('a zone file', () => {
   it('has a long key in strings of at most 255 octets, whose concatenation is the value', async () => {
-    const value = dkimRecordValue(await createKeyPair('rsa'));
+    const value = formatDkimRecord(await createKeyPair('rsa'));
     const line = formatZone([{ purpose: 'dkim', type: 'TXT', name: 's._domainkey.example.org', value }]);
     expect(line).toMatch(/^s\._domainkey\.example\.org\. IN TXT "[^"]{255}" "[^"]{1,255}"\n$/);
     const strings = [...line.matchAll(/"([^"]*)"/g)].map((match) => match[1]);
@@ -76,8 +76,8 @@ describe('the facts about a relay', () => {
     ['email-smtp.eu-west-1.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
     ['email-smtp-fips.us-west-2.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
   ])('of %s have the SPF record %s', (host, spf, rewrites) => {
-    const facts = relayFacts(host);
+    const facts = getRelayFacts(host);
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
-    expect(spfFault(facts.spf)).toBeNull();
+    expect(findSpfFault(facts.spf)).toBeNull();
   });
 });

@@ -1,6 +1,6 @@
 /** Tests identities at Amazon SES: their creation, their updates, and the checks derived from their state. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { identityChecks, identityRecords } from '../../../src/domains/ses-checks.ts';
+import { createIdentityChecks, createIdentityRecords } from '../../../src/domains/ses-checks.ts';
 import { ensureIdentity, openSesIdentities, type SesIdentity } from '../../../src/domains/ses-identity.ts';
 import type { DkimKey } from '../../../src/model/domain.ts';
 import { CREDENTIALS, type Identity, startSesFake } from '../../rig/ses-fake.ts';
@@ -85,7 +85,7 @@ describe('the identity of a domain', () => {
 
   test('that another program creates at the same time is returned unchanged', async () => {
     const { fake, identities } = await startFixture({ tokens: ['theirs'] });
-    const { origin, tokens } = await identities.create('a.example', openKey(CURRENT_SELECTOR, ''));
+    const { origin, tokens } = await identities.createIdentity('a.example', openKey(CURRENT_SELECTOR, ''));
     expect([origin, tokens]).toEqual(['EXTERNAL', ['theirs']]);
     expect(fake.requests.some((line) => line.startsWith('POST'))).toBe(true);
   });
@@ -97,12 +97,12 @@ describe('the identity of a domain', () => {
       keyZone: 'dkim.af-south-1.amazonses.com',
       mailFrom: { domain: 'Bounce.a.example', status: 'FAILED', behaviour: 'REJECT_MESSAGE' },
     });
-    const identity = await identities.view('a.example');
+    const identity = await identities.readIdentity('a.example');
     expect(identity).toMatchObject({
       keyZone: 'dkim.af-south-1.amazonses.com',
       mailFrom: { domain: 'bounce.a.example', status: 'FAILED', required: true },
     });
-    expect((await identities.view('none.example')) === null).toBe(true);
+    expect((await identities.readIdentity('none.example')) === null).toBe(true);
   });
 });
 
@@ -117,17 +117,20 @@ const createIdentity = (changes: Partial<SesIdentity> = {}): SesIdentity => ({
   ...changes,
 });
 const listChecks = (identityState: SesIdentity | null, fault: string | null = null) =>
-  identityChecks('a.example', 'eu-west-1', identityState, fault).map(
+  createIdentityChecks('a.example', 'eu-west-1', identityState, fault).map(
     ({ found, value, detail }) => `${found} ${value}: ${detail}`,
   );
 
 describe('the checks of an identity', () => {
   test.each<[SesIdentity | null, RegExp]>([
     [createIdentity(), /^found verified: Amazon SES accepts messages from this domain$/],
-    [null, /^missing verified: .* rejects its messages; `postrider domain verify a\.example` creates the identity$/],
+    [
+      null,
+      /^missing verified: .* rejects messages from this domain; `postrider domain verify a\.example` creates the identity$/,
+    ],
     [
       createIdentity({ verified: false, dkim: 'PENDING' }),
-      new RegExp(`^wrong .*which can take hours: publish .* ${CURRENT_SELECTOR}$`),
+      new RegExp(`^wrong .*can take hours: publish .* ${CURRENT_SELECTOR}$`),
     ],
     [
       createIdentity({ verified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
@@ -156,7 +159,7 @@ describe('the checks of an identity', () => {
       const identityState = createIdentity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
       expect(listChecks(identityState)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));
       expect(
-        identityRecords('a.example', 'eu-west-1', identityState).map(
+        createIdentityRecords('a.example', 'eu-west-1', identityState).map(
           ({ type, name, value }) => `${type} ${name} ${value}`,
         ),
       ).toEqual([
@@ -174,7 +177,7 @@ describe('the checks of an identity', () => {
       tokens: ['t1'],
       keyZone: 'dkim.af-south-1.amazonses.com',
     });
-    expect(identityRecords('a.example', 'af-south-1', identityState)[0]).toEqual({
+    expect(createIdentityRecords('a.example', 'af-south-1', identityState)[0]).toEqual({
       purpose: 'provider',
       type: 'CNAME',
       name: 't1._domainkey.a.example',

@@ -5,7 +5,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { TransportSetting } from '../../../src/config/settings.ts';
 import { createKeys } from '../../../src/domains/keys.ts';
 import { updateWithProviderKey } from '../../../src/domains/provider-identity.ts';
-import { sealingKey } from '../../../src/domains/setup.ts';
+import { loadSealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
@@ -44,7 +44,7 @@ async function startFixture(retiring: boolean, endpoint: string | null = null) {
     algorithms: ['rsa'],
     state: 'active',
     usedSelectors: [],
-    sealingKey: sealingKey(settings),
+    sealingKey: loadSealingKey(settings),
     now: Date.UTC(2026, 10, 21),
     random: () => 0.5,
   });
@@ -89,7 +89,7 @@ test('an unreachable provider is reported, and the update is stored', async () =
   const { faults, write } = await startFixture(true, 'http://127.0.0.1:1');
   expect((await write(UPDATE)).kind).toBe('done');
   expect(faults).toEqual([
-    expect.stringMatching(/^give Amazon SES the new key of example\.org: .*could not be reached/),
+    expect.stringMatching(/^send the new key of example\.org to Amazon SES: .*could not be reached/),
   ]);
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
-import { checkSecret, secretWarning } from '../../../src/domains/setup.ts';
+import { checkSecret, getSecretWarning } from '../../../src/domains/setup.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
 
@@ -41,9 +41,9 @@ test('the error for a wrong secret names its source, the file or the setting', a
 test('a secret file gives a warning if several nodes can share the database', () => {
   const { database } = createInstallation();
   const { database: shared } = loadSettings({ POSTRIDER_DATABASE: 'postgres://u:p@db.example/d' }, null);
-  expect(secretWarning({ secret: null, database: shared })).toMatch(/^POSTRIDER_SECRET is not set, .*data\/secret/);
-  expect(secretWarning({ secret: 'ab'.repeat(32), database: shared })).toBeNull();
-  expect(secretWarning({ secret: null, database })).toBeNull();
+  expect(getSecretWarning({ secret: null, database: shared })).toMatch(/^POSTRIDER_SECRET is not set, .*data\/secret/);
+  expect(getSecretWarning({ secret: 'ab'.repeat(32), database: shared })).toBeNull();
+  expect(getSecretWarning({ secret: null, database })).toBeNull();
 });
 
 test('without stored keys any secret is accepted, and no file is created', async () => {

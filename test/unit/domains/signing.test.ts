@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
+import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeyPair, createKeys, unsealKey } from '../../../src/domains/keys.ts';
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
@@ -73,16 +73,16 @@ test('a pending domain is not authenticated, and a failing domain is authenticat
     domain('gone.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS }),
   );
   expect(cache.isAuthenticated(1, 'new.example')).toBe(false);
-  expect(cache.signingFor(1, 'new.example')).toBeNull();
+  expect(cache.findSigning(1, 'new.example')).toBeNull();
   expect(cache.isAuthenticated(1, 'old.example')).toBe(true);
   expect(cache.isAuthenticated(1, 'gone.example')).toBe(false);
-  expect(cache.signingFor(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
+  expect(cache.findSigning(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
 });
 
 test('only the active keys sign messages, RSA first, in the name of the sending domain', () => {
   const keys = [key('ed25519', 'active'), key('rsa', 'staged'), key('rsa', 'active'), key('rsa', 'retiring')];
   const { cache } = createCache(domain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
-  const signing = cache.signingFor(1, 'mail.example.org');
+  const signing = cache.findSigning(1, 'mail.example.org');
   expect([signing?.domain, signing?.keys.map(({ selector }) => selector)]).toEqual([
     'example.org',
     ['rsa-active', 'ed25519-active'],
@@ -195,7 +195,7 @@ const createdKeys = await createKeys({
 });
 const keys: readonly SigningKey[] = createdKeys.map((key) => ({ ...key, domain: 'example.org' }));
 const txt = Object.fromEntries(
-  createdKeys.map((key) => [getDkimRecordName('example.org', key.selector), dkimRecordValue(key)]),
+  createdKeys.map((key) => [getDkimRecordName('example.org', key.selector), formatDkimRecord(key)]),
 );
 
 /** Creates a signer that records each unsealed key. */

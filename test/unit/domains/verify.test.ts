@@ -1,6 +1,6 @@
 /** Tests the checks of published records with a real resolver and a faulty DNS server. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compareDkim } from '../../../src/domains/dkim-record.ts';
+import { checkDkim } from '../../../src/domains/dkim-record.ts';
 import { checkDmarc } from '../../../src/domains/dmarc-record.ts';
 import { createResolver, type Lookup, type Resolver } from '../../../src/domains/dns.ts';
 import { checkSpf } from '../../../src/domains/spf-record.ts';
@@ -49,7 +49,7 @@ describe('a DKIM record', () => {
     ['with white space anywhere', ` v = DKIM1 ;\tk=rsa; p= ${PUBLIC_KEY.slice(0, 9)} ${PUBLIC_KEY.slice(9)} `],
     ['without the padding', `v=DKIM1; p=${PUBLIC_KEY.replaceAll('=', '')}`],
   ])('is found %s', (_, text) => {
-    expect(compareDkim(VALUE, [text])).toEqual({ found: 'found', detail: 'found' });
+    expect(checkDkim(VALUE, [text])).toEqual({ found: 'found', detail: 'found' });
   });
 
   it.each([
@@ -66,17 +66,17 @@ describe('a DKIM record', () => {
     ['for SHA-1 only', `v=DKIM1; h=sha1; p=${PUBLIC_KEY}`, 'h='],
     ['for another service', `v=DKIM1; s=other; p=${PUBLIC_KEY}`, 's='],
   ])('%s is wrong, with the reason', (_, text, detail) => {
-    const result = compareDkim(VALUE, [text]);
+    const result = checkDkim(VALUE, [text]);
     expect(result.found).toBe('wrong');
     expect(result.detail).toContain(detail);
   });
 
   it('is wrong if the selector has another record', () => {
-    expect(compareDkim(VALUE, [VALUE, VALUE])).toMatchObject({ found: 'wrong' });
+    expect(checkDkim(VALUE, [VALUE, VALUE])).toMatchObject({ found: 'wrong' });
   });
 
   it('with t=y is found, with a note', () => {
-    expect(compareDkim(VALUE, [`v=DKIM1; t=y:s; p=${PUBLIC_KEY}`])).toMatchObject({
+    expect(checkDkim(VALUE, [`v=DKIM1; t=y:s; p=${PUBLIC_KEY}`])).toMatchObject({
       found: 'found',
       detail: expect.stringContaining('t=y'),
     });

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { checkIntervalMs, watchDomains } from '../../../src/domains/watcher.ts';
+import { getCheckIntervalMs, watchDomains } from '../../../src/domains/watcher.ts';
 import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
@@ -90,10 +90,12 @@ test('a domain that is failing or has staged keys is checked more often', () => 
     activatedAt: null,
     retireAt: null,
   } as const;
-  expect(checkIntervalMs({ ...authenticated, status: 'failing' }, NOW)).toBeLessThan(
-    checkIntervalMs(authenticated, NOW),
+  expect(getCheckIntervalMs({ ...authenticated, status: 'failing' }, NOW)).toBeLessThan(
+    getCheckIntervalMs(authenticated, NOW),
   );
-  expect(checkIntervalMs({ ...authenticated, keys: [staged] }, NOW)).toBeLessThan(checkIntervalMs(authenticated, NOW));
+  expect(getCheckIntervalMs({ ...authenticated, keys: [staged] }, NOW)).toBeLessThan(
+    getCheckIntervalMs(authenticated, NOW),
+  );
 });
 
 test('events are published, and an error is reported and does not stop the checks', async () => {

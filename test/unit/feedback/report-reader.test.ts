@@ -1,7 +1,7 @@
 /** The thread that reads reports: a report that costs too much time or memory does not affect other reports. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { createReportReader, MAX_WAITING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
+import { createReportReader, MAX_PENDING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const HOSTILE = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
@@ -53,7 +53,7 @@ test('a report that exhausts the memory of the thread is too expensive, and the 
 test('waiting reports are bounded in number and bytes, and a further read returns busy at once', async () => {
   const { reader } = rig();
   const reads = [reader.read(Buffer.from('spin'))];
-  for (let n = 1; n < MAX_WAITING.reports; n += 1) reads.push(reader.read(BOUNCE));
+  for (let n = 1; n < MAX_PENDING.reports; n += 1) reads.push(reader.read(BOUNCE));
   expect(await reader.read(BOUNCE)).toEqual({ kind: 'busy' });
   const settled = Promise.allSettled(reads);
   await reader.close();
@@ -61,7 +61,7 @@ test('waiting reports are bounded in number and bytes, and a further read return
   await expect(reader.read(BOUNCE)).rejects.toThrow('closed');
 
   const other = rig().reader;
-  const large = Buffer.alloc(MAX_WAITING.bytes);
+  const large = Buffer.alloc(MAX_PENDING.bytes);
   const first = other.read(large);
   expect(await other.read(BOUNCE)).toEqual({ kind: 'busy' });
   expect(await first).toMatchObject({ kind: 'read' });

@@ -11,9 +11,9 @@ import { toPeerNetwork } from '../../../src/model/address.ts';
 test('an address may send a burst and then a rate per second, independently of other addresses', () => {
   const limits = createPeerLimits();
   const send = (count: number, now: number, address = '192.0.2.1') =>
-    Array.from({ length: count }, () => limits.charge(address, 'return-path', now)).filter(Boolean).length;
+    Array.from({ length: count }, () => limits.chargeMessage(address, 'return-path', now)).filter(Boolean).length;
   expect(send(PEER_MESSAGE_RATE.burst + 10, 0)).toBe(PEER_MESSAGE_RATE.burst);
-  expect(limits.allows('192.0.2.1', 'return-path', 0)).toBe(false);
+  expect(limits.allowsMessage('192.0.2.1', 'return-path', 0)).toBe(false);
   expect(send(1, 0, '192.0.2.2')).toBe(1);
   expect(send(1_000, 1_000)).toBe(PEER_MESSAGE_RATE.perSecond);
   expect(send(1_000, 500)).toBe(0);
@@ -22,12 +22,12 @@ test('an address may send a burst and then a rate per second, independently of o
 
 test('a check of the limits does not use a token', () => {
   const limits = createPeerLimits();
-  for (let n = 0; n < 10_000; n += 1) expect(limits.allows('192.0.2.1', 'role', 0)).toBe(true);
+  for (let n = 0; n < 10_000; n += 1) expect(limits.allowsMessage('192.0.2.1', 'role', 0)).toBe(true);
 });
 
 test('with more addresses than buckets, idle addresses are removed and a busy one keeps its limit', () => {
   const limits = createPeerLimits();
-  const charge = (address: string, now: number) => limits.charge(address, 'return-path', now);
+  const charge = (address: string, now: number) => limits.chargeMessage(address, 'return-path', now);
   for (let n = 0; n < 9_999; n += 1) charge(`idle ${n}`, 0);
   for (let n = 0; n < PEER_MESSAGE_RATE.burst; n += 1) charge('busy', 60_000);
   for (let n = 0; n < 5_000; n += 1) charge(`new ${n}`, 60_000);
@@ -51,22 +51,22 @@ test('an IPv6 /64 network has the limits of one address', () => {
   const limits = createPeerLimits();
   const from = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
   const count = (run: (n: number) => boolean) => Array.from({ length: 1_000 }, (_, n) => run(n)).filter(Boolean).length;
-  expect(count((n) => limits.charge(from(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
+  expect(count((n) => limits.chargeMessage(from(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
   expect(count((n) => limits.reserveBytes(from(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
 });
 
 test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
   const limits = createPeerLimits();
   const countAccepted = (address: string, now: number) =>
-    Array.from({ length: 1_000 }, () => limits.charge(address, 'role', now)).filter(Boolean).length;
+    Array.from({ length: 1_000 }, () => limits.chargeMessage(address, 'role', now)).filter(Boolean).length;
   expect(countAccepted('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   expect(countAccepted('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   let all = 2 * PEER_ROLE_MESSAGE_RATE.burst;
   for (let n = 3; n < 20; n += 1) all += countAccepted(`192.0.2.${n}`, 0);
   expect(all).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
-  expect(limits.charge('192.0.2.99', 'return-path', 0)).toBe(true);
-  expect(limits.allows('192.0.2.99', 'role', 0)).toBe(false);
-  expect(limits.allows('192.0.2.99', 'role', 1_000)).toBe(true);
+  expect(limits.chargeMessage('192.0.2.99', 'return-path', 0)).toBe(true);
+  expect(limits.allowsMessage('192.0.2.99', 'role', 0)).toBe(false);
+  expect(limits.allowsMessage('192.0.2.99', 'role', 1_000)).toBe(true);
 });
 
 test('buffered bytes are bounded per peer and in total, and released bytes can be reserved again', () => {

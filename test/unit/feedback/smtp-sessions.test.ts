@@ -1,7 +1,7 @@
 /** Tests which session is evicted for a new one. */
 import { expect, test } from 'vitest';
 import {
-  createOpenSessions,
+  createSessionTable,
   MAX_SESSIONS,
   type OpenSession,
   type SessionStage,
@@ -10,7 +10,7 @@ import {
 const MINUTE = 60_000;
 
 function rig() {
-  const sessions = createOpenSessions();
+  const sessions = createSessionTable();
   const evicted: OpenSession[] = [];
   const openSession = (address: string, stage: SessionStage, activeAt: number): OpenSession => {
     const session: OpenSession = { address, stage, lastActiveAt: activeAt, evict: () => void evicted.push(session) };

@@ -7,7 +7,7 @@ import {
   readDescriptorLimit,
   type TableConnection,
 } from '../../../src/http/capacity.ts';
-import { peerShareExemption } from '../../../src/http/connections.ts';
+import { createPeerShareExemption } from '../../../src/http/connections.ts';
 import { createTrustedProxies } from '../../../src/http/trusted-proxies.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 
@@ -33,7 +33,7 @@ test('a full listener closes its oldest unauthenticated connection for each new 
   if (a !== undefined) table.markAuthenticated(a);
   addConnection('e');
   addConnection('f');
-  expect([closed, table.open]).toEqual([['b full', 'c full'], 4]);
+  expect([closed, table.openCount]).toEqual([['b full', 'c full'], 4]);
 });
 
 test('if every connection is authenticated, a new connection is refused and the others remain open', () => {
@@ -41,11 +41,11 @@ test('if every connection is authenticated, a new connection is refused and the 
   const connections = ['a', 'b', 'c'].map((name) => addConnection(name));
   for (const createConnection of connections) table.markAuthenticated(createConnection);
   addConnection('late');
-  expect([closed, table.open]).toEqual([['late full'], 3]);
+  expect([closed, table.openCount]).toEqual([['late full'], 3]);
   const [first] = connections;
   if (first !== undefined) table.remove(first);
   addConnection('next');
-  expect([closed, table.open]).toEqual([['late full'], 3]);
+  expect([closed, table.openCount]).toEqual([['late full'], 3]);
 });
 
 test('the unauthenticated connections of a peer are limited to its share only if more than half of the capacity is used', () => {
@@ -61,7 +61,7 @@ test('the connections of a peer above its share are reduced to the share while o
   for (let n = 0; n < 30; n += 1) addConnection(`p${n}`, 'peer');
   for (let n = 0; n < 40; n += 1) table.markAuthenticated(addConnection(`k${n}`, `other${n}`));
   for (let n = 30; n < 60; n += 1) addConnection(`p${n}`, 'peer');
-  expect(table.open).toBe(50);
+  expect(table.openCount).toBe(50);
   expect(closed.every((one) => one.startsWith('p') && one.endsWith('address-share'))).toBe(true);
 });
 
@@ -69,7 +69,7 @@ test('authenticated connections and connections of trusted peers do not count to
   const { table, closed, enter: addConnection } = createTable(20);
   for (let n = 0; n < 10; n += 1) table.markAuthenticated(addConnection(`k${n}`, 'peer'));
   for (let n = 0; n < 10; n += 1) addConnection(`t${n}`, null);
-  expect([closed, table.open]).toEqual([[], 20]);
+  expect([closed, table.openCount]).toEqual([[], 20]);
 });
 
 test('removing a connection twice or authenticating a removed connection has no effect', () => {
@@ -78,21 +78,21 @@ test('removing a connection twice or authenticating a removed connection has no 
   table.remove(removed);
   table.remove(removed);
   table.markAuthenticated(removed);
-  expect(table.open).toBe(0);
+  expect(table.openCount).toBe(0);
 });
 
 test('each of 200,000 connections is handled in constant time', () => {
   const { table, closed, enter: addConnection } = createTable(10_000);
   const startedAt = performance.now();
   for (let n = 0; n < 200_000; n += 1) addConnection('x', `198.51.100.${n % 250}`);
-  expect(table.open).toBeLessThanOrEqual(10_000);
-  expect(closed.length).toBe(200_000 - table.open);
+  expect(table.openCount).toBeLessThanOrEqual(10_000);
+  expect(closed.length).toBe(200_000 - table.openCount);
   // An algorithm with quadratic time would take minutes.
   expect(performance.now() - startedAt).toBeLessThan(60_000);
 });
 
 test('loopback addresses and trusted proxies are exempt from the share, by address, network and mapped address', () => {
-  const isExempt = peerShareExemption(createTrustedProxies(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']));
+  const isExempt = createPeerShareExemption(createTrustedProxies(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']));
   const exemptAddresses = [
     '127.0.0.1',
     '127.8.9.1',

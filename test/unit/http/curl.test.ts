@@ -1,7 +1,7 @@
 /** Checks the arguments that a shell passes to curl for the command of the first message. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { firstCurlCommand, firstRecipient } from '../../../src/http/curl.ts';
+import { createFirstCurlCommand, getFirstRecipient } from '../../../src/http/curl.ts';
 
 /** Returns the arguments that `sh` passes to curl. */
 function argumentsOf(command: string): readonly string[] {
@@ -14,7 +14,7 @@ test.each([
   ['https://mail.example', '-ik'],
 ])('for %s the shell passes the URL, the key and the complete message', (publicUrl, option) => {
   const fields = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
-  expect(argumentsOf(firstCurlCommand({ publicUrl, ...fields }))).toEqual([
+  expect(argumentsOf(createFirstCurlCommand({ publicUrl, ...fields }))).toEqual([
     option,
     `${publicUrl}/api/v1/send-mail`,
     '-H',
@@ -27,6 +27,7 @@ test.each([
 });
 
 test('with a transport that sends messages, the first recipient is a simulator address', () => {
-  expect(firstRecipient('capture')).toBe('ada@example.com');
-  for (const transport of ['smtp', 'ses']) expect(firstRecipient(transport)).toBe('success@simulator.postrider.test');
+  expect(getFirstRecipient('capture')).toBe('ada@example.com');
+  for (const transport of ['smtp', 'ses'])
+    expect(getFirstRecipient(transport)).toBe('success@simulator.postrider.test');
 });

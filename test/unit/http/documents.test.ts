@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ERROR_CODES, ERRORS, errorBody, errorEntry, errorMessage } from '../../../src/http/errors.ts';
+import { createErrorBody, ERROR_CODES, ERRORS, formatErrorMessage, getErrorEntry } from '../../../src/http/errors.ts';
 import { createOpenApiDocument } from '../../../src/http/openapi.ts';
 
 const root = new URL('../../../', import.meta.url);
@@ -12,20 +12,20 @@ test('docs/errors.md and the error registry have the same entries', () => {
     .filter((line) => line.startsWith('| ') && !line.startsWith('| code '))
     .map((line) => line.slice(2, -2).split(' | '));
   const documented = Object.fromEntries(
-    rows.map(([code = '', status, message, headers = '', when]) => [
+    rows.map(([code = '', status, message, headers = '', condition]) => [
       code,
       {
         status: Number(status),
         message,
         headers: headers === '–' ? [] : headers.replaceAll('`', '').split(', '),
-        when,
+        condition,
       },
     ]),
   );
   const registry = Object.fromEntries(
     ERROR_CODES.map((code) => {
-      const { status, message, headers, when } = errorEntry(code);
-      return [code, { status, message, headers: [...headers], when }];
+      const { status, message, headers, condition } = getErrorEntry(code);
+      return [code, { status, message, headers: [...headers], condition }];
     }),
   );
   expect(documented).toEqual(registry);
@@ -72,8 +72,8 @@ test('every reference in the document resolves', () => {
 });
 
 test('a detail with special characters replaces the ellipsis unchanged', () => {
-  expect(errorMessage('missing-fields', "$& $' to")).toBe("Missing required fields: $& $' to");
-  expect(JSON.parse(errorBody('invalid-field', 'a"b\n').toString())).toEqual({
+  expect(formatErrorMessage('missing-fields', "$& $' to")).toBe("Missing required fields: $& $' to");
+  expect(JSON.parse(createErrorBody('invalid-field', 'a"b\n').toString())).toEqual({
     result: 'error',
     message: 'Invalid a"b\n',
   });

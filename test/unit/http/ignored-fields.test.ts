@@ -1,19 +1,19 @@
 /** Checks which unknown members of a body are listed, and their order. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ignoredFields } from '../../../src/http/protocol.ts';
+import { findIgnoredFields } from '../../../src/http/protocol.ts';
 
 const MESSAGE = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
 
 /** Returns the ignored fields of a body that contains `extra` before the four fields. */
-function findIgnoredFields(extra: string): ReturnType<typeof ignoredFields> {
+function findInBody(extra: string): ReturnType<typeof findIgnoredFields> {
   const body = Buffer.from(`{${extra}${extra === '' ? '' : ','}${JSON.stringify(MESSAGE).slice(1)}`);
-  return ignoredFields(body, JSON.parse(body.toString()));
+  return findIgnoredFields(body, JSON.parse(body.toString()));
 }
 
 test('a body without unknown members has no ignored fields', () => {
-  expect(findIgnoredFields('')).toBeNull();
-  expect(findIgnoredFields('"to":"x@y.example"')).toBeNull();
+  expect(findInBody('')).toBeNull();
+  expect(findInBody('"to":"x@y.example"')).toBeNull();
 });
 
 test.each([
@@ -31,12 +31,12 @@ test.each([
   [`"${'\\u006e'.repeat(64)}":1`, 1, ['n'.repeat(64)]],
   [' \n"a" \t: {} , "b" : "\\\\" , "c":"\\\\\\"","d":1', 4, ['a', 'b', 'c', 'd']],
 ])('%s', (extra, count, names) => {
-  expect(findIgnoredFields(extra)).toEqual({ count, names });
+  expect(findInBody(extra)).toEqual({ count, names });
 });
 
 test('at most ten names are listed, and all members are counted', () => {
   const extra = Array.from({ length: 5_000 }, (_, n) => `"x${n}":${n}`).join(',');
-  expect(findIgnoredFields(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, n) => `x${n}`) });
+  expect(findInBody(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, n) => `x${n}`) });
 });
 
 test('for any JSON object, the names are the first ten unknown members that are allowed in a header', () => {
@@ -48,7 +48,7 @@ test('for any JSON object, the names are the first ten unknown members that are 
     fc.property(fc.dictionary(name, fc.jsonValue(), { maxKeys: 12 }), (extra) => {
       const unknown = Object.keys(extra).filter((member) => !Object.hasOwn(MESSAGE, member));
       const text = JSON.stringify(extra).slice(1, -1);
-      const found = findIgnoredFields(text);
+      const found = findInBody(text);
       expect(found?.count ?? 0).toBe(unknown.length);
       const permitted = unknown.filter((member) => /^[A-Za-z0-9_-]{1,64}$/.test(member));
       expect(found?.names ?? []).toEqual(permitted.slice(0, 10));

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { fingerprint } from '../../../src/http/idempotency.ts';
+import { computeFingerprint } from '../../../src/http/idempotency.ts';
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
 import {
@@ -481,7 +481,7 @@ describe('Idempotency-Key', () => {
       ['a', '1:b', 'c', 'd'],
     ];
     const fingerprints = fields.map(([to = '', from = '', subject = '', message = '']) =>
-      fingerprint({ to, from, subject, message }),
+      computeFingerprint({ to, from, subject, message }),
     );
     expect(new Set(fingerprints).size).toBe(fields.length);
   });

@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { bind } from '../../../src/http/bind.ts';
-import { clientAddressOf, createTrustedProxies } from '../../../src/http/trusted-proxies.ts';
+import { createTrustedProxies, getClientAddress } from '../../../src/http/trusted-proxies.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
@@ -66,7 +66,7 @@ test('a missing folder is one line that names the remedy', async () => {
 test('connections of a unix socket are accepted, and the client is the one that the proxy reports', async () => {
   const socketPath = join(temporaryFolder(), 'api.sock');
   const proxies = createTrustedProxies([], true);
-  const server = createHttpServer((req, res) => res.end(clientAddressOf(req, proxies)));
+  const server = createHttpServer((req, res) => res.end(getClientAddress(req, proxies)));
   onTestFinished(() => void server.close());
   connectionsFor().attach(server);
   await bind(server, { socketPath }, 'POSTRIDER_LISTEN');

@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { describe, expect, test } from 'vitest';
-import { leafParts, readEntity } from '../../../../src/feedback/read/entity.ts';
-import { fieldValue } from '../../../../src/feedback/read/fields.ts';
+import { listLeafParts, readEntity } from '../../../../src/feedback/read/entity.ts';
+import { findFieldValue } from '../../../../src/feedback/read/fields.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 const read = (text: string) => readEntity(Buffer.from(text, 'latin1'));
-const types = (text: string) => leafParts(read(text)).map(({ type }) => type);
+const types = (text: string) => listLeafParts(read(text)).map(({ type }) => type);
 
 describe('compared with postal-mime', () => {
   /** Mailbox files, and malformed cases that the two parsers read differently. */
@@ -18,7 +18,7 @@ describe('compared with postal-mime', () => {
     const raw = readFileSync(join(FOLDER, name));
     const expected = await PostalMime.parse(raw, { attachmentEncoding: 'arraybuffer', forceRfc822Attachments: true });
     const entity = readEntity(raw);
-    const leaves = leafParts(entity);
+    const leaves = listLeafParts(entity);
     const plain = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => squeezed(leaf.text()));
     // postal-mime joins all texts, and derives a text part from HTML when there is none.
     if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(expected.text ?? ''));
@@ -30,7 +30,7 @@ describe('compared with postal-mime', () => {
       const bytes = content instanceof ArrayBuffer ? Buffer.from(content) : Buffer.from(String(content));
       expect(squeezed(leaf.octets())).toBe(squeezed(bytes.toString('latin1')));
     }
-    expect(fieldValue(entity.fields, 'from') ?? '').toBe(
+    expect(findFieldValue(entity.fields, 'from') ?? '').toBe(
       expected.headers.find(({ key }) => key === 'from')?.value ?? '',
     );
   });
@@ -43,7 +43,7 @@ describe('compared with postal-mime', () => {
 test('parts are between their boundaries; the preamble and epilogue are ignored', () => {
   const text =
     'Content-Type: multipart/mixed; boundary="a b"\n\nbefore\n--a b\n\none\n--a b  \nContent-Type: text/html\n\ntwo\n--a b--\nafter\n';
-  const leaves = leafParts(read(text));
+  const leaves = listLeafParts(read(text));
   expect(leaves.map((leaf) => [leaf.type, leaf.text().trim()])).toEqual([
     ['text/plain', 'one'],
     ['text/html', 'two'],
@@ -52,7 +52,7 @@ test('parts are between their boundaries; the preamble and epilogue are ignored'
 
 test('a delimiter with more characters than the boundary does not match', () => {
   const text = 'Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--bb\nstill one\n--b--\n';
-  expect(leafParts(read(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
+  expect(listLeafParts(read(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
 });
 
 test('an outer boundary closes all inner entities', () => {
@@ -62,13 +62,13 @@ test('an outer boundary closes all inner entities', () => {
 });
 
 test('a multipart whose boundary does not occur is text', () => {
-  const leaves = leafParts(read('Content-Type: multipart/report; boundary=never\n\nwords\n'));
+  const leaves = listLeafParts(read('Content-Type: multipart/report; boundary=never\n\nwords\n'));
   expect(leaves.map((leaf) => [leaf.type, leaf.text()])).toEqual([['text/plain', 'words\n']]);
 });
 
 test('a message within a message is one leaf with its content unchanged', () => {
   const inner = 'Content-Type: multipart/mixed; boundary=in\n\n--in\n\nx\n--in--\n';
-  const leaves = leafParts(
+  const leaves = listLeafParts(
     read(`Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${inner}--out--\n`),
   );
   expect(leaves.map((leaf) => [leaf.type, leaf.octets()])).toEqual([['message/rfc822', inner]]);
@@ -83,11 +83,11 @@ test('a boundary parameter may be split, follow a comment, and have no semicolon
 
 test('parts and depth are bounded', () => {
   const many = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
-  expect(leafParts(read(many))).toHaveLength(399);
+  expect(listLeafParts(read(many))).toHaveLength(399);
   let deep = 'Content-Type: text/html\n\ninnermost\n';
   for (let i = 0; i < 200; i += 1)
     deep = `Content-Type: multipart/mixed; boundary=b${i}\n\n--b${i}\n${deep}--b${i}--\n`;
-  const leaves = leafParts(read(deep));
+  const leaves = listLeafParts(read(deep));
   expect(leaves).toHaveLength(1);
   expect(leaves[0]?.text()).toContain('innermost');
 });

@@ -182,7 +182,7 @@ describe('the issuer of a certificate without its chain', () => {
       return get(String(input));
     }) as typeof fetch;
     const parts = { fetch: fetching, roots: () => [file('root.pem').toString()], now: systemClock.now };
-    return { requested, at: () => createSnsCertificates(parts).get(new URL(CERT_URL)) };
+    return { requested, at: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)) };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
 

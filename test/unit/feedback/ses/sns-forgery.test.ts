@@ -1,6 +1,6 @@
 /** Forged messages: a message that is not from SNS has no effect and causes no fetch. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { snsUrl } from '../../../../src/feedback/ses/sns-message.ts';
+import { parseSnsUrl } from '../../../../src/feedback/ses/sns-message.ts';
 import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
 import { REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
 import { type Authorities, bounceNotification, createAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
@@ -117,9 +117,9 @@ describe('a forgery', () => {
 });
 
 test('a URL of SNS is valid only in the region of the topic, also in China', () => {
-  expect(snsUrl('https://sns.cn-north-1.amazonaws.com.cn/x.pem', 'cn-north-1')?.hostname).toBe(
+  expect(parseSnsUrl('https://sns.cn-north-1.amazonaws.com.cn/x.pem', 'cn-north-1')?.hostname).toBe(
     'sns.cn-north-1.amazonaws.com.cn',
   );
-  expect(snsUrl('https://sns.cn-north-1.amazonaws.com/x.pem', 'cn-north-1')).toBeNull();
-  expect(snsUrl('https://sns..amazonaws.com/x.pem', '')).toBeNull();
+  expect(parseSnsUrl('https://sns.cn-north-1.amazonaws.com/x.pem', 'cn-north-1')).toBeNull();
+  expect(parseSnsUrl('https://sns..amazonaws.com/x.pem', '')).toBeNull();
 });

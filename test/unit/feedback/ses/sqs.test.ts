@@ -2,7 +2,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
-import { createSqsPoller, queueRegion } from '../../../../src/feedback/ses/sqs-poller.ts';
+import { createSqsPoller, findQueueRegion } from '../../../../src/feedback/ses/sqs-poller.ts';
 import type { FeedbackReport } from '../../../../src/model/feedback.ts';
 import { CREDENTIALS } from '../../../rig/ses-fake.ts';
 import { sesEvent, TOPIC } from '../../../rig/sns.ts';
@@ -173,7 +173,7 @@ test.each([
   ['127.0.0.1', null],
   ['localhost', null],
 ])('the region of a queue at %s is %s', (host, region) => {
-  expect(queueRegion(host)).toBe(region);
+  expect(findQueueRegion(host)).toBe(region);
 });
 
 test('close aborts waiting requests', async () => {
