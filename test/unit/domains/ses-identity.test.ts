@@ -137,7 +137,7 @@ describe('the checks of an identity', () => {
       /^wrong .*did not find the DKIM record \(HOST_NOT_FOUND\): publish .*, then verify again$/,
     ],
     [createIdentity({ verified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
-    [createIdentity({ dkim: 'FAILED' }), /^found .*does not find its DKIM key at present \(FAILED\): publish/],
+    [createIdentity({ dkim: 'FAILED' }), /^found .*currently finds no DKIM key \(FAILED\): publish/],
   ])('%j', (identityState, line) => {
     expect(listChecks(identityState)).toEqual([expect.stringMatching(line)]);
   });

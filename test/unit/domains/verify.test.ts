@@ -58,9 +58,9 @@ describe('a DKIM record', () => {
     ['of another key', `v=DKIM1; p=${PUBLIC_KEY.replace('sO', 'Os')}`, 'another key'],
     ['of another type', `v=DKIM1; k=ed25519; p=${PUBLIC_KEY}`, 'k=ed25519, expected k=rsa'],
     ['without a key', 'v=DKIM1; k=rsa', 'no key'],
-    ['of another version', `v=DKIM2; p=${PUBLIC_KEY}`, 'v= must be DKIM1'],
-    ['whose version is not first', `p=${PUBLIC_KEY}; v=DKIM1`, 'come first'],
-    ['in quotes', `"v=DKIM1; p=${PUBLIC_KEY}"`, 'without quotes'],
+    ['of another version', `v=DKIM2; p=${PUBLIC_KEY}`, 'the first tag is not v=DKIM1'],
+    ['whose version is not first', `p=${PUBLIC_KEY}; v=DKIM1`, 'the first tag is not v=DKIM1'],
+    ['in quotes', `"v=DKIM1; p=${PUBLIC_KEY}"`, 'without quotation marks'],
     ['with a tag twice', `v=DKIM1; p=${PUBLIC_KEY}; p=${PUBLIC_KEY}`, 'has a tag twice'],
     ['that is not a tag list', 'hello', 'not a valid tag list'],
     ['for SHA-1 only', `v=DKIM1; h=sha1; p=${PUBLIC_KEY}`, 'h='],
@@ -257,7 +257,7 @@ describe('MX and CNAME records', () => {
   it('are wrong if they name another host, missing if DNS has none, and unknown if the lookup fails', async () => {
     expect(await check(MX, { [MX.name]: { MX: [[10, 'other.test']] } })).toMatchObject({
       found: 'wrong',
-      detail: 'its value is 10 other.test, expected 10 mx.example.test',
+      detail: 'the value is 10 other.test, expected 10 mx.example.test; publish the expected value',
     });
     expect(await check(MX, { [MX.name]: { MX: [[0, '']] } })).toMatchObject({
       found: 'wrong',
