@@ -67,7 +67,9 @@ function readFile(setting: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Error(`${setting}: cannot read ${path} (${getErrorMessage(error)}); give the path of a readable PEM file`);
+    throw new Error(
+      `${setting}: cannot read ${path} (${getErrorMessage(error)}); give the path of a readable PEM file`,
+    );
   }
 }
 

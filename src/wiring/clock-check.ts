@@ -4,7 +4,7 @@
  * certificates and expiry dates would be judged wrongly.
  */
 import type { Clock } from '../clock.ts';
-import { isoTime } from '../config/units.ts';
+import { formatIsoTime } from '../config/units.ts';
 
 /** No version of this service is older. */
 const MIN_TIME_MS = Date.UTC(2026, 0, 1);
@@ -14,6 +14,6 @@ export function requireValidClock(clock: Pick<Clock, 'now'>): void {
   const now = clock.now();
   if (now >= MIN_TIME_MS) return;
   throw new Error(
-    `the clock of this machine is at ${isoTime(now)}, which is before 2026; synchronize it by NTP (systemd-timesyncd, chrony), then start the service again`,
+    `the clock of this machine is at ${formatIsoTime(now)}, which is before 2026; synchronize it by NTP (systemd-timesyncd, chrony), then start the service again`,
   );
 }
