@@ -27,7 +27,7 @@ export const MessageId = Type.String({ format: 'uuid', description: 'The id of t
 export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
 /** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
-  reason: stringEnum(SUPPRESSION_REASONS, { description: 'Why the address is suppressed.' }),
+  reason: stringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),
   source: nullable(
     Type.String({
       description: 'The id of the message that caused the entry; null if an operator or an import added it.',

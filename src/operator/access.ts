@@ -1,6 +1,7 @@
 /**
- * Access to the operator listener by password. If a password is set, a request needs it in HTTP Basic authentication (RFC 7617),
- * with any user name. If no password is set, only requests to loopback names are accepted, which prevents access by DNS rebinding.
+ * Controls access to the operator listener by password. If a password is set, a request must contain it in HTTP Basic
+ * authentication (RFC 7617), with any user name. If no password is set, only requests to loopback names are accepted,
+ * which prevents DNS rebinding.
  *
  * Guarantees: passwords are compared in constant time. After ten wrong passwords within one minute, a peer (an IPv4 address or an
  * IPv6 /64 network) is refused, even with the correct password. The wrong passwords of all peers together delay the response to a
@@ -22,9 +23,9 @@ export const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
 const MAX_PEERS = 10_000;
 
-/** The number of wrong passwords of all peers that cause no delay. With it a few typing errors cause no delay. */
+/** The number of wrong passwords of all peers that cause no delay, so that a few typing errors cause no delay. */
 const FAILURES_WITHOUT_DELAY = 20;
-/** The increase of the delay per further wrong password. */
+/** The increase of the delay for each further wrong password. */
 const DELAY_STEP_MS = 50;
 export const MAX_DELAY_MS = 5_000;
 /** The time after which the count of wrong passwords of all peers decreases by one. */
@@ -54,7 +55,7 @@ export class AccessControl {
     if (password === null) return CHALLENGE;
     // The delay is the same for correct and wrong passwords, so it reveals nothing.
     const delayMs = this.#delayMs(now);
-    // The comparison requires equal lengths, so it compares digests.
+    // The comparison requires equal lengths, so digests are compared.
     if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#passwordDigest)) return { kind: 'granted', delayMs };
     // The failure is counted before the delay, so concurrent attempts are counted.
     this.#wrongPasswords.add(address, now);
@@ -62,7 +63,10 @@ export class AccessControl {
     return { kind: 'challenge', delayMs };
   }
 
-  /** Counts a wrong token. Returns the time for which wrong tokens of the peer are refused, in milliseconds; 0 if they are not. */
+  /**
+   * Counts a wrong token. Returns the time in milliseconds for which wrong tokens of the peer are refused, or 0 if they
+   * are not refused.
+   */
   countWrongToken(address: string, now: number): number {
     const waitMs = this.#wrongTokens.waitMs(address, now);
     if (waitMs === 0) this.#wrongTokens.add(address, now);
@@ -87,7 +91,7 @@ interface FailureWindow {
 class FailureCounts {
   readonly #windows = new Map<string, FailureWindow>();
 
-  /** Returns the time for which a peer is refused, in milliseconds; 0 if it is not refused. */
+  /** Returns the time in milliseconds for which a peer is refused, or 0 if the peer is not refused. */
   waitMs(address: string, now: number): number {
     const window = this.#currentWindow(toPeerNetwork(address), now);
     return window !== undefined && window.count >= MAX_FAILURES ? window.since + WINDOW_MS - now : 0;
@@ -110,7 +114,7 @@ class FailureCounts {
 
   #startWindow(peer: string, now: number): void {
     if (this.#windows.size >= MAX_PEERS) {
-      // A map iterates in insertion order, so the first entry is the oldest.
+      // A map iterates in insertion order, so the first entry is the oldest entry.
       for (const oldest of this.#windows.keys()) {
         this.#windows.delete(oldest);
         break;
@@ -120,7 +124,10 @@ class FailureCounts {
   }
 }
 
-/** A count that decreases by one per FAILURE_DECAY_MS. Its maximum is the count that causes the maximum delay. */
+/**
+ * A count that decreases by one in each FAILURE_DECAY_MS. The maximum of the count is the value that causes the maximum
+ * delay.
+ */
 class DecayingCount {
   #count = 0;
   #updatedAt = 0;
@@ -139,7 +146,7 @@ class DecayingCount {
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase();
   if (name === 'localhost' || name === '::1' || name === '[::1]') return true;
-  // 127.0.0.0/8 (RFC 1122 section 3.2.1.3), written as four decimal numbers.
+  // An address of 127.0.0.0/8 (RFC 1122 section 3.2.1.3) is written as four decimal numbers.
   const parts = name.split('.');
   return name.length <= 15 && parts.length === 4 && parts[0] === '127' && parts.every(isOctet);
 }

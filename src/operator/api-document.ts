@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the operator listener, and the API reference as an HTML page. Both are generated from the routes.
- * They contain every route except the pages of the dashboard, with the schema of each response. Pure functions.
+ * Generates the OpenAPI 3.1 document of the operator listener and the API reference as an HTML page. Both describe
+ * every route except the pages of the dashboard, with the schema of each response. Pure.
  */
 
 import { escapeHtml } from './escape-html.ts';
@@ -150,7 +150,7 @@ function successResponses(variants: readonly Success[]): object {
   const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
   for (const { status = 200, type = 'application/json', schema, item } of variants) {
     byStatus[status] ??= { description: 'The operation succeeded.', content: {} };
-    // `itemSchema` exists since OpenAPI 3.2; 3.1 has no equivalent.
+    // `itemSchema` exists only since OpenAPI 3.2. OpenAPI 3.1 has no equivalent.
     const media = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
     Object.assign(byStatus[status].content, { [type]: media });
   }
@@ -240,7 +240,7 @@ function anchorOf(group: string): string {
   return escapeHtml(group.toLowerCase().replaceAll(' ', '-'));
 }
 
-/** Converts text to HTML and renders parts between backticks as code. */
+/** Converts text to HTML. Text between backticks becomes code. */
 function inlineCode(text: string): string {
   const parts = text.split('`');
   return parts.map((part, index) => (index % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');

@@ -1,10 +1,11 @@
 /**
- * The operator API: JSON routes below `/api/v1` of the operator listener. Each route performs an operation (operation-routes.ts),
- * except the routes for browser sessions, live updates and files.
+ * Adds the operator API: JSON routes below `/api/v1` of the operator listener. Each route performs an operation
+ * (operation-routes.ts), except the routes for browser sessions, live updates and files.
  *
- * Guarantees: every route except sign-in, sign-out and the document requires authentication. A session requires the cookie and the
- * secret of the page (sessions.ts). A browser can make changes only from a page of this listener (header Origin). A read-only token
- * cannot make changes. An unknown parameter is an error. Each change has an audit log entry with its actor.
+ * Guarantees: every route except sign-in, sign-out and the document requires authentication. A session requires the
+ * cookie and the secret of the page (sessions.ts). A browser can make changes only from a page of this listener (header
+ * Origin). A read-only token cannot make changes. An unknown parameter is an error. Each change writes an audit log
+ * entry with the actor.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
@@ -82,7 +83,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const publishChange = () => publish({ type: 'operator.changed', at: clock.now() });
 
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
-    // This check precedes the check of the password, so a page of another site cannot cause failed attempts of its visitor.
+    // This check precedes the check of the password, so a page of another site cannot use up the sign-in attempts of
+    // its visitor.
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const refusal = unknownParameter('body', request.body, ['link', 'password']) ?? (await signInRefusal(request));
     if (refusal !== null) return refuse(reply, refusal);
@@ -94,7 +96,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const session = sessionFromHeaders(request);
-    // Only a valid session is stored as ended, so requests without a session cannot fill the store.
+    // Only a valid session is recorded as ended, so requests without a session cannot fill the store.
     if (session !== null) {
       try {
         await store.endSession(hashToken(session), sessions.expiresAt(session), clock.now());
@@ -214,7 +216,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       };
     }
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
-    // No password is set, so no password is valid.
+    // If no password is set, no password is valid.
     if (sessions.linkToken !== null) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
     return (
       (await checkPassword(request, authorization)) ?? {
@@ -242,7 +244,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     return session !== null && !(await isEnded(session)) ? session : null;
   }
 
-  /** Returns the cookie of a request that also has the secret of the page; null if the session is not valid. */
+  /** Returns the cookie of a request that also contains the secret of the page, or null if the session is not valid. */
   function sessionFromHeaders({ headers }: FastifyRequest): string | null {
     const session = readSessionCookie(headers.cookie);
     const secret = headers[SESSION_HEADER];
@@ -252,7 +254,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /**
-   * Returns the cookie of a request that has a valid ticket for its path, or null. Only routes for files and frames accept tickets.
+   * Returns the cookie of a request that contains a valid ticket for its path, or null. Only routes for files and
+   * frames accept tickets.
    */
   function sessionFromTicket({ headers, method, url, routeOptions }: FastifyRequest): string | null {
     if (method !== 'GET' || !TICKET_ROUTES.has(routeOptions.url ?? '')) return null;

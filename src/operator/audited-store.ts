@@ -1,9 +1,9 @@
 /**
- * The store for operations of an operator. It writes an audit log entry with the actor in the transaction of each
- * change (model/audit.ts). Actions of the service (acceptance, delivery, feedback) are recorded in the histories of
- * messages, not in the audit log.
+ * Creates the store for the operations of an operator. The store writes an audit log entry with the actor in the
+ * transaction of each change (model/audit.ts). The histories of messages record actions of the service (acceptance,
+ * delivery, feedback). The audit log does not record them.
  *
- * Guarantees: a change and its entry are committed together. A failed change has no entry.
+ * Guarantees: a change and its entry are committed together. A failed change writes no entry.
  */
 import type { Actor } from '../model/audit.ts';
 import type { OperatorStore } from '../store/contract.ts';

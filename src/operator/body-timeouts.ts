@@ -1,6 +1,7 @@
 /**
- * Timeouts of request bodies. Node has one timeout for all requests, but an upload of 200 MB over a slow connection can take longer
- * than other bodies. The timeout of a body starts with its request. Each chunk of an authenticated upload restarts it.
+ * Limits the time for the body of a request. Node uses one timeout for all requests, but an upload of 200 MB over a
+ * slow connection can take longer than other bodies. The timeout of a body starts with the request. Each chunk of an
+ * authenticated upload restarts the timeout.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
@@ -19,7 +20,7 @@ export class BodyTimeouts {
     this.#connections = connections;
   }
 
-  /** Starts the timeout. When it expires, the response is 408 and the connection is closed. */
+  /** Starts the timeout. When the timeout expires, the response is 408 and the connection is closed. */
   start(request: IncomingMessage): void {
     this.#setTimeout(request);
     request.once('close', () => this.#cancelByRequest.get(request)?.());

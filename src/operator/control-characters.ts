@@ -1,6 +1,6 @@
 /**
- * Rejects control characters in input. No name, address or text needs them. PostgreSQL cannot store NUL, but SQLite can. Because
- * the check precedes the store, the result is the same for both.
+ * Refuses control characters in input, because no name, address or text needs them. PostgreSQL cannot store NUL, but
+ * SQLite can. The check precedes the store, so the result is the same for both databases.
  */
 
 /** Returns an error message of one line for a value with control characters, or null. */

@@ -1,11 +1,11 @@
 /**
- * Serves the dashboard that `npm ci` builds into dashboard/dist: one page for all its URLs, and the assets. They contain no data
- * and require no authentication.
+ * Serves the dashboard that `npm ci` builds into dashboard/dist: one page for all URLs of the dashboard, and the
+ * assets. The page and the assets contain no data and require no authentication.
  *
- * Guarantees: serves only the page, the icon and the assets of a build. Assets are compressed if the build has compressed them. The
- * policy of the page forbids inline scripts and allows only styles with the nonce of the request. A new build is served
- * immediately, without a restart, and the assets of open pages remain available (bin/finish-build.js). Without a build, the page
- * explains how to create one.
+ * Guarantees: only the page, the icon and the assets of a build are served. Assets are compressed if the build has
+ * compressed them. The content security policy of the page forbids inline scripts and allows only styles with the nonce
+ * of the request. A new build is served immediately, without a restart, and the assets of open pages remain available
+ * (bin/finish-build.js). Without a build, the page explains how to create one.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** The paths of pages. Scripts of the page interpret the remaining path. */
 const PAGE_PATHS = ['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
-/** First path segments that are not pages. For an unknown path below another segment, the page shows that nothing was found. */
+/**
+ * The first path segments below which no page exists. For an unknown path below any other segment, the page shows that
+ * nothing was found.
+ */
 const NON_PAGE_SEGMENTS: ReadonlySet<string> = new Set([
   'api',
   'assets',
@@ -39,12 +42,15 @@ const NOT_BUILT_PAGE =
   '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built. Run <code>npm ci</code> or <code>npm run build</code>, then reload this page. ' +
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
-/** Adds the routes. `folder` is read for each request. Returns a function that sends the page in response to another request. */
+/**
+ * Adds the routes. `folder` is read for each request. Returns a function that sends the page as the response to any
+ * other request.
+ */
 export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
   void app.register(staticFiles, {
     root: resolve(folder),
     serve: false,
-    // The folder may be created later.
+    // The folder need not exist yet, because a build may create it later.
     suppressWarning: true,
     preCompressed: true,
     contentType: false,
@@ -82,7 +88,7 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
   return sendPage;
 }
 
-/** Returns the page of the latest build; null without a build. */
+/** Returns the page of the latest build, or null without a build. */
 function readPage(folder: string): string | null {
   try {
     return readFileSync(join(folder, 'index.html'), 'utf8');
@@ -91,7 +97,7 @@ function readPage(folder: string): string | null {
   }
 }
 
-/** Returns true for the navigation of a browser. Programs do not request text/html explicitly. */
+/** Returns true for the navigation of a browser. Other programs do not request text/html explicitly. */
 function acceptsHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? '').includes('text/html');
 }
@@ -116,8 +122,8 @@ export function isDashboardRoute(route: string | undefined): boolean {
 }
 
 /**
- * Returns a policy that allows scripts, connections and frames of this origin only. Frames show captured HTML, which has its own
- * policy.
+ * Returns a content security policy that allows only scripts, connections and frames of this origin. Frames show
+ * captured HTML, which has its own policy.
  */
 function contentSecurityPolicy(nonce: string): string {
   return (

@@ -1,4 +1,4 @@
-/** Escapes text for HTML. Pure function. */
+/** Escapes text for HTML. Pure. */
 const ESCAPES: Readonly<Record<string, string>> = {
   '&': '&amp;',
   '<': '&lt;',

@@ -1,9 +1,10 @@
 /**
- * Live updates as server-sent events (WHATWG HTML section 9.2): `event: change` with the changed topics, and a comment every 15 s
- * as a heartbeat, which detects lost connections.
+ * Sends live updates as server-sent events (WHATWG HTML section 9.2): `event: change` with the changed topics. A
+ * comment every 15 s is a heartbeat, which detects lost connections.
  *
- * Guarantees: only authenticated clients can open a stream, and it ends when the authentication expires. At most `MAX_STREAMS`
- * streams are open. A client that does not read is disconnected. An open stream does not prevent the listener from closing.
+ * Guarantees: only authenticated clients can open a stream, and a stream ends when the authentication expires. At most
+ * `MAX_STREAMS` streams are open. A client that does not read is disconnected. An open stream does not prevent the
+ * listener from closing.
  */
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -14,7 +15,7 @@ import { refuse } from './refusal.ts';
 import { AUTHENTICATION_ERRORS, type RouteDescription } from './route-description.ts';
 import { ChangeEvent } from './schemas.ts';
 
-/** Descriptions of the routes. */
+/** The descriptions of the routes. */
 export const EVENTS_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
@@ -30,9 +31,12 @@ export const EVENTS_ROUTES: readonly RouteDescription[] = [
 ];
 
 const HEARTBEAT_MS = 15_000;
-/** The delay after which a page reconnects when its stream has ended. */
+/** The delay after which a page reconnects after the end of its stream. */
 const RECONNECT_DELAY_MS = 2_000;
-/** The maximum buffered output of a client. A client above it is disconnected. One event uses less than one percent of it. */
+/**
+ * The maximum buffered output of a client. A client above this limit is disconnected. One event needs less than one
+ * percent of the limit.
+ */
 const MAX_BUFFERED_BYTES = 16_384;
 export const MAX_STREAMS = 100;
 const RETRY_AFTER_MS = 10_000;
@@ -41,12 +45,16 @@ export interface EventsParts {
   readonly clock: Clock;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   /**
-   * Returns the time at which the authentication of the request expires, in milliseconds since the epoch; null if it is not valid.
+   * Returns the time at which the authentication of the request expires, in milliseconds since the epoch, or null if
+   * the authentication is not valid.
    */
   readonly signInExpiresAt: (request: FastifyRequest) => Promise<number | null>;
 }
 
-/** Adds the stream at `path`. `admit` resolves to true if the client may subscribe. Otherwise it responds with an error. */
+/**
+ * Adds the stream at `path`. `admit` resolves to true if the client may subscribe. Otherwise, `admit` responds with an
+ * error.
+ */
 export function addEvents(
   app: FastifyInstance,
   path: string,
@@ -93,7 +101,10 @@ export function addEvents(
       else response.write(text);
     }
 
-    /** Sends a heartbeat, or ends the stream if the authentication has expired. It runs at each heartbeat and at the expiry. */
+    /**
+     * Sends a heartbeat, or ends the stream if the authentication has expired. The function runs at each heartbeat and
+     * at the expiry.
+     */
     async function sendHeartbeat(isFirst: boolean): Promise<void> {
       const expiresAt = await signInExpiresAt(request).catch(() => clock.now());
       const remainingMs = expiresAt === null ? 0 : expiresAt - clock.now();

@@ -1,4 +1,4 @@
-/** The routes of operations on files: their descriptions and the locations of their parameters. */
+/** Defines the routes of operations on files: the descriptions of the routes and the locations of the parameters. */
 import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
 import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
@@ -9,7 +9,7 @@ import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
 
 interface FileRoute extends RouteDescription {
   readonly operation: UploadOperation | DownloadOperation;
-  /** The locations of the input: path and query. The body is the file. */
+  /** The locations of the input members: path and query. The body is the file. */
   readonly routeInput: RouteInput;
 }
 
@@ -60,8 +60,8 @@ function fileRoute(
 }
 
 /**
- * Returns the schema of the line with the result of an upload. It has the member `result`, which a progress line lacks, and
- * warnings.
+ * Returns the schema of the line with the result of an upload. The line contains the warnings and the member `result`,
+ * which a progress line does not contain.
  */
 function resultLine(result: TSchema): object {
   const { required, properties, ...otherKeywords } = withWarnings(result) as {

@@ -1,8 +1,9 @@
 /**
- * Prepares the HTML of a captured message for a sandboxed frame. The content security policy (inbox.ts) prevents scripts, external
- * resources and navigation. This function adds further protection. Links open in a new window, which the sandbox forbids, so they
- * show their target but have no effect. Links with another target are limited by the policy of the embedding page. `link` elements
- * are disabled because a policy does not prevent their DNS queries and connections (`dns-prefetch`, `preconnect`).
+ * Prepares the HTML of a captured message for a sandboxed frame. The content security policy (inbox.ts) prevents
+ * scripts, external resources and navigation. This function adds further protection. Links open in a new window, which
+ * the sandbox forbids, so a link shows its target but has no effect. The policy of the embedding page limits links with
+ * another target. `link` elements are disabled because a policy does not prevent their DNS queries and connections
+ * (`dns-prefetch`, `preconnect`).
  */
 export function frameHtml(html: string): string {
   // An element before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, even within quotes.

@@ -1,11 +1,11 @@
 /**
- * Captured messages as files: the source, and the HTML for a frame. The list and the details are operations with JSON results
- * (operations/inbox.ts).
+ * Serves captured messages as files: the source, and the HTML for a frame. The list and the details are operations with
+ * JSON results (operations/inbox.ts).
  *
- * Guarantees: every route requires authentication. The policy of the HTML forbids scripts, external resources, forms and navigation
- * out of the frame. Outside a frame, a policy cannot forbid navigation by a link with `target=_self`. Therefore a browser that
- * reports another destination in Sec-Fetch-Dest gets the source as text. Browsers send this header only over HTTPS and to loopback
- * addresses. Without it, the response is the HTML.
+ * Guarantees: every route requires authentication. The policy of the HTML forbids scripts, external resources, forms
+ * and navigation out of the frame. Outside a frame, a policy cannot forbid navigation by a link with `target=_self`.
+ * Therefore, a browser that reports another destination in Sec-Fetch-Dest receives the source as text. Browsers send
+ * this header only over HTTPS and to loopback addresses. Without the header, the response is the HTML.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
@@ -34,7 +34,7 @@ const inboxFileRoute = (
   errors: [...AUTHENTICATION_ERRORS, 404],
 });
 
-/** Descriptions of the routes. */
+/** The descriptions of the routes. */
 export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
   inboxFileRoute('/source', 'showInboxSource', 'Get the source of a captured message', ['text/plain']),
   inboxFileRoute(

@@ -1,6 +1,6 @@
 /**
- * Upload and download of suppression lists as CSV: the HTTP adapter of operations/suppression-files.ts. It reads an upload as a
- * stream, and writes progress lines or CSV as a stream.
+ * Serves the upload and download of suppression lists as CSV: the HTTP adapter of operations/suppression-files.ts. The
+ * adapter reads an upload as a stream, and writes progress lines or CSV as a stream.
  *
  * Guarantees: a completely received upload is imported, even if the client disconnects, unless the service shuts down. The error
  * response to a refused upload is sent while the client is still sending.
@@ -40,7 +40,7 @@ export interface ListFileParts {
   readonly bodyTimeouts: BodyTimeouts;
   /** Returns the context of an operation for an actor. */
   readonly contextFor: (actor: string) => ServiceContext;
-  /** Runs after an import. */
+  /** It is called after an import. */
   readonly onChange: () => void;
   /** Authenticates and authorizes a request. */
   readonly admit: (
@@ -74,7 +74,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 
   let runningImports = 0;
   app.register((uploads, _options, done) => {
-    // Bodies of all types are passed unparsed, because the request is authenticated first.
+    // Bodies of all types are passed on without parsing, because the request is authenticated first.
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser('*', (_request, body, onParsed) => onParsed(null, body));
     uploads.post<ListRequest>(urlOf(IMPORT_ROUTE.path), async (request, reply) => {
@@ -133,7 +133,7 @@ async function* limitBody(
   state: { tooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
-  // The stream is not destroyed if it is not read to its end, because the response uses the same connection.
+  // A stream that is not read to its end is not destroyed, because the response uses the same connection.
   for await (const chunk of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bodyTimeouts.restart(raw);
     bytes += chunk.length;

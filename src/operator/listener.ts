@@ -1,10 +1,10 @@
 /**
- * The operator listener: metrics, documents, health, the dashboard (dashboard.ts) and the operator API (api.ts). Only the API can
- * make changes.
+ * Creates the operator listener, which serves metrics, documents, health, the dashboard (dashboard.ts) and the operator
+ * API (api.ts). Only the API can make changes.
  *
- * Guarantees: if a password is set, every route requires the password or a token, except `/healthz`, the files of the dashboard and
- * the document of the API. Fails: `start` rejects with a one-line error if it cannot bind the address, or if no password is set and
- * the address is not loopback.
+ * Guarantees: if a password is set, every route requires the password or a token, except `/healthz`, the files of the
+ * dashboard and the document of the API. Errors: `start` rejects with a one-line error if it cannot bind the address,
+ * or if no password is set and the address is not loopback.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -37,7 +37,7 @@ const SECURITY_HEADERS = {
 const JSON_TYPE = 'application/json; charset=utf-8';
 const SETTING = 'POSTRIDER_OPERATOR_LISTEN';
 
-/** Creates the listener. `start` binds it. */
+/** Creates the listener. `start` binds the listener. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
   const { settings, bind } = options;
   const { operatorListen } = settings;
@@ -46,7 +46,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
   return {
     async start() {
       if (settings.operatorPassword === null) {
-        // `loadSettings` refuses both cases too.
+        // `loadSettings` also refuses both cases.
         if (isUnixSocket(operatorListen))
           throw new Error(`${SETTING}: a unix socket needs POSTRIDER_OPERATOR_PASSWORD`);
         const { host, port } = operatorListen;
@@ -100,7 +100,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     },
     clientErrorHandler: (error, socket) =>
       connections.handleClientError(error, socket, () => clientErrorResponse(error)),
-    // Hooks are not called for a request target that cannot be decoded.
+    // Fastify calls no hooks for a request target that it cannot decode.
     frameworkErrors: (_error, _request, reply) =>
       refuse(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
   });

@@ -21,7 +21,7 @@ export interface OperationRoute {
   readonly operation: Operation<TObject, TSchema, ServiceContext>;
   /** The status of a successful response. */
   readonly status: 200 | 201;
-  /** Members of the input that the route sets and a request cannot set. */
+  /** The members of the input that the route sets and a request cannot set. */
   readonly preset: Readonly<Record<string, string>>;
 }
 
@@ -112,7 +112,7 @@ export function pathParameters(path: string): readonly string[] {
   return path.split('/').flatMap((part) => (part.startsWith('{') ? [part.slice(1, -1)] : []));
 }
 
-/** The parts of a request that contain members of the input. */
+/** The values of a request that contain members of the input. */
 export interface RequestParts {
   readonly params: unknown;
   readonly query: unknown;

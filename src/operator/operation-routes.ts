@@ -1,4 +1,7 @@
-/** The routes of the operator API that perform operations: method, path, section of the API reference, and operation. */
+/**
+ * Defines the routes of the operator API that perform operations: method, path, section of the API reference, and
+ * operation.
+ */
 
 import {
   createAccount,

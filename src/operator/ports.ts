@@ -1,4 +1,4 @@
-/** The dependencies and the interface of the operator listener. */
+/** The types of the dependencies and the interface of the operator listener. */
 
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -22,7 +22,7 @@ export interface OperatorOptions {
   readonly openApi: string;
   /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
-  /** The operator API; null in a process without it. */
+  /** The dependencies of the operator API. Null in a process without the API. */
   readonly api:
     | (Pick<ApiParts, 'contextFor' | 'liveUpdates' | 'publish' | 'installationInfo'> & {
         readonly store: ApiParts['store'] & TokenAuthenticatorParts['store'];
@@ -31,14 +31,14 @@ export interface OperatorOptions {
         readonly key: Buffer;
       })
     | null;
-  /** Receives an internal error. Must not throw. */
+  /** Receives an internal error. The function must not throw. */
   readonly onError: (error: unknown) => void;
 }
 
 export interface OperatorListener {
   /**
-   * Binds the listener. Rejects with a one-line error. `signInUrl` is the one-time link; null if a password is set or the API is
-   * absent.
+   * Binds the listener. Rejects with a one-line error. `signInUrl` is the one-time link, or null if a password is set
+   * or the API is absent.
    */
   start(): Promise<ListenAddress & { readonly signInUrl: string | null }>;
   close(): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * Responses of the operator listener to input that is not a complete HTTP request: malformed data, timeouts and CONNECT. They have
- * the body format of all errors. The connection is closed after them.
+ * Creates the responses of the operator listener to input that is not a complete HTTP request: malformed data, timeouts
+ * and CONNECT. The body has the format of all errors. The connection is closed after the response.
  */
 import { STATUS_CODES } from 'node:http';
 import { statusErrorBody } from './refusal.ts';

@@ -1,4 +1,4 @@
-/** Error responses of the operator API: status, body and Retry-After. */
+/** Sends the error responses of the operator API: status, body and Retry-After. */
 import type { FastifyReply } from 'fastify';
 import type { ErrorBody } from './schemas.ts';
 
@@ -61,7 +61,7 @@ export function statusErrorBody(status: number, message: string): ErrorBody {
   return { result: 'error', code: errorCodeForStatus(status), message };
 }
 
-/** Sends a refusal. A response with status 503 always has Retry-After. */
+/** Sends a refusal. A response with status 503 always contains Retry-After. */
 export function refuse(reply: FastifyReply, { status, message, ...options }: RefusalInput): FastifyReply {
   const retryAfterMs = options.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));

@@ -1,4 +1,4 @@
-/** Descriptions of routes for the OpenAPI document and the API reference. */
+/** The types of the descriptions of routes, for the OpenAPI document and the API reference. */
 
 export type ParameterLocation = 'path' | 'query' | 'body';
 
@@ -8,15 +8,15 @@ export interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
   readonly required?: true;
   readonly description: string;
-  /** The JSON Schema. The default schema has only `type`. */
+  /** The JSON Schema of the parameter. The default schema contains only `type`. */
   readonly schema?: object;
 }
 
 /** A successful response of a route. */
 export interface Success {
-  /** The default is 200. */
+  /** The status. The default is 200. */
   readonly status?: number;
-  /** The media type; the default is JSON. */
+  /** The media type. The default is JSON. */
   readonly type?: string;
   /** The JSON Schema of the body. It is a string schema for a text media type. */
   readonly schema: object;
@@ -29,13 +29,13 @@ export interface RouteDescription {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** The path relative to the base path of the API, with parameters in braces. */
   readonly path: string;
-  /** True if the path is absolute instead of relative to the base path of the API. */
+  /** True if the path is not relative to the base path of the API. */
   readonly outsideApi?: true;
   readonly operationId: string;
   readonly group: string;
   readonly summary: string;
   readonly parameters: readonly Parameter[];
-  /** The credentials that a request needs; the default is those of the API. */
+  /** The credentials that a request needs. The default is the credentials of the API. */
   readonly access?: 'none' | 'token-or-password';
   /** The media type of a body that is not JSON. */
   readonly requestType?: string;
@@ -47,9 +47,9 @@ export interface RouteDescription {
   readonly errors: readonly number[];
 }
 
-/** Errors of every route that requires authentication. */
+/** The error statuses of every route that requires authentication. */
 export const AUTHENTICATION_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
-/** Errors of every route that reads a body. */
+/** The error statuses of every route that reads a body. */
 export const BODY_ERRORS: readonly number[] = [413, 415];
 
 const ACCOUNT: Parameter = {

@@ -1,4 +1,7 @@
-/** Response schemas of the routes of the operator listener that do not perform operations. The dashboard imports the types. */
+/**
+ * The response schemas of the routes of the operator listener that do not perform operations. The dashboard imports the
+ * types.
+ */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';

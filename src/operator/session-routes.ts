@@ -1,4 +1,4 @@
-/** Descriptions of the routes of browser sessions. The handlers are in api.ts. */
+/** Describes the routes of browser sessions. The handlers are in api.ts. */
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription } from './route-description.ts';
 import { OpenApiDocument, Session, SignInResponse, SignOutResponse, Ticket } from './schemas.ts';
 

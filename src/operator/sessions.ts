@@ -1,16 +1,17 @@
 /**
- * Browser sessions. A session has two parts: a cookie and the secret of the page. The cookie contains the expiry, a digest of the
- * secret, and a signature of both. Every node accepts it, and no node stores it. The secret has 256 random bits. The page stores it
- * in the localStorage of its origin and sends it in a header. Cookies do not depend on ports (RFC 6265 section 8.5), so a server on
- * another port of this host receives the cookie, but not the secret. If no password is set, sign-in uses a one-time link with a
- * token of 256 random bits.
+ * Creates and verifies browser sessions. A session consists of a cookie and the secret of the page. The cookie contains
+ * the expiry, a digest of the secret, and a signature of both. Every node accepts the cookie, and no node stores it.
+ * The secret has 256 random bits. The page stores it in the localStorage of its origin and sends it in a header.
+ * Cookies do not depend on ports (RFC 6265 section 8.5), so a server on another port of this host receives the cookie,
+ * but not the secret. If no password is set, sign-in uses a one-time link with a token of 256 random bits.
  *
- * Guarantees: a session needs both parts. The secret cannot be computed from the cookie. Comparisons take constant time.
+ * Guarantees: a session requires the cookie and the secret. The secret cannot be computed from the cookie. Comparisons
+ * take constant time.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export const SESSION_COOKIE = 'postrider_session';
-/** The header with the secret of the page, in lower case as in the headers of node:http. */
+/** The header that contains the secret of the page, in lower case as in the headers of node:http. */
 export const SESSION_HEADER = 'postrider-session';
 /** The lifetime of a session. */
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
@@ -21,30 +22,31 @@ export const TICKET_LIFETIME_MS = 30_000;
 
 export interface NewSession {
   readonly cookie: string;
-  /** The secret of the page. It is sent to the page once. */
+  /** The secret of the page, which is sent to the page once. */
   readonly secret: string;
 }
 
 export interface Sessions {
-  /** Creates both parts of a session that starts at `now`, in milliseconds since the epoch. */
+  /** Creates the cookie and the secret of a session that starts at `now`, in milliseconds since the epoch. */
   create(now: number): NewSession;
   /**
-   * Returns true for both parts of one unexpired session that was signed with this key. Ended sessions are recorded in the store
-   * only.
+   * Returns true for the cookie and the secret of one unexpired session that was signed with this key. Only the store
+   * records ended sessions.
    */
   verify(cookie: string, secret: string, now: number): boolean;
   /** Returns the expiry of a valid cookie, in milliseconds since the epoch. */
   expiresAt(cookie: string): number;
   /**
-   * Creates a ticket. It replaces the secret of the page in the URL of a frame or a download, which a browser requests without
-   * headers of the page. It is valid for TICKET_LIFETIME_MS, for this path, and together with the cookie.
+   * Creates a ticket. A ticket replaces the secret of the page in the URL of a frame or a download, which a browser
+   * requests without headers of the page. A ticket is valid for TICKET_LIFETIME_MS, for this path, and together with
+   * the cookie.
    */
   createTicket(cookie: string, path: string, now: number): string;
   /** Returns true for an unexpired ticket of this cookie and path. */
   verifyTicket(ticket: string, cookie: string, path: string, now: number): boolean;
-  /** The token of the one-time link; null if a password is set. */
+  /** The token of the one-time link. Null if a password is set. */
   readonly linkToken: string | null;
-  /** Returns true for the first call with the token of the one-time link, else false. */
+  /** Returns true only for the first call with the token of the one-time link. */
   redeemLinkToken(token: string): boolean;
 }
 
@@ -94,8 +96,8 @@ function expiryOf(cookie: string): number {
 }
 
 /**
- * Returns true if the expiry is in the future and at most one lifetime from now. Thus a clock that was set back does not extend a
- * session.
+ * Returns true if the expiry is in the future and at most one lifetime from now. Therefore, a clock that was set back
+ * does not extend a session.
  */
 function isWithinLifetime(expiresAt: number, now: number, lifetimeMs: number): boolean {
   return now < expiresAt && expiresAt - now <= lifetimeMs + MAX_CLOCK_SKEW_MS;

@@ -1,11 +1,11 @@
 /**
  * Authenticates requests with an operator token (`Authorization: Bearer po_…`).
  *
- * Guarantees: lookups of unknown tokens are combined into few queries of the store. A token that was valid at its last lookup does
- * not wait for them. After ten wrong tokens of a peer within one minute, further wrong tokens of the peer are refused with status
- * 429. A valid token is never refused for this reason.
+ * Guarantees: lookups of unknown tokens are combined into few queries of the store. A token that was valid at its last
+ * lookup does not wait for these queries. After ten wrong tokens of a peer within one minute, further wrong tokens of
+ * the peer are refused with status 429. A valid token is never refused for this reason.
  *
- * Fails: if the store does not respond, a request is refused with status 503.
+ * Errors: if the store does not respond, a request is refused with status 503.
  */
 import type { Clock } from '../clock.ts';
 import { BatchedLookups } from '../http/keys.ts';
@@ -24,7 +24,7 @@ export interface AuthenticatedToken {
   readonly name: string;
   /** True if the token can only be used to read. */
   readonly readOnly: boolean;
-  /** The expiry in milliseconds since the epoch; null for a token without expiry. */
+  /** The expiry in milliseconds since the epoch. Null for a token without expiry. */
   readonly expiresAt: number | null;
 }
 
@@ -47,7 +47,7 @@ export interface TokenAuthenticatorParts {
 /** Creates the authenticator of one listener. */
 export function createTokenAuthenticator({ clock, access, store }: TokenAuthenticatorParts): TokenAuthenticator {
   const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
-  /** Tokens that were valid at their last lookup, by hash. */
+  /** The tokens that were valid at their last lookup, by hash. */
   const validTokens = new Map<string, OperatorToken>();
   /** The time at which the last use of a token was written, by token id. */
   const lastUseWrittenAt = new Map<number, number>();
@@ -91,9 +91,9 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   };
 }
 
-/** Returns the token of an Authorization header; null if the header has another scheme. */
+/** Returns the token of an Authorization header, or null if the header has another scheme. */
 export function bearerToken(authorization: string | undefined): string | null {
-  // A header without a token has no space either, because HTTP removes it at the end of a line.
+  // A header without a token contains no space after the scheme, because HTTP removes white space at the end of a line.
   return /^bearer(?: |$)/i.test(authorization ?? '') ? (authorization ?? '').slice(7).trim() : null;
 }
 

@@ -37,7 +37,7 @@ interface ListedMessage {
 const listMessages = (folder: string, settings: Record<string, string>) =>
   runJsonCommand<ListedMessage[]>(folder, ['message', 'list', '--limit', '10000'], settings);
 
-test('a backup under load is complete: the restored store has every message that was accepted before the backup', async () => {
+test('a backup under load is complete: the restored store contains every message that was accepted before the backup', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const key = service.key ?? '';
@@ -89,9 +89,9 @@ test('a backup under load is complete: the restored store has every message that
   expect(existsSync(join(restoredFolder, secondRestore.before))).toBe(true);
 });
 
-test('a restore reports the messages that the backup will send', async () => {
+test('a restore reports the queued messages that the service will send', async () => {
   const folder = temporaryFolder();
-  // A relay that refuses connections: messages wait.
+  // The relay refuses connections, so messages wait.
   const service = await startProcess(folder, {
     ...EMBEDDED,
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
@@ -130,11 +130,11 @@ test.each([
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
-test('after a transfer to PostgreSQL all data is present, the key is valid, and queued messages are delivered', async () => {
+test('after a transfer to PostgreSQL, all data is present, the key is valid, and queued messages are delivered', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
-  // A relay that refuses connections: messages wait.
+  // The relay refuses connections, so messages wait.
   const unreachableRelay = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
   const first = await startProcess(folder, { ...EMBEDDED, ...unreachableRelay });
   const key = first.key ?? '';
@@ -174,14 +174,14 @@ test('after a transfer to PostgreSQL all data is present, the key is valid, and 
     .poll(async () => (await listMessages(folder, postgres)).find(({ id }) => id === queued)?.state)
     .toBe('delivered');
   expect((await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
-  // Other nodes do not have the file.
+  // The secret file exists only on this machine, not on other nodes.
   const expectedText = /POSTRIDER_SECRET is not set, so this node uses its own file data\/secret/;
   expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(expectedText);
   const added = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);
   expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(expectedText)]);
 });
 
-test('after a kill, the next transfer continues at the row where the first one stopped, and completes', async () => {
+test('after a kill, the next transfer continues at the row at which the first transfer stopped, and completes', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);

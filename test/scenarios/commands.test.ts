@@ -1,4 +1,4 @@
-/** Tests the output of commands: the exact members of `--json`, plain text in a pipe, one line per error. */
+/** Tests the output of commands: the exact members of `--json`, plain text in a pipe, and one line per error. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../rig/folder.ts';
@@ -18,14 +18,14 @@ beforeAll(async () => {
 const ISO_TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('--json', () => {
-  test('key create prints id and key', async () => {
+  test('`key create --json` prints the id and the key', async () => {
     expect(await runJsonCommand(folder, ['key', 'create', 'default', '--name', 'ci', '--expires', '90d'])).toEqual({
       id: expect.stringMatching(/^key_\d+$/),
       key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
     });
   });
 
-  test('message list prints id, state, to, from, subject and at', async () => {
+  test('`message list --json` prints id, state, to, from, subject and at', async () => {
     const listMessages = () => runJsonCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
     const message = {
       id,
@@ -41,7 +41,7 @@ describe('--json', () => {
     ).toHaveLength(1);
   });
 
-  test('message show has id, state, to, from, subject, attempts and events', async () => {
+  test('`message show --json` prints id, state, to, from, subject, attempts and events', async () => {
     const shownMessage = await runJsonCommand<Record<string, unknown>>(folder, ['message', 'show', id]);
     expect(shownMessage).toMatchObject({
       id,
@@ -54,13 +54,13 @@ describe('--json', () => {
     expect(shownMessage.events).toBeInstanceOf(Array);
   });
 
-  test('send prints the id of the 201', async () => {
+  test('`send` prints the id from the 201 response', async () => {
     const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm', key: service.key };
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
     expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
   });
 
-  test('send needs no key on the machine of the store, and no temporary key remains valid', async () => {
+  test('`send` needs no key on the machine of the store, and no temporary key remains valid', async () => {
     const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' };
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
     expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });

@@ -14,7 +14,7 @@ interface RunningDemo {
   readonly child: ChildProcess;
   readonly folder: string;
   readonly ended: Promise<number | string>;
-  /** Resolves to the match when the demo has printed it. */
+  /** Resolves to the match when the demo has printed text that matches the pattern. */
   waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
@@ -75,7 +75,7 @@ async function signIn(link: string): Promise<(path: string) => Promise<unknown>>
   };
 }
 
-/** Returns the number of elements of a response that is a list or contains one. */
+/** Returns the number of elements of a response that is a list or contains a list. */
 function countElements(answer: unknown): number {
   if (Array.isArray(answer)) return answer.length;
   const list = Object.values(answer as Record<string, unknown>).find(Array.isArray);

@@ -27,7 +27,10 @@ function seededRandom(seed: number): () => number {
   };
 }
 
-/** Returns the byte positions at which to disconnect: the first, the last, and a sample or all of the others. */
+/**
+ * Returns the byte positions at which to disconnect: the first, the last, and a sample or all of the positions between
+ * them.
+ */
 function disconnectPositions(length: number, random: () => number): readonly number[] {
   if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, at) => at);
   return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
@@ -36,7 +39,7 @@ function disconnectPositions(length: number, random: () => number): readonly num
 const http = (line: string, headers: readonly string[] = [], body = '') =>
   `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((payload) => `${payload}\r\n`).join('')}\r\n${body}`;
 
-/** Requests to any HTTP listener, by name. */
+/** The requests that are sent to any HTTP listener, by name. */
 function requests(authorization: string, path: string): Readonly<Record<string, string>> {
   const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 'x', message: 'y' });
   const json = [authorization, 'Content-Type: application/json'];
@@ -88,7 +91,7 @@ async function clientHello(): Promise<Buffer> {
   return first;
 }
 
-/** Disconnects at each position in each way, with several connections at the same time. */
+/** Disconnects at each position with a reset, a half-close and a close, on several connections at the same time. */
 async function disconnectEverywhere(
   target: Target,
   payloads: Readonly<Record<string, string | Buffer>>,
@@ -187,7 +190,7 @@ test.each([
       page: http('GET /'),
     };
     await disconnectEverywhere(operator, { ...requests(bearer, '/api/v1/accounts'), ...longRequests });
-    // Disconnects also during a response.
+    // The test also disconnects during a response.
     await disconnectEverywhere(operator, longRequests, true);
     await checkListeners(service, smtp, secure);
   }
@@ -199,7 +202,7 @@ test.each([
   );
   await checkListeners(service, smtp, secure);
 
-  // No closed connection counts toward the limit of 100 streams.
+  // No closed connection counts towards the limit of 100 streams.
   const streams = await Promise.all(
     Array.from({ length: 60 }, () =>
       fetch(`${service.operatorUrl}/api/v1/events`, { headers: { Authorization: `Bearer ${token}` } }),

@@ -1,4 +1,4 @@
-/** Tests `doctor` as a process: its exit code and its lines, and that it changes nothing. */
+/** Tests `doctor` as a process: the exit code, the printed lines, and that it changes nothing. */
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
@@ -27,7 +27,7 @@ function readResults(stdout: string): Record<string, string> {
   return Object.fromEntries((JSON.parse(stdout) as Finding[]).map(({ check, result }) => [check, result]));
 }
 
-test('before the first start no check fails and no file is created', async () => {
+test('before the first start, no check of doctor fails, and doctor creates no file', async () => {
   const folder = rig.folder();
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -35,7 +35,7 @@ test('before the first start no check fails and no file is created', async () =>
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('while the service runs, every check runs and no message is sent', async () => {
+test('while the service runs, doctor runs every check and sends no message', async () => {
   const folder = rig.folder();
   const settings = {
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
@@ -45,12 +45,12 @@ test('while the service runs, every check runs and no message is sent', async ()
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(readResults(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
-  // On a busy machine a synced write of more than one second gives a warning.
+  // On a busy machine, a synced write of more than one second causes a warning.
   expect(readResults(stdout).database).toMatch(/^(ok|warning)$/);
   expect(relay.received).toEqual([]);
 });
 
-test('a relay that does not answer fails with a remedy, plain lines and exit code 1', async () => {
+test('if the relay does not answer, doctor prints the remedy in plain lines and ends with exit code 1', async () => {
   const settings = {
     POSTRIDER_TRANSPORT: 'smtp://postrider:secret-word@127.0.0.1:1',
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,

@@ -43,7 +43,7 @@ test.each([
   expect(stderr).toMatch(expectedError);
 });
 
-test('names of one domain with a trailing dot, in upper case and in Unicode add it only once', async () => {
+test('a domain is added only once, although the name is given with a trailing dot, in upper case and in Unicode', async () => {
   await add('Bücher.Example.');
   const repeated = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
   expect([repeated.code, repeated.stderr]).toEqual([
@@ -85,7 +85,7 @@ test('records in split strings are found, several SPF records are wrong, and fai
   );
 });
 
-test('with a DNS host that accepts no Ed25519 records the RSA key authenticates, and a rotation can be cancelled', async () => {
+test('with a DNS host that accepts no Ed25519 records, the RSA key authenticates the domain, and a rotation can be cancelled', async () => {
   const dkimRecords = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'dkim');
   const bothKeys = await add('both.example');
   const rsa = dkimRecords(bothKeys).find(({ value }) => value.includes('k=rsa'));

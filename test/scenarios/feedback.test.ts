@@ -144,7 +144,7 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   client.close();
 });
 
-test('doctor --loop sends a message that bounces and reports its feedback report; reputation and suppression do not change', async () => {
+test('doctor --loop sends a message that bounces and finds its feedback report; reputation and suppressions do not change', async () => {
   const before = await suppressed();
   const settings = {
     ...RETURN_PATH,
@@ -166,7 +166,7 @@ test('doctor --loop sends a message that bounces and reports its feedback report
   expect(after.kind === 'done' && after.value.bounces).toBe(counts.kind === 'done' && counts.value.bounces);
 });
 
-test('doctor --loop without a return path reports what is missing', async () => {
+test('doctor --loop without a return path names the missing settings', async () => {
   const { stdout, code } = await runCommand(rig.folder(), ['doctor', '--loop', '--json']);
   const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
   expect([code, findings.find(({ check }) => check === 'loop')]).toMatchObject([

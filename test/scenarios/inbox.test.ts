@@ -44,49 +44,52 @@ const HOSTILE = [
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
-describe('a hostile message', () => {
-  test.each(HOSTILE)('%j as subject and body is returned as data, and its HTML cannot run code', async (text) => {
-    const message = `<!doctype html><html><body>${text}</body></html>`;
-    const id = await captureMessage({ subject: text, message });
+describe('hostile content', () => {
+  test.each(HOSTILE)(
+    'a captured message with subject and body %j is returned as data, and its HTML cannot run code',
+    async (text) => {
+      const message = `<!doctype html><html><body>${text}</body></html>`;
+      const id = await captureMessage({ subject: text, message });
 
-    const listed = await inbox('');
-    expect(listed.headers.get('content-type')).toBe('application/json; charset=utf-8');
-    const { messages } = JSON.parse(listed.text) as { messages: { id: string; subject: string }[] };
-    expect(messages.find((mail) => mail.id === id)).toMatchObject({ subject: text });
+      const listed = await inbox('');
+      expect(listed.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      const { messages } = JSON.parse(listed.text) as { messages: { id: string; subject: string }[] };
+      expect(messages.find((mail) => mail.id === id)).toMatchObject({ subject: text });
 
-    const one = await inbox(`/${id}`);
-    expect([one.headers.get('content-type'), one.headers.get('x-content-type-options')]).toEqual([
-      'application/json; charset=utf-8',
-      'nosniff',
-    ]);
-    const mail = JSON.parse(one.text) as { headers: { name: string; value: string }[]; text: string; html: boolean };
-    expect(mail).toMatchObject({ id, subject: text, html: true });
-    expect(mail.headers.find(({ name }) => name === 'Subject')?.value).toBe(text);
+      const one = await inbox(`/${id}`);
+      expect([one.headers.get('content-type'), one.headers.get('x-content-type-options')]).toEqual([
+        'application/json; charset=utf-8',
+        'nosniff',
+      ]);
+      const mail = JSON.parse(one.text) as { headers: { name: string; value: string }[]; text: string; html: boolean };
+      expect(mail).toMatchObject({ id, subject: text, html: true });
+      expect(mail.headers.find(({ name }) => name === 'Subject')?.value).toBe(text);
 
-    const html = await inbox(`/${id}/html`);
-    expect(html.status).toBe(200);
-    expect(Object.fromEntries(html.headers)).toMatchObject({
-      'content-security-policy': POLICY,
-      'content-type': 'text/html; charset=utf-8',
-      'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-resource-policy': 'same-origin',
-      'x-dns-prefetch-control': 'off',
-      'cache-control': 'no-store',
-    });
-    expect(html.text.trimEnd()).toBe(
-      message.replace('<!doctype html>', '<!doctype html><base target="_blank">').replaceAll('<link', '<x-link'),
-    );
+      const html = await inbox(`/${id}/html`);
+      expect(html.status).toBe(200);
+      expect(Object.fromEntries(html.headers)).toMatchObject({
+        'content-security-policy': POLICY,
+        'content-type': 'text/html; charset=utf-8',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-resource-policy': 'same-origin',
+        'x-dns-prefetch-control': 'off',
+        'cache-control': 'no-store',
+      });
+      expect(html.text.trimEnd()).toBe(
+        message.replace('<!doctype html>', '<!doctype html><base target="_blank">').replaceAll('<link', '<x-link'),
+      );
 
-    const source = await inbox(`/${id}/source`);
-    expect(Object.fromEntries(source.headers)).toMatchObject({
-      'content-security-policy': "default-src 'none'; sandbox",
-      'content-type': 'text/plain; charset=utf-8',
-      'x-content-type-options': 'nosniff',
-    });
-  });
+      const source = await inbox(`/${id}/source`);
+      expect(Object.fromEntries(source.headers)).toMatchObject({
+        'content-security-policy': "default-src 'none'; sandbox",
+        'content-type': 'text/plain; charset=utf-8',
+        'x-content-type-options': 'nosniff',
+      });
+    },
+  );
 
-  test('in plain text has no HTML to show', async () => {
+  test('a captured message in plain text has no HTML view', async () => {
     const id = await captureMessage({ message: '<b>bold</b><script>alert(1)</script>' });
     expect(JSON.parse((await inbox(`/${id}`)).text)).toMatchObject({
       html: false,
@@ -95,7 +98,7 @@ describe('a hostile message', () => {
     expect((await inbox(`/${id}/html`)).status).toBe(404);
   });
 
-  test('of nearly 1 MiB is shown completely', async () => {
+  test('a captured message of nearly 1 MiB is shown completely', async () => {
     const lines = 'Zwölf Boxkämpfer <b>jagen</b> Viktor.\n'.repeat(24_000);
     const html = await captureMessage({ message: `<html><p>${lines}</p></html>` });
     const htmlDocument = (await inbox(`/${html}/html`)).text.trimEnd();
@@ -130,7 +133,7 @@ describe('access', () => {
     await protectedService.stop();
   });
 
-  test('without a capture transport the API returns an error, and other routes work', async () => {
+  test('without a capture transport, the inbox routes return an error, and other routes work', async () => {
     const relay = await rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
     const headers = await signedIn(relay);
     for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {

@@ -28,7 +28,7 @@ let service: RunningService;
 let store: Store;
 /** The headers of a signed-in page. */
 let session: SessionHeaders;
-/** A service with a relay and the default sender policy. */
+/** The service has a relay and the default sender policy. */
 let relay: RunningService;
 
 beforeAll(async () => {
@@ -234,21 +234,21 @@ const ACCEPTED: readonly (readonly [what: string, request: Request])[] = [
   ['an Idempotency-Key of 255 characters', { headers: { 'Idempotency-Key': '~'.repeat(255) } }],
 ];
 
-test.each(ACCEPTED)('accepted: %s', async (_case, request) => {
+test.each(ACCEPTED)('a request with %s is accepted', async (_case, request) => {
   const answer = await send(service, request);
   expect([answer.status, answer.headers.get('content-type')]).toEqual([201, 'application/json']);
   idOf(answer.text);
   expect([answer.headers.get('server'), answer.headers.get('ratelimit')]).toEqual([null, null]);
 });
 
-test('health needs no key and reports the real state', async () => {
+test('the health checks need no key and return 200 while the store answers', async () => {
   for (const path of ['/healthz', '/readyz']) {
     const answer = await sendRequest(service.publicUrl + path);
     expect([answer.status, JSON.parse(answer.text)]).toMatchObject([200, { result: 'ok' }]);
   }
 });
 
-describe('the message', () => {
+describe('message content', () => {
   const parsed = async (foundMessage: Partial<typeof VALID_REQUEST>) => {
     const id = await submitAccepted(service.publicUrl, service.key, foundMessage);
     const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
@@ -257,7 +257,7 @@ describe('the message', () => {
     return { source, foundMessage: await PostalMime.parse(source) };
   };
 
-  test('arrives unchanged after decoding, for any Unicode text', async () => {
+  test('a message with any Unicode text arrives unchanged after decoding', async () => {
     const subject = '  Ünïcödé 🚀 =?utf-8?q?no?=  ';
     const message = `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`;
     const { source, foundMessage } = await parsed({ subject, message });
@@ -269,7 +269,7 @@ describe('the message', () => {
   });
 
   test.each(['\n <!DOCTYPE HTML><html><p>Hé</p></html>', '<HtMl lang="en"><p>Hé</p></HtMl>'])(
-    'that begins like HTML is sent as HTML with a text part: %j',
+    'a message that begins as HTML does is sent as HTML with a text part: %j',
     async (message) => {
       const { foundMessage } = await parsed({ message });
       expect(foundMessage.html?.trim()).toBe(message.trim());
@@ -277,7 +277,7 @@ describe('the message', () => {
     },
   );
 
-  test('that contains HTML after other text is sent as text', async () => {
+  test('a message that contains HTML after other text is sent as plain text', async () => {
     const { foundMessage } = await parsed({ message: 'see <html>' });
     expect([foundMessage.text?.trim(), foundMessage.html]).toEqual(['see <html>', undefined]);
   });
@@ -330,7 +330,7 @@ describe('simulator addresses', () => {
     suppressed: ['suppressed', ['accepted', 'suppressed']],
   } as const;
 
-  test('reach their states in any letter case, with any label, and no message leaves the service', async () => {
+  test('a message to a simulator address in any letter case and with any label reaches its state and never leaves the service', async () => {
     const addressSpellings = (kind: string) => [
       `${kind}@simulator.postrider.test`,
       `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,

@@ -103,7 +103,7 @@ test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and t
   await waitForChange(key, OK, 'account', 'set', 'rate', '--rate', 'none');
 });
 
-test('a throttle accepts its burst, then as many requests as tokens are added, and sends Retry-After', async () => {
+test('a throttle accepts its burst, then one request for each added token, and sends Retry-After', async () => {
   const { key } = await createAccount('throttle', '--throttle', '1/s:30');
   const startedAt = Date.now();
   const answers = await postConcurrently(key);
@@ -121,7 +121,7 @@ test('a throttle accepts its burst, then as many requests as tokens are added, a
   await waitForChange(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
-test('a key that automation brings on standard input is valid as soon as the command has returned', async () => {
+test('a key that automation imports from standard input is valid as soon as the command has returned', async () => {
   await createAccount('brought');
   const { key } = generateApiKey(randomBytes);
   const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
@@ -193,8 +193,8 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
     );
     return Math.max(locked, await waitForChange(first.key, OK, 'account', 'unlock', 'keys'));
   };
-  // The measurement is repeated, because the machine can be slow for a moment. The test fails if every measurement is
-  // too slow.
+  // The measurement is repeated, because the machine may be slow for a short time. The test fails if every measurement
+  // is too slow.
   await expect.poll(maxDelayMs).toBeLessThan(1_000);
   const graceEndsAt = Date.now() + 2_000;
   const rotatedKey = await runJson<NewKey>('key', 'rotate', first.id, '--grace', '2s');

@@ -67,7 +67,7 @@ test('a stalled reader of the log blocks neither accepting nor delivery nor the 
   await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();
   await service.ended;
-  // The service logged enough lines to stall the log, and the first lines were written.
+  // The service logged enough lines to stall the log. The first lines were written.
   const lines = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lines).toBeGreaterThan(10);
   expect(lines).toBeLessThan(sent);

@@ -1,6 +1,6 @@
 /**
  * Tests several nodes on one PostgreSQL database: limits are exact over all nodes, changes apply on every node, and
- * each node has only its roles.
+ * each node performs only its roles.
  */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
@@ -123,8 +123,8 @@ test('a lock, an unlock and a revocation apply on every node within one second',
       await delayMsAfter(key, 401, 'key', 'revoke', id),
     );
   };
-  // The measurement is repeated, because the machine can be slow for a moment. The test fails if every measurement is
-  // too slow.
+  // The measurement is repeated, because the machine may be slow for a short time. The test fails if every measurement
+  // is too slow.
   await expect.poll(maxDelayMs).toBeLessThan(1_000);
 });
 

@@ -79,7 +79,7 @@ describe('signing in', () => {
     expect([answer.status, answer.body]).toEqual([401, errorBody(/^The token is unknown/)]);
   });
 
-  test('the sign-in link can be used once, and only pages of the listener can make changes with its session', async () => {
+  test('the sign-in link is valid once, and only pages of the listener can make changes with its session', async () => {
     const newService = await rig.serve(rig.folder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
@@ -126,7 +126,7 @@ describe('signing in', () => {
     await newService.stop();
   });
 
-  test('neither part of a session is valid without the other, or with a part of another session', async () => {
+  test('the cookie and the secret of a session are not valid alone, or together with those of another session', async () => {
     const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = protectedService.operatorUrl;
     const [one, other] = [
@@ -136,7 +136,7 @@ describe('signing in', () => {
     const cookie = { Cookie: one.Cookie };
     const secret = { 'Postrider-Session': one['Postrider-Session'] };
     const alteredCookie = one.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
-    // In earlier versions a cookie had a random token instead of the digest of the page's secret.
+    // In earlier versions, a cookie contained a random token instead of the digest of the page's secret.
     const legacyCookie = one.Cookie.replace(/\.[^.]+\./, '.abcdefghijkl.');
     for (const headers of [
       cookie,
@@ -368,7 +368,7 @@ test('messages can be searched by words, address, account and state, in pages', 
   expect((await page(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
 
-describe('an invalid request gets an error with code and field, and changes nothing', () => {
+describe('an invalid request receives an error with code and field, and changes nothing', () => {
   test.each([
     ['GET', '/messages?state=lost', undefined, 400, /^state: "lost" is not one of/],
     ['GET', '/messages?colour=red', undefined, 400, /^Unknown parameter in the query: "colour"$/],
@@ -402,7 +402,7 @@ describe('an invalid request gets an error with code and field, and changes noth
     ['GET', '/accounts/default/suppressions?after=elsewhere', undefined, 400, /^after: "elsewhere" is not a cursor of/],
     ['GET', '/suppressions/nonsense', undefined, 400, /^address: "nonsense" is not an email address/],
     ['GET', '/nothing', undefined, 404, /^Not found$/],
-    // A value that one of the databases cannot store is refused with both, before the store is called.
+    // A value that one of the two databases cannot store is refused with both databases, before the store is called.
     ['GET', '/accounts/%00/keys', undefined, 400, /^account must not contain control characters$/],
     ['GET', '/accounts/a%00b', undefined, 400, /^account must not contain control characters$/],
     ['GET', '/accounts/a%00b/suppressions', undefined, 400, /^account must not contain control characters$/],
@@ -460,7 +460,7 @@ describe('an invalid request gets an error with code and field, and changes noth
   });
 });
 
-test('the OpenAPI document has every route, and the reference page shows them without a script', async () => {
+test('the OpenAPI document contains every route, and the reference page shows every route without a script', async () => {
   const { body } = await sendJson('GET', '/api/v1/openapi.json');
   const { paths, openapi } = body as {
     paths: Record<string, Record<string, { operationId: string }>>;
@@ -488,7 +488,7 @@ test('the longest possible address can be removed from its list', async () => {
   expect((await callApi('DELETE', path)).status).toBe(200);
 });
 
-test('a message has its key, the attempt of each event, its wait reason, and the reason why its recipient is suppressed', async () => {
+test('the details of a message contain its key, the attempt of each event, its wait reason, and the reason why its recipient is suppressed', async () => {
   const deferred = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
   const show = async (id: string) => (await callApi('GET', `/messages/${id}`)).body;
   await expect

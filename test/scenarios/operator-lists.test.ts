@@ -53,7 +53,7 @@ const found = async (list: string, query: string) =>
     next: string | null;
   };
 
-test('a list is searched by address and by domain, in pages', async () => {
+test('a suppression list can be searched by address and by domain, in pages', async () => {
   const list = await account('searched');
   await upload(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
   const addresses = async (query: string) => (await found(list, query)).suppressions.map(({ address }) => address);
@@ -71,9 +71,9 @@ test('a list is searched by address and by domain, in pages', async () => {
   expect(invalidCursor).toMatchObject({ result: 'error', code: 'invalid', field: 'after' });
 });
 
-test('one response has every list that contains an address, with the reason, the time and the message that caused the entry', async () => {
+test('one response names every list that contains an address, with the reason, the time and the message that caused the entry', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'why@example.com' });
-  // The entry is equal to one that a refusal by the server of the recipient causes.
+  // The entry is equal to the entry that a refusal by the server of the recipient causes.
   const store = await rig.openStore(folder);
   await store.addSuppressions('default', [
     { address: 'why@example.com', reason: 'bounce', source: id, at: Date.now() },
@@ -94,8 +94,8 @@ test('one response has every list that contains an address, with the reason, the
   });
 });
 
-describe('an import', () => {
-  test('of a large file reports its progress, then the result of every row; the export has the same list', async () => {
+describe('imports', () => {
+  test('an import of a large file reports its progress and its result, and an export contains the same addresses', async () => {
     const list = await account('large');
     const rows = Array.from({ length: 60_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,\n`);
     const { status, type, lines } = await upload(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
@@ -131,7 +131,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('uses the given reason for rows without one', async () => {
+  test('an import uses the given reason for rows without a reason', async () => {
     const list = await account('reasons');
     await upload(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
     expect((await found(list, '')).suppressions).toMatchObject([{ reason: 'complaint' }, { reason: 'bounce' }]);
@@ -145,14 +145,17 @@ describe('an import', () => {
     ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), 400, /^the upload .*UTF-8/],
     ['Latin-1', Buffer.from('j\xfcrgen@example.com\n', 'latin1'), 400, /is not UTF-8 text/],
     ['an unclosed quote', 'ada@example.com\n"bob@example.com\n', 400, /^the upload cannot be read from line 2 on/],
-  ])('of a file with %s content is refused with one line, and no row is added', async (_, body, status, message) => {
-    const answer = await upload('default', body);
-    expect([answer.status, answer.lines]).toEqual([
-      status,
-      [{ result: 'error', code: expect.any(String), message: expect.stringMatching(message) }],
-    ]);
-    expect((await found('default', 'search=ada')).suppressions).toEqual([]);
-  });
+  ])(
+    'an import of a file with %s content is refused with one line, and no row is added',
+    async (_, body, status, message) => {
+      const answer = await upload('default', body);
+      expect([answer.status, answer.lines]).toEqual([
+        status,
+        [{ result: 'error', code: expect.any(String), message: expect.stringMatching(message) }],
+      ]);
+      expect((await found('default', 'search=ada')).suppressions).toEqual([]);
+    },
+  );
 
   test.each([
     ['/accounts/unknown/suppressions/import', {}, 404, /^there is no account "unknown"/],
@@ -184,7 +187,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('by a page of another origin is refused', async () => {
+  test('an import by a page of another origin is refused', async () => {
     const newService = await rig.serve(rig.folder());
     const session = await signedIn(newService);
     const send = (origin: string) =>
@@ -198,7 +201,7 @@ describe('an import', () => {
     await newService.stop();
   });
 
-  test('with a Content-Length that is too large is refused before it is sent', async () => {
+  test('an import with a Content-Length that is too large is refused before its body is sent', async () => {
     const { status, text } = await raw((socket, head) => {
       socket.write(head('Content-Length: 300000000'));
     });
@@ -208,7 +211,7 @@ describe('an import', () => {
   test.each([
     ['too large', 300_000_000, 413, /has more than 200 MB/],
     ['not a list of addresses', 40_000_000, 400, /contains no address to import/],
-  ])('that is %s is refused while it is still being sent', async (_, size, status, message) => {
+  ])('an import that is %s is refused while its body is still being sent', async (_, size, status, message) => {
     const answer = await raw((socket, head) => {
       socket.write(head(`Content-Length: ${size}`));
       socket.write('nonsense\n'.repeat(4_000_000));
@@ -216,7 +219,7 @@ describe('an import', () => {
     expect([answer.status, answer.text]).toEqual([status, expect.stringMatching(message)]);
   });
 
-  test('is refused while four other imports run', async () => {
+  test('an import is refused while four other imports run', async () => {
     const { hostname, port } = new URL(service.operatorUrl);
     const list = await account('queueing');
     // The last of the five requests to arrive is refused. The others are never sent completely.
@@ -239,7 +242,7 @@ describe('an import', () => {
     await expect.poll(async () => (await upload(list, 'bob@example.com\n')).status).toBe(200);
   });
 
-  test('that a shutdown ends is in the audit log with the number of added rows, and a repeated import adds the missing rows', async () => {
+  test('the audit log contains the number of rows of an import that a shutdown ended, and a repeated import adds the missing rows', async () => {
     const separateFolder = rig.folder();
     const first = await rig.serve(separateFolder);
     const session = await signedIn(first);
@@ -272,7 +275,7 @@ describe('an import', () => {
     await second.stop();
   });
 
-  test('whose connection fails adds no row, and the service continues', async () => {
+  test('an import whose connection fails adds no row, and the service continues', async () => {
     const list = await account('broken');
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
@@ -290,7 +293,7 @@ describe('an import', () => {
     );
   });
 
-  test('that was received completely is added completely, even if the client has disconnected', async () => {
+  test('an import whose file was received completely adds all rows, even if the client has disconnected', async () => {
     const list = await account('left');
     const body = Array.from({ length: 30_000 }, (_, n) => `user${n}@left.example\n`).join('');
     await new Promise<void>((resolve) => {
@@ -319,7 +322,7 @@ test('an export of a list that does not exist returns an error of one line', asy
   expect((await fetch(url('/accounts/default/suppressions/export'))).status).toBe(401);
 });
 
-test('when two operators change one account, the second gets its current values, and no change is overwritten', async () => {
+test('when two operators change one account, the second operator receives the current values, and no change is overwritten', async () => {
   const name = await account('contested');
   const initialAccount = (await get(`/accounts/${name}`)) as { version: string };
   const change = (body: object) =>
@@ -347,7 +350,7 @@ test('when two operators change one account, the second gets its current values,
   expect((await post(`/accounts/${name}/unlock`, {})).status).toBe(200);
 });
 
-test('an account has its limits, their use and its reputation as numbers', async () => {
+test('the details of an account contain its limits, their usage and its reputation as numbers', async () => {
   await post('/accounts', { name: 'gauged', volume: '100', rate: '50/1h', throttle: '5/s:20' });
   const { key } = (await (await post('/accounts/gauged/keys', {})).json()) as { key: string };
   await expect
@@ -379,7 +382,7 @@ test('an account has its limits, their use and its reputation as numbers', async
   expect(list.every(({ reputation }) => reputation.emails >= 0)).toBe(true);
 });
 
-test('a domain has its account, its keys and the result of each record; a rotation can be cancelled', async () => {
+test('the details of a domain contain its account, its keys and the result of each record, and a rotation can be cancelled', async () => {
   await post('/accounts/default/domains', { domain: 'shop.example', subdomains: true });
   const domain = (await get('/domains/shop.example')) as {
     records: { found: string; observed: string[]; key: string | null }[];

@@ -64,7 +64,7 @@ async function openStream() {
 
 const simulatorRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
 
-test('figures, queue and health match the messages sent, even after a restart', async () => {
+test('the figures, the queue and the health match the sent messages, even after a restart', async () => {
   expect(await overview()).toMatchObject({ everAccepted: false, totals: { accepted: 0 }, queue: { trend: 'empty' } });
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
     await submitAccepted(service.publicUrl, service.key, simulatorRecipient(name));
@@ -119,7 +119,7 @@ test('the figures count a message that an operator cancels as a departure from t
     })
     .not.toBe('');
   await expect.poll(async () => (await store.findMessage(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
-  // The earlier figures are written.
+  // The earlier figures have been written to the store.
   let before = -1;
   const isSettled = async () => {
     const last = before;
@@ -147,7 +147,7 @@ test('a problem is listed with its page until its cause is removed', async () =>
   expect((await overview()).attention).toEqual([]);
 });
 
-test('while the next hop accepts no message, waiting messages have the reason and the time of the next attempt', async () => {
+test('while the next hop accepts no message, a waiting message shows the reason and the time of the next attempt', async () => {
   const separateFolder = rig.folder();
   // No server listens on the port of the stopped relay.
   const relay = await startSmtpServer({});

@@ -42,7 +42,7 @@ beforeAll(async () => {
   store = await rig.openStore(folder);
 });
 afterAll(async () => {
-  // Otherwise the server would wait for the pooled connections of the service.
+  // Without this step, the server would wait for the pooled connections of the service.
   await service.stop();
   await server.close();
 });
@@ -66,7 +66,7 @@ test('a hard bounce suppresses only its recipient', async () => {
   expect(explanation.join(' ')).toContain('suppression list');
 });
 
-test('a deferred message waits about a minute, `explain` shows this, `retry` sends the message at once, and `cancel` cancels it', async () => {
+test('a deferred message waits for about a minute, `explain` shows this, `retry` sends the message at once, and `cancel` cancels it', async () => {
   deferredLocalParts.add('later').add('never');
   const [deferredId, cancelledId] = await Promise.all([submitTo('later@example.com'), submitTo('never@example.com')]);
   for (const id of [deferredId, cancelledId]) {
@@ -124,7 +124,7 @@ async function startSwitchableProxy(relayPort: number) {
   return proxy;
 }
 
-test('a relay that is down gets only probes, and every message after it is up', async () => {
+test('a relay that is down receives only probes, and receives every message after it is up again', async () => {
   const sink = await startCountingSink();
   const proxy = await startSwitchableProxy(sink.port);
   const separateFolder = rig.folder();

@@ -1,6 +1,6 @@
 /**
- * Services for all tests of a file: real processes, started by the launcher. After the last test the processes are
- * ended and their folders removed.
+ * Starts services for the tests of a file as real processes. After the last test, the processes are ended and their
+ * folders are removed.
  */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
@@ -20,17 +20,17 @@ export interface RunningService {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** The one-time sign-in link; null if a password is set. */
+  /** The one-time sign-in link. Null if a password is set. */
   readonly signIn: string | null;
   /**
    * The address of the SMTP listener for bounces (`host:port`) and the URL for provider events; null if there is none.
    */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
-  /** The API key that the first start on an empty store prints, else an empty string. */
+  /** The API key that the first start on an empty store prints. Otherwise, an empty string. */
   readonly key: string;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Resolves to the exit code or signal when the process ends. */
+  /** Resolves to the exit code or the signal when the process ends. */
   readonly ended: Promise<number | string>;
   /** Sends SIGTERM and waits for the end of the process. */
   stop(): Promise<number | string>;
@@ -39,15 +39,15 @@ export interface RunningService {
 export interface Scenario {
   /** Creates a folder that is removed after the last test of the file. */
   folder(): string;
-  /** Opens the store of the service in `folder` like a command. A call of the store is faster than a process. */
+  /** Opens the store of the service in `folder` as a command does. A call of the store is faster than a process. */
   openStore(folder: string): Promise<Store>;
-  /** Starts `serve --json` in `folder`. Rejects with its standard error if it ends. */
+  /** Starts `serve --json` in `folder`. Rejects with the standard error of the process if the process ends. */
   serve(folder: string, settings?: Record<string, string>): Promise<RunningService>;
   /** Starts `serve` without `--json`. `banner` is its complete output. */
   serveWithBanner(folder: string, settings?: Record<string, string>): Promise<RunningService & { banner: string }>;
 }
 
-/** Creates the services of a test file. A test file calls it once at the top. */
+/** Creates the services of a test file. A test file calls this function once, at its top. */
 export function scenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
@@ -114,8 +114,8 @@ export function scenario(): Scenario {
       return { ...running, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
-      // Returns the last line of the output: the body of the curl command on an empty store, else the hint how to
-      // create a key.
+      // Returns the last line of the output: the body of the curl command on an empty store, or otherwise the
+      // instruction for creating a key.
       const running = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = running.stdout();
       const findInBanner = (what: RegExp) => what.exec(banner)?.[1] ?? '';
@@ -158,7 +158,7 @@ export function countValues(values: readonly (string | number)[]): Record<string
 
 export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Returns the id in the body of a 201. @throws Error if the body has another form */
+/** Returns the id in the body of a 201. Throws an error if the body has another form. */
 export function idOf(text: string): string {
   const id = /^\{"result":\{"id":"([0-9a-f-]{36})"\}\}$/.exec(text)?.[1] ?? '';
   if (!UUID_V7.test(id)) throw new Error(`not the body of a 201: ${text}`);

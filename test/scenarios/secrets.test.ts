@@ -107,7 +107,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     metrics: metrics.text,
     transcripts: JSON.stringify(shownMessage.attempts),
   };
-  // The searched output is complete.
+  // These lines check that the searched output is complete.
   expect(searched.log).toContain(ids[0]);
   expect(searched.transcripts).toContain('AUTH');
   const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');

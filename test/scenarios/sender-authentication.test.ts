@@ -58,7 +58,7 @@ function publish({ records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     if (type === 'TXT') dns.zone[name] = { ...dns.zone[name], TXT: [value] };
     const [priority, exchange] = value.split(' ');
-    // The host that receives the bounces has an address.
+    // The host that receives the bounces has an address in DNS.
     if (type === 'MX')
       dns.zone[name] = { ...dns.zone[name], MX: [[Number(priority), exchange ?? '']], A: ['192.0.2.1'] };
   }
@@ -141,7 +141,7 @@ test('after a rotation, messages are signed with the new keys only after their r
     .toEqual(newRecords.map(({ name }) => name).sort());
 });
 
-test('many bounces lock only their account, with the reason, until an operator unlocks it', async () => {
+test('many bounces lock only their account, with the reason, until an operator unlocks the account', async () => {
   await runJson('account', 'create', 'storm');
   const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
   const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
@@ -162,7 +162,7 @@ test('many bounces lock only their account, with the reason, until an operator u
   await expect.poll(async () => (await submitFromStorm('again@example.com')).status).toBe(201);
 });
 
-test('a message accepted before its domain was removed waits and is never sent unsigned', async () => {
+test('a message that was accepted before its domain was removed waits and is never sent unsigned', async () => {
   defersEveryMessage = true;
   const id = await send('later@example.com');
   const attempts = async () => (await runJson<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;

@@ -23,7 +23,7 @@ beforeAll(async () => {
   [dns, ses] = await Promise.all([startDns(), startSesFake()]);
   settings = {
     ...CREDENTIALS,
-    // Without this setting a shared database gives a warning.
+    // Without this setting, a shared database causes a warning.
     POSTRIDER_SECRET: 'cd'.repeat(32),
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
@@ -72,7 +72,7 @@ test('`domain add` creates the identity with the RSA key of Postrider, and `doma
   expect([verified.code, verified.stderr, provider(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
 });
 
-test('with `--easy-dkim` the records of SES are also printed and verified', async () => {
+test('with `--easy-dkim`, the records of SES are also printed and verified', async () => {
   const added = await add('easy.example', '--easy-dkim');
   const names = provider(added).filter(({ type }) => type === 'CNAME');
   expect(names.map(({ name, value }) => [name, value])).toEqual(
@@ -110,7 +110,7 @@ test('`domain verify` creates the SES identity that `domain add` could not creat
   expect(here.get('late.example')?.origin).toBe('EXTERNAL');
 });
 
-test('after a rotation `domain verify` passes the new signing key to SES', async () => {
+test('after a rotation, `domain verify` passes the new signing key to SES', async () => {
   const added = await add('turn.example');
   publish(added);
   const before = ses.identities.get('turn.example')?.selector;

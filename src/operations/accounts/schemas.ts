@@ -17,11 +17,14 @@ export const limitMembers = {
     }),
   ),
   rate: Type.Optional(
-    Type.String({ description: 'A rate limit such as `1000/1h`; messages over it get 403; or `none`.' }),
+    Type.String({
+      description: 'A rate limit such as `1000/1h`; messages above the limit are refused with 403; or `none`.',
+    }),
   ),
   throttle: Type.Optional(
     Type.String({
-      description: 'A throttle such as `50/s` or `50/s:200` (with burst); requests over it get 429; or `none`.',
+      description:
+        'A throttle such as `50/s` or `50/s:200` (with burst); requests above the limit are refused with 429; or `none`.',
     }),
   ),
 };
@@ -42,7 +45,7 @@ const Reputation = Type.Object(
   {
     emails: Type.Integer({ description: 'Messages that the next hop accepted, and messages that hard bounced.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
-    complaints: Type.Integer({ description: 'Recipients that complained.' }),
+    complaints: Type.Integer({ description: 'Recipients that reported a message as spam.' }),
     status: stringEnum(['good', 'warning', 'lock'], {
       description: '`warning` if a count is at least half of its limit.',
     }),

@@ -9,8 +9,8 @@ import { nullable, stringEnum } from '../schemas.ts';
 export const EffectiveSettings = Type.Array(
   Type.Object({
     name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
-    value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has none.' })),
-    source: stringEnum(['default', '.env', 'environment', 'file'], { description: 'Where the value comes from.' }),
+    value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has no value.' })),
+    source: stringEnum(['default', '.env', 'environment', 'file'], { description: 'The source of the value.' }),
   }),
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;

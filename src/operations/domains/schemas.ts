@@ -34,7 +34,7 @@ export type DomainRecord = Static<typeof DomainRecord>;
 const DETAIL_MEMBERS = {
   domain: Type.String({ description: 'The domain name in A-labels.' }),
   unicode: Type.String({ description: 'The domain name in U-labels.' }),
-  account: Type.String({ description: 'The account that may send from it.' }),
+  account: Type.String({ description: 'The account that may send from the domain.' }),
   status: stringEnum(['pending', 'authenticated', 'failing']),
   subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
   created: Time,

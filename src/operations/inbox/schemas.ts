@@ -9,7 +9,7 @@ const entryMembers = {
   to: Type.String({ description: 'The recipient of the envelope.' }),
   from: Type.String({ description: 'The From header field, which the recipient sees.' }),
   returnPath: Type.String({ description: 'The sender of the envelope, which receives bounces.' }),
-  subject: Type.String({ description: 'The subject; empty if the message has none.' }),
+  subject: Type.String({ description: 'The subject; empty if the message has no subject.' }),
 };
 export const CapturedEntry = Type.Object(entryMembers);
 export type CapturedEntry = Static<typeof CapturedEntry>;
@@ -25,7 +25,7 @@ export const CapturedMessage = Type.Object({
   headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), {
     description: 'The header fields in their order, decoded. Untrusted.',
   }),
-  text: nullable(Type.String({ description: 'The plain text; null if the message has none. Untrusted.' })),
+  text: nullable(Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' })),
   html: Type.Boolean({ description: 'True if the message has HTML, which `/inbox/{id}/html` serves for a frame.' }),
   bytes: Type.Integer({ minimum: 0, description: 'The size of the message in bytes.' }),
 });

@@ -59,7 +59,9 @@ export const AttemptDetails = Type.Object({
     Type.String({ description: 'The next hop, such as `relay.example:587`; null if there was no connection.' }),
   ),
   outcome: stringEnum(['delivered', 'bounced', 'deferred', 'unanswered']),
-  reason: nullable(Type.String({ description: 'Why it bounced or was deferred, such as `recipient-unknown`.' })),
+  reason: nullable(
+    Type.String({ description: 'The reason why the message bounced or was deferred, such as `recipient-unknown`.' }),
+  ),
   scope: nullable(
     stringEnum(['message', 'transport'], {
       description: 'For a deferred attempt: whether the failure concerns this message or every message on the route.',
@@ -94,7 +96,7 @@ export const MessageDetails = Type.Object({
       description: 'For a queued message the next attempt; for a message in `sending` the end of its lease.',
     }),
   ),
-  owner: nullable(Type.String({ description: 'The node that holds the lease.' })),
+  owner: nullable(Type.String({ description: 'The node that owns the lease.' })),
   attemptCount: Type.Integer({
     description: 'Delivery attempts that were started, including those without an outcome.',
   }),
@@ -112,7 +114,9 @@ export type MessageDetails = Static<typeof MessageDetails>;
 
 export const Explanation = Type.Object({
   id: Type.String({ format: 'uuid' }),
-  explanation: Type.Array(Type.String(), { description: 'One sentence each, the state first.' }),
+  explanation: Type.Array(Type.String(), {
+    description: 'The sentences of the explanation. The first sentence states the state.',
+  }),
 });
 export type Explanation = Static<typeof Explanation>;
 

@@ -24,8 +24,8 @@ describe('admission', () => {
       kind: 'valid',
       submission: {
         ...valid,
-        toAddress: { local: 'Ann', domain: 'example.com', ascii: true },
-        fromAddress: { local: 'shop', domain: 'example.org', ascii: true },
+        toAddress: { localPart: 'Ann', domain: 'example.com', isAscii: true },
+        fromAddress: { localPart: 'shop', domain: 'example.org', isAscii: true },
         recipient: 'ann@example.com',
       },
     });
