@@ -134,7 +134,7 @@ function openRecipientLoop(): void {
 
 /** Builds a report of 8 KB with many recipients and groups, for which a naive parser needs quadratic time. */
 function buildHostileReport(): string {
-  const recipients = Array.from({ length: 100 }, (_, n) => `u${n}.${randomInteger(1_000_000)}@example.com`);
+  const recipients = Array.from({ length: 100 }, (_, index) => `u${index}.${randomInteger(1_000_000)}@example.com`);
   const groups = Array.from({ length: 40 }, () => 'Action: failed\r\n\r\n');
   return [
     'From: MAILER-DAEMON@example.net',
@@ -181,14 +181,14 @@ function sendReport(): void {
   );
 }
 
-for (let n = 0; n < MAX_PIPELINES; n += 1) openPipeline();
-for (let n = 0; n < IDLE_PER_LISTENER; n += 1)
+for (let index = 0; index < MAX_PIPELINES; index += 1) openPipeline();
+for (let index = 0; index < IDLE_PER_LISTENER; index += 1)
   for (const port of [attack.publicPort, attack.operatorPort]) openIdle(port);
-for (let n = 0; n < SMTP_IDLE; n += 1) openSmtpIdle();
-for (let n = 0; n < MAX_RECIPIENT_LOOPS; n += 1) openRecipientLoop();
+for (let index = 0; index < SMTP_IDLE; index += 1) openSmtpIdle();
+for (let index = 0; index < MAX_RECIPIENT_LOOPS; index += 1) openRecipientLoop();
 const timers = [
   setInterval(() => {
-    for (let n = 0; n < (RESETS_PER_SECOND * TICK_MS) / 1000; n += 1) resetConnection();
+    for (let index = 0; index < (RESETS_PER_SECOND * TICK_MS) / 1000; index += 1) resetConnection();
   }, TICK_MS),
   setInterval(sendReport, 1000 / REPORTS_PER_SECOND),
 ];

@@ -62,7 +62,7 @@ export function seedQueue(path: string, queued: number): void {
 }
 
 /** Claims and releases `messages` messages, and claims and settles the same number. */
-export function claimRates(path: string, messages: number): ClaimRates {
+export function measureClaimRates(path: string, messages: number): ClaimRates {
   const database = openDatabase(path);
   // Checkpoints are explicit, so the size of the log is the number of bytes written.
   database.exec('PRAGMA wal_autocheckpoint = 0');
@@ -126,7 +126,7 @@ export function benchClaims(record: (measure: string, value: number, unit: strin
   const folder = createBenchFolder();
   const path = join(folder, 'postrider.db');
   seedQueue(path, 1_000_000);
-  const { settled, released, bytes } = claimRates(path, 50_000);
+  const { settled, released, bytes } = measureClaimRates(path, 50_000);
   record('claims with settlement on the embedded store, 1,000,000 queued', settled, '/s');
   record('claims with release on the embedded store, 1,000,000 queued', released, '/s');
   record('written to the log per message by a claim with release', bytes / 1024, 'KB');

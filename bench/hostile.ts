@@ -47,7 +47,7 @@ export interface HostileResult {
 }
 
 /** Returns the median; for an even number of values the mean of the two middle values. */
-function median(values: readonly number[]): number {
+function calculateMedian(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const upperMiddle = sorted[sorted.length >> 1] ?? 0;
   return sorted.length % 2 === 1 ? upperMiddle : (upperMiddle + (sorted[(sorted.length >> 1) - 1] ?? 0)) / 2;
@@ -129,13 +129,13 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
       }
       const acknowledged = readFileSync(idsFile, 'utf8').trim().split('\n');
       const { lost, undelivered } = await countUnfinished(join(folder, 'data/postrider.db'), acknowledged);
-      const ratio = (member: 'acceptedPerSecond' | 'deliveredPerSecond') =>
-        median(hostile.map((window, n) => window[member] / (calm[n]?.[member] ?? 1)));
+      const calculateRatio = (member: 'acceptedPerSecond' | 'deliveredPerSecond') =>
+        calculateMedian(hostile.map((window, n) => window[member] / (calm[n]?.[member] ?? 1)));
       return {
         calm,
         hostile,
-        acceptRatio: ratio('acceptedPerSecond'),
-        deliverRatio: ratio('deliveredPerSecond'),
+        acceptRatio: calculateRatio('acceptedPerSecond'),
+        deliverRatio: calculateRatio('deliveredPerSecond'),
         acknowledged: acknowledged.length,
         lost,
         undelivered,

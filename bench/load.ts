@@ -48,7 +48,7 @@ function buildRequest(n: number): string {
 const idleConnections: (() => void)[] = [];
 
 /** Returns the status of a complete response, or null if the response is incomplete. */
-function statusOf(bytes: Buffer): string | null {
+function parseStatus(bytes: Buffer): string | null {
   const end = bytes.indexOf(HEADER_END);
   const header = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
   const length = Number(header.slice(header.indexOf('content-length:') + 15).split('\r\n', 1)[0]);
@@ -74,7 +74,7 @@ function openConnection(): void {
     const isUsualResponse =
       bufferedBytes === null && chunk.length === usualLength && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
     const bytes = bufferedBytes === null ? chunk : Buffer.concat([bufferedBytes, chunk]);
-    const status = isUsualResponse ? '201' : statusOf(bytes);
+    const status = isUsualResponse ? '201' : parseStatus(bytes);
     if (status === null) {
       bufferedBytes = bytes;
       return;
@@ -114,7 +114,7 @@ function finish(): void {
   if (paceTimer !== null) clearInterval(paceTimer);
   const seconds = (performance.now() - loadStartedAt) / 1000;
   const sorted = latencies.subarray(0, answeredCount).sort();
-  const percentile = (share: number) =>
+  const findPercentile = (share: number) =>
     Number((sorted[Math.min(answeredCount - 1, Math.floor(answeredCount * share))] ?? 0).toFixed(2));
   console.log(
     JSON.stringify({
@@ -122,9 +122,9 @@ function finish(): void {
       startedAt,
       seconds,
       perSecond: Math.round(answeredCount / seconds),
-      p50: percentile(0.5),
-      p99: percentile(0.99),
-      max: percentile(1),
+      p50: findPercentile(0.5),
+      p99: findPercentile(0.99),
+      max: findPercentile(1),
     }),
   );
   process.exit(0);

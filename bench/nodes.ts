@@ -70,15 +70,15 @@ export async function benchNodes({ record, load, withSink, secondsUntilReceived 
     await stopNodes([embedded]);
 
     await withSink(async (port, receivedCount) => {
-      const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${port}` };
-      const embeddedNode = await startPostrider(relay);
+      const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${port}` };
+      const embeddedNode = await startPostrider(relaySettings);
       const measureEndToEnd = async (nodes: readonly BenchService[], minMessages: number) => {
         const messages = minMessages - (minMessages % nodes.length);
         return messages / (await secondsUntilReceived(receivedCount, messages, () => load(nodes, messages)));
       };
       await measureEndToEnd([embeddedNode], 3_000);
       for (const count of [1, 2, 3]) {
-        const nodes = await startNodes(server, count, relay);
+        const nodes = await startNodes(server, count, relaySettings);
         await measureEndToEnd(nodes, 2_000);
         const embeddedRate = await measureEndToEnd([embeddedNode], 8_000);
         const nodesRate = await measureEndToEnd(nodes, 6_000);
@@ -89,10 +89,13 @@ export async function benchNodes({ record, load, withSink, secondsUntilReceived 
       await stopNodes([embeddedNode]);
     });
 
-    const [small, large] = [await measureClaimRate(server, 20_000), await measureClaimRate(server, 1_000_000)];
-    record('claims with settlement on PostgreSQL, 20,000 queued', small, '/s');
-    record('claims with settlement on PostgreSQL, 1,000,000 queued', large, '/s');
-    record('claims with 1,000,000 queued over 20,000, PostgreSQL', large / small, 'ratio', '0.9');
+    const [smallQueueRate, largeQueueRate] = [
+      await measureClaimRate(server, 20_000),
+      await measureClaimRate(server, 1_000_000),
+    ];
+    record('claims with settlement on PostgreSQL, 20,000 queued', smallQueueRate, '/s');
+    record('claims with settlement on PostgreSQL, 1,000,000 queued', largeQueueRate, '/s');
+    record('claims with 1,000,000 queued over 20,000, PostgreSQL', largeQueueRate / smallQueueRate, 'ratio', '0.9');
 
     const [idle] = await startNodes(server, 1, {});
     if (idle !== undefined) {

@@ -22,7 +22,7 @@ const BATCH = 500;
 /** Writes the traffic figures and measures the overview operation. */
 export async function measureOverview(name: string, store: Store, now: number, record: RecordFigure): Promise<void> {
   for (const node of NODES) {
-    const rows = [...trafficRows(MINUTE_MS, 2 * DAY_MS, now), ...trafficRows(HOUR_MS, 30 * DAY_MS, now)];
+    const rows = [...createTrafficRows(MINUTE_MS, 2 * DAY_MS, now), ...createTrafficRows(HOUR_MS, 30 * DAY_MS, now)];
     for (let offset = 0; offset < rows.length; offset += BATCH)
       await store.writeTraffic(node, rows.slice(offset, offset + BATCH));
   }
@@ -48,7 +48,7 @@ export async function measureOverview(name: string, store: Store, now: number, r
   record(`${name}: slowest later overview`, worstMs, 'ms', 'under 50');
 }
 
-function trafficRows(spanMs: TrafficRow['spanMs'], durationMs: number, now: number): TrafficRow[] {
+function createTrafficRows(spanMs: TrafficRow['spanMs'], durationMs: number, now: number): TrafficRow[] {
   const newestAt = Math.floor(now / spanMs) * spanMs;
   const latencies = parseLatencies('60:200 70:120 80:60 90:20 100:8 110:4 120:2 130:1');
   const counts = { accepted: 420, delivered: 400, deferred: 12, bounced: 5, complained: 1, suppressed: 3, expired: 1 };

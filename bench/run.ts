@@ -112,21 +112,21 @@ async function stopAndRemove(service: BenchService): Promise<void> {
  * Returns the median of the ratios of several rounds. Each round measures both values, so a change of the machine's
  * speed affects both values.
  */
-async function medianRatio(count: number, measureRatio: () => Promise<number>): Promise<number> {
+async function calculateMedianRatio(count: number, measureRatio: () => Promise<number>): Promise<number> {
   const ratios: number[] = [];
   for (let n = 0; n < count; n += 1) ratios.push(await measureRatio());
   return ratios.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
 }
 
 /** Resolves to the seconds from the first request of `startLoad` until the sink has received `count` more messages. */
-async function secondsUntilReceived(
+async function measureSecondsUntilReceived(
   receivedCount: () => Promise<number>,
   count: number,
   startLoad: () => Promise<StartedLoad>,
 ): Promise<number> {
-  const goal = (await receivedCount()) + count;
+  const targetCount = (await receivedCount()) + count;
   const loadResult = startLoad();
-  while ((await receivedCount()) < goal) await new Promise((resolve) => setTimeout(resolve, 20));
+  while ((await receivedCount()) < targetCount) await new Promise((resolve) => setTimeout(resolve, 20));
   const ended = performance.timeOrigin + performance.now();
   return (ended - (await loadResult).startedAt) / 1000;
 }
@@ -139,7 +139,7 @@ async function benchAccept(): Promise<void> {
   await load(service.port, service.key, 64, 10_000);
   for (const connections of [64, 256]) {
     const lastRound = { bare: 0, accept: 0, cpu: 0 };
-    const ratio = await medianRatio(3, async () => {
+    const ratio = await calculateMedianRatio(3, async () => {
       const bareResult = await load(port, 'none', connections, 40_000);
       const cpu = service.cpuMs();
       const acceptResult = await load(service.port, service.key, connections, 40_000);
@@ -166,7 +166,7 @@ async function benchAccept(): Promise<void> {
         // Waits until Postfix has relayed all messages, before Postrider is measured.
         const measureAcknowledged = async (count: number) => {
           let rate = 0;
-          await secondsUntilReceived(receivedCount, count, async () => {
+          await measureSecondsUntilReceived(receivedCount, count, async () => {
             const startedAt = Date.now();
             rate = postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
             return { startedAt };
@@ -175,7 +175,7 @@ async function benchAccept(): Promise<void> {
         };
         await measureAcknowledged(1_000);
         let rate = 0;
-        const ratio = await medianRatio(3, async () => {
+        const ratio = await calculateMedianRatio(3, async () => {
           rate = await measureAcknowledged(4_000);
           return (await load(service.port, service.key, 256, 30_000)).perSecond / rate;
         });
@@ -193,7 +193,7 @@ async function benchRelay(): Promise<void> {
   await withSink(async (sinkPort, receivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     const deliver = (count: number) =>
-      secondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
+      measureSecondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
     await deliver(5_000);
     if (!isPostfixInstalled()) {
       record('end to end, relay, 10,000 messages', 10_000 / (await deliver(10_000)), '/s');
@@ -201,7 +201,7 @@ async function benchRelay(): Promise<void> {
     }
     const postfix = startPostfix(sinkPort, POSTFIX_PORT);
     const deliverWithPostfix = (count: number) =>
-      secondsUntilReceived(receivedCount, count, async () => {
+      measureSecondsUntilReceived(receivedCount, count, async () => {
         const startedAt = Date.now();
         postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
         return { startedAt };
@@ -209,7 +209,7 @@ async function benchRelay(): Promise<void> {
     try {
       await deliverWithPostfix(1_000);
       let [postriderRate, baselineRate] = [0, 0];
-      const ratio = await medianRatio(3, async () => {
+      const ratio = await calculateMedianRatio(3, async () => {
         baselineRate = 10_000 / (await deliverWithPostfix(10_000));
         postriderRate = 10_000 / (await deliver(10_000));
         return postriderRate / baselineRate;
@@ -265,11 +265,11 @@ async function benchSigned(): Promise<void> {
     await authenticate(service.folder, 'example.org');
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const deliver = (count: number) =>
-      secondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
+      measureSecondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
     // A warm-up burst of this size causes V8 to compile the code.
     await deliver(10_000);
     let [postriderRate, baselineRate] = [0, 0];
-    const ratio = await medianRatio(3, async () => {
+    const ratio = await calculateMedianRatio(3, async () => {
       const rsa = startScript('rsa.ts');
       baselineRate = (JSON.parse(await firstLine(rsa)) as { perSecond: number }).perSecond;
       postriderRate = 10_000 / (await deliver(10_000));
@@ -285,9 +285,9 @@ async function benchSigned(): Promise<void> {
 async function benchLatency(): Promise<void> {
   await withSink(async (sinkPort, receivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
-    await secondsUntilReceived(receivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
+    await measureSecondsUntilReceived(receivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
     // Measures the maximum sustainable rate, at which messages are delivered at the rate at which they are accepted.
-    const seconds = await secondsUntilReceived(receivedCount, 30_000, () =>
+    const seconds = await measureSecondsUntilReceived(receivedCount, 30_000, () =>
       load(service.port, service.key, 256, 30_000),
     );
     const maxRate = 30_000 / seconds;
@@ -324,7 +324,7 @@ async function benchGrowth(): Promise<void> {
 
   await load(emptyService.port, emptyService.key, 64, 10_000);
   await load(fullService.port, seededService.key, 64, 10_000);
-  const ratio = await medianRatio(3, async () => {
+  const ratio = await calculateMedianRatio(3, async () => {
     const emptyResult = await load(emptyService.port, emptyService.key, 256, 30_000);
     return (await load(fullService.port, seededService.key, 256, 30_000)).perSecond / emptyResult.perSecond;
   });
@@ -386,7 +386,7 @@ function runNodes(): Promise<void> {
     const startedAt = Math.min(...results.map((result) => result.startedAt));
     return { startedAt, perSecond: results.reduce((sum, { perSecond }) => sum + perSecond, 0) };
   };
-  return benchNodes({ record, load: loadAllNodes, withSink, secondsUntilReceived });
+  return benchNodes({ record, load: loadAllNodes, withSink, secondsUntilReceived: measureSecondsUntilReceived });
 }
 
 const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {

@@ -54,7 +54,7 @@ export interface SeededMessage {
 
 /** Yields `count` messages before `now` in the order of acceptance. The newest messages have no terminal state. */
 export function* generateMessages(count: number, accounts: number, now: number): Generator<SeededMessage> {
-  const random = seededRandom(42);
+  const random = createSeededRandom(42);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const pickByShare = <T>(from: readonly (readonly [number, T])[]): T => {
     let remaining = random() * 100;
@@ -103,7 +103,7 @@ function randomHex(random: () => number, digits: number): string {
 }
 
 /** Returns a mulberry32 generator of numbers in [0, 1), which generates the same sequence for the same seed. */
-function seededRandom(seed: number): () => number {
+function createSeededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

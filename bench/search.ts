@@ -150,7 +150,7 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
 
 async function completeSearch(store: Store, input: SearchInput): Promise<{ completeMs: number; callMs: number }> {
   const { q = '', to = '', from = '', subject = '', ...filters } = input;
-  const wants = [
+  const criteria = [
     ...(parseSearchText(q, ALL_FIELDS) ?? []),
     ...(parseSearchText(to, ['to']) ?? []),
     ...(parseSearchText(from, ['from']) ?? []),
@@ -164,7 +164,7 @@ async function completeSearch(store: Store, input: SearchInput): Promise<{ compl
     before: null,
     limit: 50,
     ...filters,
-    criteria: wants,
+    criteria,
   };
   const startedAt = performance.now();
   let callMs = 0;

@@ -6,7 +6,7 @@
 import { createServer } from 'node:net';
 
 let receivedCount = 0;
-const END = Buffer.from('\r\n.\r\n');
+const CONTENT_END = Buffer.from('\r\n.\r\n');
 const GREETING = '220 sink ESMTP\r\n';
 const EHLO = '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SMTPUTF8\r\n';
 
@@ -20,7 +20,7 @@ const server = createServer({ noDelay: true }, (socket) => {
     buffered = null;
     let reply = '';
     while (bytes.length > 0) {
-      const end = inContent ? bytes.indexOf(END) : bytes.indexOf(10);
+      const end = inContent ? bytes.indexOf(CONTENT_END) : bytes.indexOf(10);
       if (end < 0) {
         buffered = bytes;
         break;
@@ -29,7 +29,7 @@ const server = createServer({ noDelay: true }, (socket) => {
         inContent = false;
         receivedCount += 1;
         reply += '250 2.0.0 Ok\r\n';
-        bytes = bytes.subarray(end + END.length);
+        bytes = bytes.subarray(end + CONTENT_END.length);
         continue;
       }
       const verb = bytes.toString('latin1', 0, 4).toUpperCase();

@@ -92,15 +92,16 @@ function finish(): void {
   agent.destroy();
   appendFileSync(load.idsFile, ids.map((id) => `${id}\n`).join(''));
   latencies.sort((a, b) => a - b);
-  const percentile = (share: number) => Number((latencies[Math.floor((latencies.length - 1) * share)] ?? 0).toFixed(2));
+  const findPercentile = (share: number) =>
+    Number((latencies[Math.floor((latencies.length - 1) * share)] ?? 0).toFixed(2));
   console.log(
     JSON.stringify({
       due,
       accepted: ids.length,
       failed,
-      p50: percentile(0.5),
-      p99: percentile(0.99),
-      max: percentile(1),
+      p50: findPercentile(0.5),
+      p99: findPercentile(0.99),
+      max: findPercentile(1),
     }),
   );
 }

@@ -71,7 +71,7 @@ const reply = (stage: 'greeting' | 'mail' | 'rcpt' | 'content', ...lines: readon
   stage,
   lines,
 });
-const connectionLost = (stage: 'connect' | 'starttls' | 'content', text: string): AttemptFailure => ({
+const createConnectionLoss = (stage: 'connect' | 'starttls' | 'content', text: string): AttemptFailure => ({
   kind: 'lost',
   stage,
   text,
@@ -86,7 +86,7 @@ const GREYLISTED = reply(
   '450 4.2.0 <{to}>: Recipient address rejected: Greylisted, please come again in 60 seconds',
 );
 const SERVER_BUSY = reply('rcpt', '451 4.7.500 Server busy. Please try again later from [198.51.100.7]. (S77714)');
-const TLS_FAILED = connectionLost('starttls', 'the TLS handshake with {host} failed: certificate has expired');
+const TLS_FAILED = createConnectionLoss('starttls', 'the TLS handshake with {host} failed: certificate has expired');
 
 export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
   fine: createScript(),
@@ -96,13 +96,13 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
   full: createScript({ failures: [MAILBOX_FULL], repeatsLast: true }),
   'full-for-hours': createScript({ failures: [MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL] }),
   unreachable: createScript({
-    failures: [connectionLost('connect', '{host} did not answer in time; waited for the connection')],
+    failures: [createConnectionLoss('connect', '{host} did not answer in time; waited for the connection')],
     repeatsLast: true,
     tookMs: [30_000, 30_040],
   }),
   'broken-tls': createScript({ failures: [TLS_FAILED, TLS_FAILED, TLS_FAILED] }),
   'cut-off': createScript({
-    failures: [connectionLost('content', '{host} closed the connection')],
+    failures: [createConnectionLoss('content', '{host} closed the connection')],
     tookMs: [2_000, 9_000],
   }),
   gone: createScript({
@@ -144,7 +144,7 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
 };
 
 /** Returns the failure of an attempt, or null if the attempt succeeds. The first attempt has the number 1. */
-export function attemptFailure(
+export function findAttemptFailure(
   { failures, repeatsLast }: BehaviourScript,
   attemptNumber: number,
 ): AttemptFailure | null {

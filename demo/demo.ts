@@ -21,10 +21,10 @@ import { openStore } from '../src/store/open.ts';
 import { readVersion } from '../src/version.ts';
 import { startDns } from '../test/rig/dns.ts';
 import { writeHistory } from './history.ts';
-import { operatorActions } from './operators.ts';
+import { createOperatorActions } from './operators.ts';
 import { pauseStore } from './paused-store.ts';
 import { planHistory } from './plan.ts';
-import { seededRandom } from './random.ts';
+import { createSeededRandom } from './random.ts';
 import { Recipients } from './recipients.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 import { createDemoTransport } from './transport.ts';
@@ -82,7 +82,7 @@ async function createDemo(
   disposers.push(() => rmSync(folder, { recursive: true, force: true }));
   const dns = await startDns();
   disposers.push(() => dns.close());
-  const random = seededRandom(seed);
+  const random = createSeededRandom(seed);
   const environment = {
     POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`,
     POSTRIDER_LISTEN: listen,
@@ -143,7 +143,7 @@ async function createDemo(
     for (const { application } of plan)
       messageCounts.set(application.account, (messageCounts.get(application.account) ?? 0) + 1);
     const keys = new Map<string, { readonly id: number; readonly key: string }>();
-    const actions = await operatorActions({
+    const actions = await createOperatorActions({
       settings,
       zone: dns.zone,
       resolver: createResolver(settings.dns),

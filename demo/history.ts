@@ -75,7 +75,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   let reports: DueReport[] = [];
   let [plannedIndex, actionIndex] = [0, 0];
 
-  for (const until of sliceEnds(now)) {
+  for (const until of listSliceEnds(now)) {
     if (parts.isStopped()) return;
     for (; (actions[actionIndex]?.at ?? now) < until; actionIndex += 1) await perform(actions[actionIndex]);
     const batch = plan.slice(plannedIndex, indexAfter(plan, plannedIndex, until));
@@ -191,11 +191,11 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   /** Records the reports that arrived before `until`. */
   async function recordReports(until: number): Promise<void> {
-    const arrived = reports.filter(({ at }) => at < until).sort((a, b) => a.at - b.at);
-    if (arrived.length === 0) return;
+    const arrivedReports = reports.filter(({ at }) => at < until).sort((a, b) => a.at - b.at);
+    if (arrivedReports.length === 0) return;
     reports = reports.filter(({ at }) => at >= until);
     const results = await store.recordFeedback(
-      arrived.map(({ at, message, kind }) => {
+      arrivedReports.map(({ at, message, kind }) => {
         const path = `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
         const raw = composeReport(kind, { ...message, returnPath: path });
         const from = kind === 'bounce' ? '' : message.to;
@@ -207,7 +207,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       }),
     );
     for (const [at, result] of results.entries()) {
-      if (result.kind === 'applied') figures.count(result.to, arrived[at]?.at ?? until);
+      if (result.kind === 'applied') figures.count(result.to, arrivedReports[at]?.at ?? until);
     }
   }
 }
@@ -216,7 +216,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
  * Returns the end times of the slices. The last end time is `now`. Recent slices are shorter, because suppression and
  * locks depend on earlier slices.
  */
-function sliceEnds(now: number): readonly number[] {
+function listSliceEnds(now: number): readonly number[] {
   const ends: number[] = [];
   let age = (DAYS + 3) * DAY_MS;
   while (age > 0) {

@@ -1,7 +1,16 @@
 /** Composes the messages of the simulated applications: plain text and HTML, in several languages and scripts. */
 import type { Random } from './random.ts';
 import type { Recipient } from './recipients.ts';
-import { code, invoice, item, order, receipt, reset, shipped, welcome } from './templates.ts';
+import {
+  composeCode,
+  composeInvoice,
+  composeOrder,
+  composeReceipt,
+  composeReset,
+  composeShipped,
+  composeWelcome,
+  pickItem,
+} from './templates.ts';
 
 export type MessageKind =
   | 'order'
@@ -25,19 +34,23 @@ export function composeMessage(kind: MessageKind, to: Recipient, random: Random)
   const number = random.integer(20_000, 99_999);
   switch (kind) {
     case 'order':
-      return order(to, number, [item(random), item(random), item(random)].slice(0, random.integer(1, 3)));
+      return composeOrder(
+        to,
+        number,
+        [pickItem(random), pickItem(random), pickItem(random)].slice(0, random.integer(1, 3)),
+      );
     case 'shipped':
-      return shipped(to, number, random.integer(1, 4));
+      return composeShipped(to, number, random.integer(1, 4));
     case 'invoice':
-      return invoice(to, number, [item(random), item(random)]);
+      return composeInvoice(to, number, [pickItem(random), pickItem(random)]);
     case 'receipt':
-      return receipt(to, number, random.integer(900, 12_900));
+      return composeReceipt(to, number, random.integer(900, 12_900));
     case 'reset':
-      return reset(to, random.bytes(12).toString('hex'));
+      return composeReset(to, random.bytes(12).toString('hex'));
     case 'code':
-      return code(to, String(random.integer(100_000, 999_999)));
+      return composeCode(to, String(random.integer(100_000, 999_999)));
     case 'welcome':
-      return welcome(to);
+      return composeWelcome(to);
     case 'reply':
       return {
         subject: `Re: ${random.pick(THREADS)}`,
@@ -45,7 +58,7 @@ export function composeMessage(kind: MessageKind, to: Recipient, random: Random)
       };
     case 'sold':
       return {
-        subject: `Sold: ${item(random).name}`,
+        subject: `Sold: ${pickItem(random).name}`,
         message: `Hello ${to.name},\n\nyour offer has found a buyer. Please send it within two working days and enter the parcel's number:\n\nhttps://market.example/sales/${number}\n\nThe money is paid out once it has arrived.\n`,
       };
     case 'relaunch':

@@ -47,14 +47,16 @@ const TOKEN_ACTOR = 'token:provisioning';
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 /** Returns the actions in chronological order. */
-export async function operatorActions(context: ActionContext): Promise<readonly OperatorAction[]> {
+export async function createOperatorActions(context: ActionContext): Promise<readonly OperatorAction[]> {
   const dkim = await createDkimKeys(context);
   const actions = [
-    ...APPLICATIONS.flatMap((application, at) => accountActions(context, application, at)),
-    ...APPLICATIONS.flatMap((application) => domainActions(context, application, dkim.get(application.domain) ?? [])),
-    ...keyActions(context),
-    ...suppressionActions(context),
-    ...laterActions(context),
+    ...APPLICATIONS.flatMap((application, at) => createAccountActions(context, application, at)),
+    ...APPLICATIONS.flatMap((application) =>
+      createDomainActions(context, application, dkim.get(application.domain) ?? []),
+    ),
+    ...createKeyActions(context),
+    ...createSuppressionActions(context),
+    ...createLaterActions(context),
   ];
   return actions.sort((a, b) => a.at - b.at);
 }
@@ -76,7 +78,7 @@ const createAction = (
 });
 
 /** Returns the actions that create the account and its first key, before the first message of the account. */
-function accountActions(
+function createAccountActions(
   context: ActionContext,
   { account, limits }: Application,
   number: number,
@@ -113,7 +115,7 @@ async function createDkimKeys({
       state: 'active',
       usedSelectors: [],
       sealingKey: loadSealingKey(settings),
-      now: now - domainAgeMs(domain),
+      now: now - getDomainAgeMs(domain),
       random: random.next,
     });
     return [domain, keys] as const;
@@ -124,7 +126,7 @@ async function createDkimKeys({
 const PENDING_DOMAIN = 'community.example.org';
 const FAILING_DOMAIN = 'market.example';
 
-function domainAgeMs(domain: string): number {
+function getDomainAgeMs(domain: string): number {
   return domain === PENDING_DOMAIN ? 20 * HOUR_MS : 31 * DAY_MS;
 }
 
@@ -132,7 +134,7 @@ function domainAgeMs(domain: string): number {
  * Returns the actions that add the domain and check its records. The DKIM records of `PENDING_DOMAIN` are not
  * published. The DKIM records of `FAILING_DOMAIN` are removed later.
  */
-function domainActions(
+function createDomainActions(
   context: ActionContext,
   { account, domain }: Application,
   keys: readonly DkimKey[],
@@ -140,7 +142,7 @@ function domainActions(
   const { store: serviceStore, settings, zone, resolver } = context;
   const checkAction = (ageMs: number) =>
     createAction(context, ageMs, '', (_store, at) => checkDomain(serviceStore, domain, settings, resolver, at));
-  const ageMs = domainAgeMs(domain);
+  const ageMs = getDomainAgeMs(domain);
   const add = createAction(context, ageMs, CLI_ACTOR, async (store, at) => {
     const subdomains = account === 'shop';
     const addedDomain = requireDone(await store.addDomain(account, { name: domain, subdomains, keys }, at));
@@ -166,7 +168,7 @@ function domainActions(
  * Returns the actions that create a key that expires soon, a revoked key, and a rotated key whose old key is still
  * valid.
  */
-function keyActions(context: ActionContext): readonly OperatorAction[] {
+function createKeyActions(context: ActionContext): readonly OperatorAction[] {
   const { now, randomBytes, onKeyCreated } = context;
   const createKey =
     (account: string, name: string, expiresAt: number | null): OperatorAction['run'] =>
@@ -196,7 +198,7 @@ function keyActions(context: ActionContext): readonly OperatorAction[] {
 }
 
 /** Returns the actions that suppress addresses manually, for an account and for the whole service. */
-function suppressionActions(context: ActionContext): readonly OperatorAction[] {
+function createSuppressionActions(context: ActionContext): readonly OperatorAction[] {
   const entry = (address: string, at: number): Suppression => ({ address, reason: 'manual', source: null, at });
   const addresses = Array.from({ length: 60 }, (_, n) => `former.customer${n + 1}@webpost.example.net`);
   return [
@@ -219,7 +221,7 @@ function suppressionActions(context: ActionContext): readonly OperatorAction[] {
 /**
  * Returns the later actions: locking and unlocking an account, raising limits, and retrying and cancelling messages.
  */
-function laterActions(context: ActionContext): readonly OperatorAction[] {
+function createLaterActions(context: ActionContext): readonly OperatorAction[] {
   const queuedIds = async (store: Store, limit: number) =>
     (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);
   return [

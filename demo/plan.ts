@@ -33,7 +33,7 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
   };
   for (const application of APPLICATIONS) {
     for (let n = 0; n < application.messageCount; n += 1) {
-      const at = now - Math.round(randomAge(random));
+      const at = now - Math.round(pickAge(random));
       add(application, at, random.weighted(application.behaviours), random.weighted(application.messageKinds));
     }
   }
@@ -44,7 +44,7 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
       add(application, now - random.integer(to, from), random.weighted(behaviours), kind);
     }
   }
-  return [...messages, ...messages.flatMap((message) => repeatMessage(message, now, recipients, random))].sort(
+  return [...messages, ...messages.flatMap((message) => planRepeatedMessage(message, now, recipients, random))].sort(
     (a, b) => a.at - b.at,
   );
 }
@@ -53,7 +53,7 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
  * Returns a second message to a recipient whose mailbox is missing or who complained. The address is suppressed at that
  * time.
  */
-function repeatMessage(
+function planRepeatedMessage(
   message: PlannedMessage,
   now: number,
   recipients: Recipients,
@@ -124,7 +124,7 @@ const INCIDENTS: readonly Incident[] = [
 ];
 
 /** Returns a random age of a message, in ms. */
-function randomAge(random: Random): number {
+function pickAge(random: Random): number {
   if (random.next() < LAST_DAY_SHARE) {
     if (random.next() < RUSH_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * RUSH_MEAN_AGE_MS);
     return 2_000 + Math.abs(random.next() * DAY_MS - (random.next() < 0.4 ? 8 * HOUR_MS : 0));

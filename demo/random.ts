@@ -18,7 +18,7 @@ export interface Random {
 }
 
 /** Creates a mulberry32 generator, which has 32 bits of state. */
-export function seededRandom(seed: number): Random {
+export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;

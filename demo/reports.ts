@@ -22,14 +22,14 @@ export function composeReport(kind: ReportKind, message: ReportedMessage): Buffe
 
 const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => readonly string[]>> = {
   bounce: (message) =>
-    deliveryStatus(
+    composeDeliveryStatus(
       message,
       '5.1.1',
       `550 5.1.1 <${message.to}>: Recipient address rejected: User unknown in virtual mailbox table`,
     ),
-  full: (message) => deliveryStatus(message, '5.2.2', `552 5.2.2 <${message.to}>: user is over quota`),
+  full: (message) => composeDeliveryStatus(message, '5.2.2', `552 5.2.2 <${message.to}>: user is over quota`),
   complaint: (message) => [
-    `From: feedback-loop@${domainOf(message)}`,
+    `From: feedback-loop@${getDomain(message)}`,
     `To: <${message.returnPath}>`,
     `Subject: FW: complaint about ${message.id}`,
     'MIME-Version: 1.0',
@@ -47,9 +47,9 @@ const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => re
     'User-Agent: FeedbackLoop/2.1',
     'Version: 1',
     `Original-Rcpt-To: ${message.to}`,
-    `Reporting-MTA: dns; fbl.${domainOf(message)}`,
+    `Reporting-MTA: dns; fbl.${getDomain(message)}`,
     '',
-    ...originalMessage(message),
+    ...composeOriginalMessage(message),
   ],
   away: (message) => [
     `From: <${message.to}>`,
@@ -73,12 +73,12 @@ const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => re
 };
 
 /** Returns the domain of the recipient, whose provider sends the report. */
-function domainOf({ to }: ReportedMessage): string {
+function getDomain({ to }: ReportedMessage): string {
   return to.slice(to.lastIndexOf('@') + 1);
 }
 
-function deliveryStatus(message: ReportedMessage, status: string, diagnostic: string): readonly string[] {
-  const host = `mx.${domainOf(message)}`;
+function composeDeliveryStatus(message: ReportedMessage, status: string, diagnostic: string): readonly string[] {
+  const host = `mx.${getDomain(message)}`;
   return [
     `From: MAILER-DAEMON@${host} (Mail Delivery System)`,
     `To: <${message.returnPath}>`,
@@ -106,11 +106,11 @@ function deliveryStatus(message: ReportedMessage, status: string, diagnostic: st
     `Status: ${status}`,
     `Diagnostic-Code: smtp; ${diagnostic}`,
     '',
-    ...originalMessage(message),
+    ...composeOriginalMessage(message),
   ];
 }
 
-function originalMessage(message: ReportedMessage): readonly string[] {
+function composeOriginalMessage(message: ReportedMessage): readonly string[] {
   return [
     '--report',
     'Content-Type: message/rfc822',

@@ -49,7 +49,7 @@ async function run(): Promise<void> {
     },
     (share) => status.show(`Writing thirty days of messages: ${Math.floor(share * 100)} %`),
   );
-  process.stdout.write(banner(demo));
+  process.stdout.write(formatBanner(demo));
   const startedAt = systemClock.now();
   const historyReported = demo.history.then((history) => {
     if (history === null) return;
@@ -71,7 +71,7 @@ async function run(): Promise<void> {
   process.exit(0);
 }
 
-function banner({ service, folder }: Demo): string {
+function formatBanner({ service, folder }: Demo): string {
   const { signInUrl, operatorUrl, publicUrl } = service;
   const addresses: readonly (readonly [string, string])[] = [
     ['  Dashboard', signInUrl ?? operatorUrl ?? ''],

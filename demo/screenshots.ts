@@ -50,15 +50,15 @@ const SCREENSHOTS: readonly Screenshot[] = [
   { name: 'overview-dark', path: '/?range=7d', text: 'marketplace', dark: true },
   { name: 'overview-phone', path: '/', text: 'marketplace', phone: true },
   { name: 'messages', path: '/messages?state=bounced', text: 'bounced' },
-  { name: 'message', path: greylistedThenDelivered, text: 'Greylisted', click: /^SMTP transcript/, height: 1_150 },
-  { name: 'message-phone', path: greylistedThenDelivered, text: 'Greylisted', phone: true },
-  { name: 'inbox', path: orderInInbox, text: /^Your order/, frameText: 'Total' },
+  { name: 'message', path: findGreylistedMessage, text: 'Greylisted', click: /^SMTP transcript/, height: 1_150 },
+  { name: 'message-phone', path: findGreylistedMessage, text: 'Greylisted', phone: true },
+  { name: 'inbox', path: findOrderInInbox, text: /^Your order/, frameText: 'Total' },
   { name: 'account', path: '/accounts/marketplace', text: /hard bounces/i, height: 1_100 },
   { name: 'domain', path: '/domains/market.example', text: /_domainkey/ },
   { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'complaint', dark: true },
 ];
 
-async function greylistedThenDelivered(getJson: GetJson): Promise<string> {
+async function findGreylistedMessage(getJson: GetJson): Promise<string> {
   const { messages } = await getJson<MessageList>('/messages?state=delivered&limit=200');
   for (const { id } of messages) {
     const { attempts } = await getJson<MessageDetails>(`/messages/${id}`);
@@ -67,7 +67,7 @@ async function greylistedThenDelivered(getJson: GetJson): Promise<string> {
   throw new Error('no message was greylisted and then delivered');
 }
 
-async function orderInInbox(getJson: GetJson): Promise<string> {
+async function findOrderInInbox(getJson: GetJson): Promise<string> {
   const { messages } = await getJson<MessageList>('/inbox');
   const order = messages.find(({ subject }) => /^Your order [0-9]+$/.test(subject));
   if (order === undefined) throw new Error('no order is in the inbox');

@@ -6,7 +6,7 @@ import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
 import { Transcript } from '../src/transports/smtp/channel.ts';
 import { toReply } from '../src/transports/smtp/protocol.ts';
-import { type AttemptFailure, attemptFailure, BEHAVIOURS, type Behaviour } from './behaviours.ts';
+import { type AttemptFailure, BEHAVIOURS, type Behaviour, findAttemptFailure } from './behaviours.ts';
 import type { Random } from './random.ts';
 
 /** The EHLO name of the demo. */
@@ -86,7 +86,7 @@ export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Atte
     attempt,
     server,
     `mx.${domain}`,
-    attemptFailure(script, attemptNumber),
+    findAttemptFailure(script, attemptNumber),
     createQueueId(random),
   );
   const reached = outcome.reply.stage !== 'connect';
@@ -118,7 +118,7 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
   const isAt = (stage: Reply['stage']) => (failure?.stage === stage ? failure : null);
 
   const atConnect = isAt('connect');
-  if (atConnect?.kind === 'lost') return finish(connectionOutcome('connect', fillTemplate(atConnect.text)));
+  if (atConnect?.kind === 'lost') return finish(toConnectionOutcome('connect', fillTemplate(atConnect.text)));
   transcript.remark(`${host} [${server.address}], clear text`);
   const atGreeting = isAt('greeting');
   if (atGreeting?.kind === 'reply') {
@@ -132,7 +132,7 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
     transcript.client('STARTTLS');
     respond('220 2.0.0 Ready to start TLS');
     const atTls = isAt('starttls');
-    if (atTls?.kind === 'lost') return finish(connectionOutcome('starttls', fillTemplate(atTls.text)));
+    if (atTls?.kind === 'lost') return finish(toConnectionOutcome('starttls', fillTemplate(atTls.text)));
     transcript.remark(`${host} [${server.address}], ${server.tls}`);
     writeEhlo(transcript, [...extensions, 'SMTPUTF8']);
   }
@@ -184,7 +184,7 @@ function writeEhlo(transcript: Transcript, lines: readonly string[]): void {
   for (const [at, line] of lines.entries()) transcript.server(`250${at === lines.length - 1 ? ' ' : '-'}${line}`);
 }
 
-function connectionOutcome(stage: 'connect' | 'starttls', text: string): Outcome {
+function toConnectionOutcome(stage: 'connect' | 'starttls', text: string): Outcome {
   return {
     kind: 'deferred',
     reply: { stage, code: null, enhanced: null, text },

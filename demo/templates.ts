@@ -18,8 +18,8 @@ const ITEMS: readonly Item[] = [
   { name: 'Dimmer, trailing edge', cents: 2_790 },
 ];
 
-export function item(chance: Random): Item {
-  return chance.pick(ITEMS);
+export function pickItem(random: Random): Item {
+  return random.pick(ITEMS);
 }
 
 interface Words {
@@ -96,81 +96,83 @@ const WORDS: Readonly<Record<Language, Words>> = {
   },
 };
 
-export function order(to: Recipient, number: number, items: readonly Item[]): MessageText {
+export function composeOrder(to: Recipient, number: number, items: readonly Item[]): MessageText {
   const { hello, order: title, orderText } = WORDS[to.language];
   return {
     subject: `${title} ${number}`,
-    message: page(to.language, `${title} ${number}`, [
-      paragraph(`${hello} ${to.name},`),
-      paragraph(orderText),
-      bill(items, WORDS[to.language].total),
-      button('See your order', `https://lumen-shop.example/orders/${number}`),
+    message: renderPage(to.language, `${title} ${number}`, [
+      renderParagraph(`${hello} ${to.name},`),
+      renderParagraph(orderText),
+      renderBill(items, WORDS[to.language].total),
+      renderButton('See your order', `https://lumen-shop.example/orders/${number}`),
     ]),
   };
 }
 
-export function shipped(to: Recipient, number: number, days: number): MessageText {
+export function composeShipped(to: Recipient, number: number, days: number): MessageText {
   return {
     subject: `Your order ${number} is on its way`,
     message: `Hello ${to.name},\n\nyour parcel has left us and should be with you in ${days} working ${days === 1 ? 'day' : 'days'}.\n\nFollow it: https://parcels.example.net/track/LU${number}EX\n\nLumen, lights for people\n`,
   };
 }
 
-export function invoice(to: Recipient, number: number, items: readonly Item[]): MessageText {
+export function composeInvoice(to: Recipient, number: number, items: readonly Item[]): MessageText {
   const title = `Rechnung ${number} – fällig in 14 Tagen`;
   return {
     subject: title,
-    message: page('de', title, [
-      paragraph(`Guten Tag ${to.name},`),
-      paragraph(`anbei Ihre Rechnung. Bitte überweisen Sie mit dem Verwendungszweck <b>LU-${number}</b>.`),
-      bill(items, 'Summe, inkl. 19 % USt.'),
-      paragraph('Konto: DE02 1203 0000 0000 2020 51'),
+    message: renderPage('de', title, [
+      renderParagraph(`Guten Tag ${to.name},`),
+      renderParagraph(`anbei Ihre Rechnung. Bitte überweisen Sie mit dem Verwendungszweck <b>LU-${number}</b>.`),
+      renderBill(items, 'Summe, inkl. 19 % USt.'),
+      renderParagraph('Konto: DE02 1203 0000 0000 2020 51'),
     ]),
   };
 }
 
-export function receipt(to: Recipient, number: number, cents: number): MessageText {
+export function composeReceipt(to: Recipient, number: number, cents: number): MessageText {
   return {
-    subject: `Receipt #${number}: ${money(cents)} paid`,
-    message: page('en', 'Payment received', [
-      paragraph(`Hello ${to.name},`),
-      paragraph(`we have received <b>${money(cents)}</b> for your plan. The next payment is due in a month.`),
-      button('Open the receipt', `https://billing.lumen.example/receipts/${number}`),
+    subject: `Receipt #${number}: ${formatMoney(cents)} paid`,
+    message: renderPage('en', 'Payment received', [
+      renderParagraph(`Hello ${to.name},`),
+      renderParagraph(
+        `we have received <b>${formatMoney(cents)}</b> for your plan. The next payment is due in a month.`,
+      ),
+      renderButton('Open the receipt', `https://billing.lumen.example/receipts/${number}`),
     ]),
   };
 }
 
-export function reset(to: Recipient, word: string): MessageText {
+export function composeReset(to: Recipient, word: string): MessageText {
   const { hello, reset: title, resetText, resetButton } = WORDS[to.language];
   return {
     subject: title,
-    message: page(to.language, title, [
-      paragraph(`${hello} ${to.name},`),
-      paragraph(resetText),
-      button(resetButton, `https://id.lumen.example/reset/${word}`),
+    message: renderPage(to.language, title, [
+      renderParagraph(`${hello} ${to.name},`),
+      renderParagraph(resetText),
+      renderButton(resetButton, `https://id.lumen.example/reset/${word}`),
     ]),
   };
 }
 
-export function code(to: Recipient, digits: string): MessageText {
+export function composeCode(to: Recipient, digits: string): MessageText {
   return {
     subject: `${digits} is your sign-in code`,
     message: `Hello ${to.name},\n\n${digits} is your code for id.lumen.example. It is valid for ten minutes, once.\n\nWe never ask you for it.\n`,
   };
 }
 
-export function welcome(to: Recipient): MessageText {
+export function composeWelcome(to: Recipient): MessageText {
   return {
     subject: `Welcome, ${to.name} – please confirm your address`,
-    message: page('en', 'One more click', [
-      paragraph(`Hello ${to.name},`),
-      paragraph('please confirm that this address is yours. Then your account is ready.'),
-      button('Confirm my address', 'https://id.lumen.example/confirm'),
+    message: renderPage('en', 'One more click', [
+      renderParagraph(`Hello ${to.name},`),
+      renderParagraph('please confirm that this address is yours. Then your account is ready.'),
+      renderButton('Confirm my address', 'https://id.lumen.example/confirm'),
     ]),
   };
 }
 
-function page(language: Language, title: string, parts: readonly string[]): string {
+function renderPage(language: Language, title: string, parts: readonly string[]): string {
   const { direction } = WORDS[language];
   return `<!doctype html>
 <html lang="${language}" dir="${direction}">
@@ -190,22 +192,22 @@ ${parts.join('\n')}
 `;
 }
 
-function paragraph(text: string): string {
+function renderParagraph(text: string): string {
   return `<p>${text}</p>`;
 }
 
-function bill(items: readonly Item[], total: string): string {
+function renderBill(items: readonly Item[], total: string): string {
   const cell = 'style="padding:6px 0;border-bottom:1px solid #e6dfd2"';
   const line = ({ name, cents }: Item) =>
-    `<tr><td ${cell}>${name}</td><td ${cell} align="right">${money(cents)}</td></tr>`;
+    `<tr><td ${cell}>${name}</td><td ${cell} align="right">${formatMoney(cents)}</td></tr>`;
   const sum = items.reduce((all, { cents }) => all + cents, 0);
-  return `<table width="100%" cellspacing="0">${items.map(line).join('')}<tr><td style="padding-top:8px"><b>${total}</b></td><td align="right" style="padding-top:8px"><b>${money(sum)}</b></td></tr></table>`;
+  return `<table width="100%" cellspacing="0">${items.map(line).join('')}<tr><td style="padding-top:8px"><b>${total}</b></td><td align="right" style="padding-top:8px"><b>${formatMoney(sum)}</b></td></tr></table>`;
 }
 
-function button(text: string, link: string): string {
+function renderButton(text: string, link: string): string {
   return `<p style="margin:24px 0"><a href="${link}" style="background:#9a5f12;color:#ffffff;padding:12px 22px;text-decoration:none">${text}</a></p>`;
 }
 
-function money(cents: number): string {
+function formatMoney(cents: number): string {
   return `€ ${(cents / 100).toFixed(2)}`;
 }

@@ -64,7 +64,7 @@ export function createDemoTransport({
       random,
     );
     const result = await Promise.race([aborted.promise, delay(clock, attempt.tookMs)]);
-    if (result === 'ended') return abortedAttempt(startedAt);
+    if (result === 'ended') return createAbortedAttempt(startedAt);
     const { kind } = attempt.outcome;
     if (kind === 'delivered' || kind === 'unanswered') await beforeCompletion?.();
     if (kind !== 'deferred') attemptCounts.delete(id);
@@ -99,7 +99,7 @@ export function createDemoTransport({
   };
 }
 
-function abortedAttempt(startedAt: number): Attempt {
+function createAbortedAttempt(startedAt: number): Attempt {
   const reply = { stage: 'connect', code: null, enhanced: null, text: 'the service is stopping' } as const;
   const outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'message' } as const;
   return { outcome, startedAt, tookMs: 0, remote: null, conversation: [] };

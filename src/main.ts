@@ -33,13 +33,13 @@ import { startApi } from './wiring/api.ts';
 import { requireValidClock } from './wiring/clock-check.ts';
 import { allocateConnections, createHttpConnections } from './wiring/connections.ts';
 import { startDelivery } from './wiring/delivery.ts';
-import { firstError } from './wiring/disposal.ts';
+import { findFirstError } from './wiring/disposal.ts';
 import { createFailureReporter } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import { createNodeName, startNode } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
-import { transportRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
+import { findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
 
 /**
  * Maximum wait for the delivery attempts in progress during a shutdown. Before this wait, the shutdown waits at most
@@ -101,7 +101,7 @@ export async function startService(settings: Settings, options: ServiceOptions =
     return await start(settings, options);
   } catch (error) {
     // The first error is the cause of the failed start. A later error occurred during the shutdown.
-    throw firstError(error);
+    throw findFirstError(error);
   }
 }
 
@@ -192,7 +192,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const transport = options.wrapTransport?.(replaceable) ?? replaceable;
   stack.defer(() => transport.close(1_000));
   const applyTransport = (next: TransportSetting): string | null => {
-    const reason = transportRestartReason(settings.transport, next);
+    const reason = findRestartReason(settings.transport, next);
     if (reason === null)
       replaceable.replace(openTransport(next, { clock, inboxPath, onError: reportFailure }).transport, DRAIN_MS);
     return reason;
@@ -265,7 +265,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
       try {
         await running.disposeAsync();
       } catch (error) {
-        throw firstError(error);
+        throw findFirstError(error);
       }
     },
   };

@@ -11,7 +11,7 @@ import { ApiError } from './api/client';
 import { App } from './app';
 import { ErrorBoundary } from './parts/error-boundary';
 import { FatalError } from './parts/fatal-error';
-import { cssVariables, theme } from './theme';
+import { getCssVariables, theme } from './theme';
 
 /** Reloads the session query if a request is refused with 401. Without a session the app shows the sign-in page. */
 function onError(error: Error): void {
@@ -35,12 +35,12 @@ const queries: QueryClient = new QueryClient({
 });
 
 /** Returns the nonce of the content security policy. The style tags that Mantine creates must have it. */
-function nonce(): string {
+function readNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="postrider-nonce"]')?.content ?? '';
 }
 
 // The dialogs of Mantine lock scrolling by a style tag of another package, which reads the nonce from this global.
-Object.assign(globalThis, { __webpack_nonce__: nonce() });
+Object.assign(globalThis, { __webpack_nonce__: readNonce() });
 
 const root = document.getElementById('root');
 if (root !== null) {
@@ -49,9 +49,9 @@ if (root !== null) {
       <ErrorBoundary resetKey="" renderError={(error) => <FatalError error={error} />}>
         <MantineProvider
           theme={theme}
-          cssVariablesResolver={cssVariables}
+          cssVariablesResolver={getCssVariables}
           defaultColorScheme="auto"
-          getStyleNonce={nonce}
+          getStyleNonce={readNonce}
         >
           <Notifications position="top-right" />
           <QueryClientProvider client={queries}>

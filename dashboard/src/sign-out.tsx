@@ -12,7 +12,7 @@ import { ConfirmDialog } from './parts/confirm-dialog';
 
 export function SignOut({ session: { password } }: { readonly session: Session }) {
   const queries = useQueryClient();
-  const [confirming, { open, close }] = useDisclosure();
+  const [isConfirmOpen, { open, close }] = useDisclosure();
   const signOut = useMutation({
     mutationFn: requestSignOut,
     onSuccess: () => queries.resetQueries(),
@@ -32,7 +32,7 @@ export function SignOut({ session: { password } }: { readonly session: Session }
         Sign out
       </Button>
       <ConfirmDialog
-        opened={confirming}
+        opened={isConfirmOpen}
         title="Sign out?"
         action="Sign out"
         busy={signOut.isPending}

@@ -29,7 +29,7 @@ export const theme = createTheme({
   components: { Anchor: { defaultProps: { underline: 'always' } } },
 });
 
-export const cssVariables: CSSVariablesResolver = () => ({
+export const getCssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {
     '--mantine-color-dimmed': '#5c636a',

@@ -14,8 +14,8 @@ export interface ReplaceableTransport extends Transport {
   replace(next: Transport, timeoutMs: number): void;
 }
 
-export function createReplaceableTransport(first: Transport): ReplaceableTransport {
-  let current = first;
+export function createReplaceableTransport(initialTransport: Transport): ReplaceableTransport {
+  let current = initialTransport;
   const closing = new Set<Promise<void>>();
   return {
     // The value is read each time, because some transports adapt to the provider's rate limit.

@@ -28,7 +28,7 @@ export function withSimulator(transport: Transport, clock: Clock): Transport {
 
 function localAnswer(to: string): LocalAnswer | null {
   if (!isSimulated(to)) return null;
-  switch (simulatorKind(to)) {
+  switch (findSimulatorKind(to)) {
     case 'complaint':
       return { kind: 'complaint', by: SIMULATOR, detail: 'complaint of the mailbox simulator' };
     case 'suppressed':
@@ -47,7 +47,7 @@ async function simulate(
   clock: Clock,
 ): Promise<Attempt> {
   const startedAt = clock.now();
-  let outcome = outcomeFor(message.envelope.to);
+  let outcome = getOutcome(message.envelope.to);
   if (beforeCompletion !== null && outcome.kind === 'delivered') {
     try {
       await beforeCompletion();
@@ -70,15 +70,15 @@ async function simulate(
   };
 }
 
-function outcomeFor(address: string): Outcome {
-  const kind = simulatorKind(address);
+function getOutcome(address: string): Outcome {
+  const kind = findSimulatorKind(address);
   switch (kind) {
     case 'success':
       return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message accepted') };
     case 'complaint':
       return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message accepted, a complaint follows') };
     case 'bounce':
-      return bounce('simulated: no such user');
+      return createBounce('simulated: no such user');
     case 'defer':
       return {
         kind: 'deferred',
@@ -88,15 +88,15 @@ function outcomeFor(address: string): Outcome {
       };
     case 'suppressed':
       // Only a message that was accepted without `localAnswer` receives this answer.
-      return bounce('simulated: this address is on the suppression list');
+      return createBounce('simulated: this address is on the suppression list');
     case null:
-      return bounce(
+      return createBounce(
         `the simulator has no such address; use ${SIMULATOR_KINDS.join(', ')}, each with an optional +label`,
       );
   }
 }
 
-function bounce(text: string): Outcome {
+function createBounce(text: string): Outcome {
   const refusal = { ...reply(550, '5.1.1', text), stage: 'rcpt' } as const;
   return { kind: 'bounced', reply: refusal, reason: 'recipient-unknown', suppress: false };
 }
@@ -121,7 +121,7 @@ export function isSimulated(address: string): boolean {
 }
 
 /** Returns the local part without `+label`, in lower case. Returns null if the address is not an address of the simulator. */
-export function simulatorKind(address: string): SimulatorKind | null {
+export function findSimulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
   const local = address.slice(0, address.length - DOMAIN.length - 1).toLowerCase();
   const plus = local.indexOf('+');

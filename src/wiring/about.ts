@@ -42,7 +42,7 @@ export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['
    * Returns the key for the curl command in the dashboard. Returns null if the key is not valid, or if the start was
    * more than one hour ago.
    */
-  function visibleFirstKey(started: EventOf<'api.started'> | null): string | null {
+  function findVisibleFirstKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
     if (firstKey === null || started === null || now - started.at >= FIRST_KEY_TTL_MS) return null;
     return directory.isValid(firstKey, now) ? firstKey : null;
@@ -53,6 +53,6 @@ export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['
     transport: settings.transport.kind,
     password: settings.operatorPassword !== null,
     publicUrl: apiStarted?.publicUrl ?? null,
-    firstKey: visibleFirstKey(apiStarted),
+    firstKey: findVisibleFirstKey(apiStarted),
   });
 }

@@ -24,13 +24,13 @@ export function allocateConnections(
 ): ConnectionLimitByListener {
   const delivery = roles.has('deliver') ? concurrency : 0;
   const intake = roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0;
-  const shares = divideDescriptors(descriptors, delivery + intake);
-  if (shares.public < MAX_CONNECTIONS.public) {
+  const connectionCounts = divideDescriptors(descriptors, delivery + intake);
+  if (connectionCounts.public < MAX_CONNECTIONS.public) {
     warn(
-      `the limit of ${descriptors} open files leaves ${shares.public} connections to the public listener and ${shares.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
+      `the limit of ${descriptors} open files leaves ${connectionCounts.public} connections to the public listener and ${connectionCounts.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
     );
   }
-  return shares;
+  return connectionCounts;
 }
 
 export interface ConnectionParts {

@@ -2,7 +2,7 @@
  * Returns the first error of a failed start or stop. Disposal wraps the first error in a SuppressedError for each later
  * error.
  */
-export function firstError(error: unknown): unknown {
+export function findFirstError(error: unknown): unknown {
   let first = error;
   while (first instanceof SuppressedError) first = first.suppressed;
   return first;

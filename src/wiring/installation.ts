@@ -65,8 +65,8 @@ async function explainMissingDatabase(path: string): Promise<DatabaseParts['open
   const { isServeLockHeld } = await import('../store/sqlite/files.ts');
   try {
     if (isServeLockHeld(path)) {
-      const why = `the database ${path} was removed or moved, and a service still uses it`;
-      return { kind: 'failed', reason: why };
+      const reason = `the database ${path} was removed or moved, and a service still uses it`;
+      return { kind: 'failed', reason };
     }
     requireUsableFiles(resolveDatabasePath(path));
     return { kind: 'absent' };

@@ -23,14 +23,14 @@ export interface SecretFilesParts {
 
 /** Starts watching. The returned function stops it. */
 export function watchSecretFiles({ files, clock, intervalMs, applyTransport, warn }: SecretFilesParts): () => void {
-  const stops = files.map((file) =>
+  const stopFunctions = files.map((file) =>
     watchFiles([file.path], intervalMs, clock, () => {
       const fault = applyChange(file, applyTransport);
       if (fault !== null) warn(`${fault}; until then the previous value is used`);
     }),
   );
   return () => {
-    for (const stop of stops) stop();
+    for (const stop of stopFunctions) stop();
   };
 }
 
@@ -50,7 +50,7 @@ function applyChange(file: SecretFile, applyTransport: SecretFilesParts['applyTr
 }
 
 /** Returns the reason why a changed transport requires a restart, or null if it can be used at once. */
-export function transportRestartReason(current: TransportSetting, next: TransportSetting): string | null {
+export function findRestartReason(current: TransportSetting, next: TransportSetting): string | null {
   if (current.kind !== next.kind) return `the transport changes from ${current.kind} to ${next.kind}`;
   // The file descriptors of the process are divided among the listeners and the transport at the start.
   if (current.kind === 'smtp' && next.kind === 'smtp' && next.connections > current.connections) {

@@ -1,12 +1,12 @@
 /** Tests the overview, the navigation on a phone, and the audit log. */
 import { expect, test } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
-import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
+import { createBrowserRig } from '../rig/browser.ts';
+import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 
 test('with many problems the queue and the health stay on the first screen, and a button shows all problems', async () => {
   const service = await rig.serve(rig.folder());
@@ -29,7 +29,7 @@ test('with many problems the queue and the health stay on the first screen, and 
   const showFewerButton = page.getByRole('button', { name: 'Show fewer' });
   expect(await showFewerButton.getAttribute('aria-expanded')).toBe('true');
   expect(await showFewerButton.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
 });
 
 test('the total of a state links to its messages, unless it is zero', async () => {
@@ -41,7 +41,7 @@ test('the total of a state links to its messages, unless it is zero', async () =
   await bounced.waitFor();
   await page.getByRole('link', { name: 'Delivered: 1' }).waitFor();
   expect(await page.getByRole('link', { name: /^(Accepted|Deferred|Expired): / }).count()).toBe(0);
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
   await bounced.focus();
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'To bounce@simulator.postrider.test' }).waitFor();
@@ -56,13 +56,13 @@ test('on a phone the menu has the colour scheme and the sign-out, and the state 
   await page.getByRole('button', { name: 'Navigation' }).click();
   await page.getByRole('button', { name: 'Switch to dark mode' }).click();
   await page.getByRole('button', { name: 'Switch to light mode' }).waitFor();
-  expect(await horizontalOverflow(page)).toEqual([]);
+  expect(await findHorizontalOverflow(page)).toEqual([]);
   // Requests after the sign-out are refused.
   allowFaults(/status of 401/);
   await page.getByRole('button', { name: 'Sign out' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('it prints a new link when it starts').waitFor();
-  expect(await horizontalOverflow(page)).toEqual([]);
+  expect(await findHorizontalOverflow(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });

@@ -1,8 +1,8 @@
 /** Tests that an error in the dashboard is shown where it occurs, with a remedy, and that no page is blank. */
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { browserRig, replaceResponses } from '../rig/browser.ts';
-import { seriousFaults } from '../rig/page-checks.ts';
+import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
+import { findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
@@ -11,7 +11,7 @@ const EXPECTED_ERRORS = /^error: (TypeError|Error|%o|Failed to load resource|Fai
 const ACCOUNTS = /\/assets\/accounts-[^/]*\.js$/;
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 let service: RunningService;
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
@@ -51,7 +51,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
     await heading(page, 'This page cannot be shown').waitFor();
     await page.getByText('This page belongs to an older version of the service. Reload it.').waitFor();
     expect(loads()).toBe(1);
-    expect(await seriousFaults(page)).toEqual([]);
+    expect(await findSeriousFaults(page)).toEqual([]);
     await openPage(page, 'Domains');
     await heading(page, 'Domains').waitFor();
     await openPage(page, 'Accounts');
@@ -81,7 +81,7 @@ test('a page that fails to render shows an error in its place, and the other pag
   );
   await visit('/accounts');
   await heading(page, 'This page cannot be shown').waitFor();
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
   await openPage(page, 'Audit log');
   await heading(page, 'Audit log').waitFor();
   await page.goBack();
@@ -97,7 +97,7 @@ test('an error in the frame is shown on a plain page with a remedy', async () =>
   const restore = await replaceResponses(page, '**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
   await visit('/domains');
   await heading(page, 'The dashboard cannot be shown').waitFor();
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
   restore();
   await page.getByRole('button', { name: 'Reload' }).click();
   await heading(page, 'Domains').waitFor();

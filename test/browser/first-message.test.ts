@@ -5,12 +5,12 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
+import { createBrowserRig } from '../rig/browser.ts';
 import { runCurl } from '../rig/curl.ts';
 import { scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 
 test('after the first start the page shows a command, and the message that it submits appears without a reload', async () => {
   const first = await rig.serveWithBanner(rig.folder());

@@ -1,8 +1,13 @@
 /** Checks that hostile content has no effect: no page executes it, loads it, follows its links, or is changed by it. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
-import { hostileHtml, hostileTexts, type RecordingServer, startRecordingServer } from '../rig/hostile-content.ts';
+import { createBrowserRig } from '../rig/browser.ts';
+import {
+  createHostileHtml,
+  createHostileTexts,
+  type RecordingServer,
+  startRecordingServer,
+} from '../rig/hostile-content.ts';
 import { waitUntilSettled } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
@@ -12,7 +17,7 @@ const REFUSED =
   /^(error|warning): .*(violates the following Content Security Policy|Blocked script execution|Blocked form submission|Unsafe attempt to initiate navigation|sandbox)/;
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 let service: RunningService;
 let otherServer: RecordingServer;
 let texts: readonly string[];
@@ -22,7 +27,7 @@ const ids: string[] = [];
 beforeAll(async () => {
   otherServer = await startRecordingServer();
   service = await rig.serve(rig.folder());
-  texts = hostileTexts(otherServer.url);
+  texts = createHostileTexts(otherServer.url);
   for (const subject of texts) {
     ids.push(
       await submitAccepted(service.publicUrl, service.key, {
@@ -35,7 +40,7 @@ beforeAll(async () => {
   }
   htmlMessageId = await submitAccepted(service.publicUrl, service.key, {
     subject: 'A hostile message',
-    message: hostileHtml(otherServer.url),
+    message: createHostileHtml(otherServer.url),
   });
   await vi.waitFor(
     async () => {

@@ -1,12 +1,12 @@
 /** Tests changes of accounts, keys and suppression lists on the pages, and their effect on clients. */
 import { beforeAll, expect, test } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
-import { seriousFaults } from '../rig/page-checks.ts';
+import { createBrowserRig } from '../rig/browser.ts';
+import { findSeriousFaults } from '../rig/page-checks.ts';
 import { submit } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 let service: RunningService;
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
@@ -34,7 +34,7 @@ test('a lock and an unlock of an account are effective for its clients and on th
   const dialog = page.getByRole('dialog', { name: 'Lock shop?' });
   expect(await dialog.getByRole('button', { name: 'Lock account' }).isDisabled()).toBe(true);
   await dialog.getByRole('textbox', { name: 'Reason' }).fill('the invoice of October is open');
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Lock account' }).click();
   await page.getByText('Locked shop.').waitFor();
   await waitForStatus(key, 401);
@@ -82,7 +82,7 @@ test('a rotated key is shown once, and the old and the new key are valid during 
   const key = (await made.locator('pre').innerText()).trim();
   expect(key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
   expect(key).not.toBe(old);
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
   await waitForStatus(key, 201);
   await waitForStatus(old, 201);
   await page.keyboard.press('Escape');
@@ -113,7 +113,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await progress;
   await page.getByText('30,000 added').waitFor();
   await page.getByText('Skipped rows').first().waitFor();
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
   await page.getByRole('dialog').getByText('Close', { exact: true }).click();
   await page.getByLabel('Search', { exact: true }).fill('address29999@');
   await page.getByRole('button', { name: 'address29999@example.com', exact: true }).click();

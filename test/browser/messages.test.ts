@@ -1,13 +1,13 @@
 /** Tests the pages of messages: search, explanation, actions, several operators at the same time. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { browserRig, replaceResponses } from '../rig/browser.ts';
-import { emulateDarkPhone, horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
+import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
+import { emulateDarkPhone, findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 let service: RunningService;
 const simulator = (name: string) => `${name}@simulator.postrider.test`;
 const submitMessage = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
@@ -128,7 +128,7 @@ test('an invalid filter in the URL shows the error of the service, and the page 
   ] as const) {
     await page.goto(`/messages${query}`);
     await page.getByRole('alert').getByText(line).waitFor();
-    if (query.includes('cursor')) expect(await seriousFaults(page)).toEqual([]);
+    if (query.includes('cursor')) expect(await findSeriousFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'Clear all filters' }).click();
     await subjects(page).first().waitFor();
   }
@@ -162,10 +162,10 @@ test.each([
     await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
     await page.getByRole('region', { name: 'Timeline' }).getByText('accepted', { exact: true }).waitFor();
     await page.getByRole('region', { name: 'Body' }).getByText('Thank you.').waitFor();
-    expect(await seriousFaults(page)).toEqual([]);
+    expect(await findSeriousFaults(page)).toEqual([]);
     await emulateDarkPhone(page);
-    expect(await seriousFaults(page)).toEqual([]);
-    expect(await horizontalOverflow(page)).toEqual([]);
+    expect(await findSeriousFaults(page)).toEqual([]);
+    expect(await findHorizontalOverflow(page)).toEqual([]);
   },
 );
 
@@ -203,7 +203,7 @@ test('the list of queued messages and the page of a message show what a message 
   await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);
   await emulateDarkPhone(page);
   await page.getByText('Waits for the unlock of its account: invoice open').first().waitFor();
-  expect(await horizontalOverflow(page)).toEqual([]);
+  expect(await findHorizontalOverflow(page)).toEqual([]);
 });
 
 test('a message can be opened and cancelled with the keyboard alone', async () => {
@@ -250,7 +250,7 @@ test('when two operators cancel a message, the second operator gets an error and
   const second = await browsers.signedIn(service, `/messages/${id}`);
   second.allowFaults(/status of 409/);
   for (const { page } of [first, second]) await page.getByRole('button', { name: 'Cancel…' }).click();
-  expect(await seriousFaults(first.page)).toEqual([]);
+  expect(await findSeriousFaults(first.page)).toEqual([]);
   const confirm = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel message' });
   await confirm(first.page).click();
   await first.page.getByText('The message is cancelled').waitFor();

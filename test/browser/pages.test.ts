@@ -3,13 +3,13 @@
  * horizontally.
  */
 import { beforeAll, expect, test, vi } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
+import { createBrowserRig } from '../rig/browser.ts';
 import {
   emulateDarkPhone,
   emulateLightDesktop,
-  gapsInForms,
-  horizontalOverflow,
-  seriousFaults,
+  findGapsInForms,
+  findHorizontalOverflow,
+  findSeriousFaults,
 } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
@@ -17,7 +17,7 @@ import { type RunningService, scenario } from '../scenarios/running-service.ts';
 const TO = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 let service: RunningService;
 let id = '';
 
@@ -88,10 +88,10 @@ test.each(DIALOGS)(
     await page.getByRole('dialog').waitFor();
     for (const checkPage of [emulateLightDesktop, emulateDarkPhone]) {
       await checkPage(page);
-      expect(await seriousFaults(page)).toEqual([]);
-      expect(await horizontalOverflow(page)).toEqual([]);
+      expect(await findSeriousFaults(page)).toEqual([]);
+      expect(await findHorizontalOverflow(page)).toEqual([]);
     }
-    expect(await gapsInForms(page)).toEqual([]);
+    expect(await findGapsInForms(page)).toEqual([]);
   },
 );
 
@@ -102,11 +102,11 @@ test.each(Object.entries(PAGES))(
     for (const path of paths()) {
       await emulateLightDesktop(page);
       await visit(path);
-      expect(await seriousFaults(page), path).toEqual([]);
+      expect(await findSeriousFaults(page), path).toEqual([]);
       expect(await page.getByRole('heading', { level: 1 }).count(), path).toBe(1);
       await emulateDarkPhone(page);
-      expect(await seriousFaults(page), `${path} on a phone in dark mode`).toEqual([]);
-      expect(await horizontalOverflow(page), path).toEqual([]);
+      expect(await findSeriousFaults(page), `${path} on a phone in dark mode`).toEqual([]);
+      expect(await findHorizontalOverflow(page), path).toEqual([]);
     }
   },
 );

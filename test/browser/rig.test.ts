@@ -5,11 +5,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
+import { createBrowserRig } from '../rig/browser.ts';
 import { type RecordingServer, startRecordingServer } from '../rig/hostile-content.ts';
-import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
+import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 
-const browsers = browserRig();
+const browsers = createBrowserRig();
 
 /** Serves and opens a page with this content; the server is closed after the test. */
 async function opened(html: (otherServerUrl: RecordingServer) => string, headers: Record<string, string> = {}) {
@@ -68,6 +68,6 @@ test('the rig detects a breach of the content security policy, which blocks the 
 
 test('the page checks detect horizontal overflow and an accessibility fault', async () => {
   const { page } = await opened(() => '<img src="data:," width="500" height="10">');
-  expect((await seriousFaults(page)).join('\n')).toContain('image-alt');
-  expect((await horizontalOverflow(page)).join('\n')).toMatch(/^\d+ px too wide/);
+  expect((await findSeriousFaults(page)).join('\n')).toContain('image-alt');
+  expect((await findHorizontalOverflow(page)).join('\n')).toMatch(/^\d+ px too wide/);
 });

@@ -6,14 +6,14 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { browserRig, signInLink } from '../rig/browser.ts';
+import { createBrowserRig, findSignInLink } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { scenario } from '../scenarios/running-service.ts';
 
 const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 
 /** Starts a server on another port of this host, which records the headers of its requests. */
 async function otherServer() {
@@ -55,7 +55,7 @@ test('tabs share a session, a sign-out in one tab ends the session in all tabs, 
   const service = await rig.serve(rig.folder());
   const { page, context, allowFaults } = await browsers.signedOut(service);
   allowFaults(UNAUTHORIZED, /^window: /);
-  await page.goto(signInLink(service));
+  await page.goto(findSignInLink(service));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   expect(new URL(page.url()).search).toBe('');
   const tab = await context.newPage();

@@ -1,7 +1,7 @@
 /** Tests the sign-in: without a session only the sign-in page is shown, and with a session the pages until it ends. */
 import { beforeAll, expect, test } from 'vitest';
-import { browserRig, replaceResponses, signInLink } from '../rig/browser.ts';
-import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
+import { createBrowserRig, findSignInLink, replaceResponses } from '../rig/browser.ts';
+import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const PASSWORD = 'correct horse battery';
@@ -9,7 +9,7 @@ const PASSWORD = 'correct horse battery';
 const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
 const rig = scenario();
-const browsers = browserRig();
+const browsers = createBrowserRig();
 let open: RunningService;
 let passwordService: RunningService;
 beforeAll(async () => {
@@ -21,21 +21,21 @@ beforeAll(async () => {
 
 test('the printed link signs in once, and every page of a signed-out browser states where to find the link', async () => {
   const { page } = await browsers.signedOut(open);
-  await page.goto(signInLink(open));
+  await page.goto(findSignInLink(open));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
   const visitor = await browsers.signedOut(open, { width: 360 });
   visitor.allowFaults(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
   await visitor.visit('/messages?state=queued');
   await visitor.page.getByText('If it is not set, open the link that the service printed').waitFor();
-  expect(await seriousFaults(visitor.page)).toEqual([]);
-  expect(await horizontalOverflow(visitor.page)).toEqual([]);
-  await visitor.page.goto(signInLink(open));
+  expect(await findSeriousFaults(visitor.page)).toEqual([]);
+  expect(await findHorizontalOverflow(visitor.page)).toEqual([]);
+  await visitor.page.goto(findSignInLink(open));
   await visitor.page.getByText('This sign-in link is invalid or has already been used.').waitFor();
   await visitor.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
-  expect(await seriousFaults(visitor.page)).toEqual([]);
-  expect(await horizontalOverflow(visitor.page)).toEqual([]);
+  expect(await findSeriousFaults(visitor.page)).toEqual([]);
+  expect(await findHorizontalOverflow(visitor.page)).toEqual([]);
   // In a browser with a session the used link opens the overview.
-  await page.goto(signInLink(open));
+  await page.goto(findSignInLink(open));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 
@@ -71,7 +71,7 @@ test('without a password the sign-out asks for confirmation and states how to si
   await signOut.click();
   await dialog.getByText('it prints a new link when it starts').waitFor();
   await dialog.getByText('postrider token create').waitFor();
-  expect(await seriousFaults(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await dialog.waitFor({ state: 'hidden' });
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();

@@ -6,9 +6,9 @@ import type { Actor, ImportStep } from '../../src/model/audit.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
-import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
 const BY: Actor = { name: 'token:ci', at: 1_900_000_000_000 };
@@ -44,7 +44,7 @@ interface OpenedStore {
 
 async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   if (name === 'postgres') {
-    const url = await temporaryDatabase();
+    const url = await createTemporaryDatabase();
     const store = await openStore(parsePostgresUrl(url), { exclusive: true });
     onTestFinished(() => store.close());
     return {
@@ -59,7 +59,7 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
         ),
     };
   }
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
   onTestFinished(() => store.close());
   return {

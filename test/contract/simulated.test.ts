@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
-import { virtualClock } from '../rig/clock.ts';
+import { createVirtualClock } from '../rig/clock.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
@@ -23,7 +23,7 @@ function seededRandom(seed: number): () => number {
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
   /** Accepts, claims, settles and reads at random. Resolves to all results of the store. */
   async function run(seed: number): Promise<readonly unknown[]> {
-    const clock = virtualClock(START);
+    const clock = createVirtualClock(START);
     const random = seededRandom(seed);
     const environment: StoreEnvironment = { clock, random, simulated: true };
     const store = await open({ environment });
@@ -95,7 +95,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
   });
 
   test('only the injected clock determines the time', async () => {
-    const clock = virtualClock(START);
+    const clock = createVirtualClock(START);
     const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
     onTestFinished(() => store.close());
     expect(await store.recordHeartbeat(NODE, 15_000, clock.now())).toBe(START);

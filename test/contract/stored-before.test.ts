@@ -10,8 +10,8 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
-import { temporaryFolder } from '../rig/folder.ts';
-import { temporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
 type Column = string | number | boolean | null;
@@ -76,7 +76,7 @@ function revived(value: unknown): unknown {
 
 const WRITE = {
   async sqlite({ tables }: Written) {
-    const path = join(temporaryFolder(), 'postrider.db');
+    const path = join(createTemporaryFolder(), 'postrider.db');
     const database = new DatabaseSync(path);
     for (const text of migrationsOf('sqlite')) database.exec(text);
     database.exec(`PRAGMA user_version = ${KNOWN.sqlite}; PRAGMA application_id = ${0x50524452}; DELETE FROM meta`);
@@ -92,7 +92,7 @@ const WRITE = {
     return { kind: 'sqlite', path } as const;
   },
   async postgres({ tables, sequences = {} }: Written) {
-    const url = await temporaryDatabase();
+    const url = await createTemporaryDatabase();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     for (const text of migrationsOf('postgres')) await client.query(text);

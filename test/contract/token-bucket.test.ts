@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type TokenBucket, takeTokens } from '../../src/store/rules/token-bucket.ts';
-import { virtualClock } from '../rig/clock.ts';
+import { createVirtualClock } from '../rig/clock.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2031, 0, 1);
@@ -22,7 +22,7 @@ const requestCase = fc.record({
 });
 
 test.each(STORES)('the $name store grants tokens by the rules of the bucket', async ({ open }) => {
-  const clock = virtualClock(START);
+  const clock = createVirtualClock(START);
   const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
   onTestFinished(() => store.close());
   let bucket: TokenBucket | null = null;

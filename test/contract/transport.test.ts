@@ -7,9 +7,9 @@ import { createCaptureTransport } from '../../src/transports/capture/transport.t
 import { createSesTransport } from '../../src/transports/ses/transport.ts';
 import { withSimulator } from '../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
-import { newSmtpTransport, outgoingMessage } from '../rig/smtp-message.ts';
+import { createOutgoingMessage, newSmtpTransport } from '../rig/smtp-message.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 
 interface TransportCase {
@@ -36,7 +36,7 @@ async function smtp(): Promise<TransportCase> {
 }
 
 function capture(): Promise<TransportCase> {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   return Promise.resolve({
     transport: createCaptureTransport(folder, systemClock),
     unavailable: createCaptureTransport('/dev/null/nowhere', systemClock),
@@ -93,7 +93,7 @@ describe.each([
 ] as const)('the transport %s', (_name, make) => {
   test('delivers the exact bytes', async () => {
     const { transport, findDelivered } = await make();
-    const message = outgoingMessage(BODY);
+    const message = createOutgoingMessage(BODY);
     const attempt = await transport.attempt(message, null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.length).toBeGreaterThan(0);
@@ -102,7 +102,9 @@ describe.each([
 
   test('delivers concurrent messages, each exactly once', async () => {
     const { transport, findDelivered } = await make();
-    const messages = Array.from({ length: 30 }, (_, n) => outgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`));
+    const messages = Array.from({ length: 30 }, (_, n) =>
+      createOutgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`),
+    );
     const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
     expect(attempts.map(({ outcome }) => outcome.kind)).toEqual(messages.map(() => 'delivered'));
     for (const message of messages) expect(await findDelivered(message)).not.toBeNull();
@@ -110,7 +112,7 @@ describe.each([
 
   test('calls beforeCompletion exactly once, before the message is complete', async () => {
     const { transport, findDelivered } = await make();
-    const message = outgoingMessage(BODY);
+    const message = createOutgoingMessage(BODY);
     let callCount = 0;
     const attempt = await transport.attempt(message, async () => {
       callCount += 1;
@@ -123,11 +125,11 @@ describe.each([
 
   test('does not complete a message if beforeCompletion rejects, and delivers the next message', async () => {
     const { transport, findDelivered } = await make();
-    const refused = outgoingMessage(BODY);
+    const refused = createOutgoingMessage(BODY);
     const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
     expect(attempt.outcome.reply.text).toContain('the lease was lost');
-    const next = outgoingMessage('Subject: next\r\n\r\nnext\r\n');
+    const next = createOutgoingMessage('Subject: next\r\n\r\nnext\r\n');
     expect((await transport.attempt(next, null)).outcome.kind).toBe('delivered');
     expect(await findDelivered(refused)).toBeNull();
     expect(await findDelivered(next)).not.toBeNull();
@@ -135,7 +137,7 @@ describe.each([
 
   test('defers a message that cannot be delivered, with the transport as scope, and never rejects', async () => {
     const { unavailable } = await make();
-    const attempt = await unavailable.attempt(outgoingMessage(), null);
+    const attempt = await unavailable.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });
@@ -143,7 +145,7 @@ describe.each([
   test('does not complete a message whose envelope has a line break, and never rejects', async () => {
     const { transport, findDelivered } = await make();
     for (const envelope of [{ to: 'b@b.example>\r\nRCPT TO:<c@c.example' }, { from: 'a@a.example\r\nX: y' }]) {
-      const message = outgoingMessage('Subject: injected\r\n\r\n', envelope);
+      const message = createOutgoingMessage('Subject: injected\r\n\r\n', envelope);
       const attempt = await transport.attempt(message, null);
       expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'unknown', scope: 'message' });
       expect(await findDelivered(message)).toBeNull();
@@ -152,7 +154,7 @@ describe.each([
 
   test('closes', async () => {
     const { transport } = await make();
-    await transport.attempt(outgoingMessage(), null);
+    await transport.attempt(createOutgoingMessage(), null);
     await transport.close(5_000);
   });
 });

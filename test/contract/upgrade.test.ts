@@ -11,8 +11,8 @@ import { parseAddress, toCanonicalAddress } from '../../src/model/address.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
-import { temporaryFolder } from '../rig/folder.ts';
-import { temporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 import { addressText } from '../unit/model/address-texts.ts';
 
@@ -47,7 +47,7 @@ function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly fold
 /** Writes suppressions into a store without the migration, upgrades the store, and returns its complainants. */
 const UPGRADES = {
   async sqlite(suppressions: readonly Suppression[]) {
-    const path = join(temporaryFolder(), 'postrider.db');
+    const path = join(createTemporaryFolder(), 'postrider.db');
     const { folder, names } = filesBefore('sqlite', 'complaints-before');
     const old = new DatabaseSync(path);
     for (const name of names) old.exec(readFileSync(new URL(name, folder), 'utf8'));
@@ -66,11 +66,11 @@ const UPGRADES = {
     return upgraded.prepare('SELECT account_id, recipient, at FROM complainant').all().map(complainantIn);
   },
   async postgres(suppressions: readonly Suppression[]) {
-    const url = await temporaryDatabase();
+    const url = await createTemporaryDatabase();
     const setting = parsePostgresUrl(url);
     if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
     const { folder, names } = filesBefore('postgres', 'complaints-before');
-    const older = temporaryFolder();
+    const older = createTemporaryFolder();
     for (const name of names) copyFileSync(new URL(name, folder), join(older, name));
     const pool = createPool({ setting, application: 'postrider test', random: Math.random });
     onTestFinished(() => pool.close());

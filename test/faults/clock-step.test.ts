@@ -9,9 +9,9 @@ import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { OutgoingMessage } from '../../src/transports/transport.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { newAttempt } from '../rig/messages.ts';
-import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { submitAccepted } from '../rig/service.ts';
 
 const DAY = 86_400_000;
@@ -27,7 +27,7 @@ interface SteppedClock {
 async function openMachineClock(): Promise<SteppedClock> {
   let setBy = 0;
   return {
-    database: `sqlite:${join(temporaryFolder(), 'postrider.db')}`,
+    database: `sqlite:${join(createTemporaryFolder(), 'postrider.db')}`,
     now: () => Date.now() + setBy,
     async step(ms) {
       setBy += ms;
@@ -37,7 +37,7 @@ async function openMachineClock(): Promise<SteppedClock> {
 
 /** Steps the time of the server: the search path contains a function that replaces `clock_timestamp` of PostgreSQL. */
 async function openServerClock(): Promise<SteppedClock> {
-  const database = await temporaryDatabase();
+  const database = await createTemporaryDatabase();
   const name = new URL(database).pathname.slice(1);
   await runStatement(
     database,

@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createEngine } from '../../src/store/sqlite/thread.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { runCommand, startProcess, submit } from '../rig/service.ts';
 import { scenario } from '../scenarios/running-service.ts';
@@ -50,7 +50,7 @@ describe('the database file', () => {
   });
 
   test('that contains no database is named in the error and not changed', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const garbage = Buffer.alloc(20_000, 'garbage ');
     writeFileSync(databaseIn(folder), garbage);
     await expectServeToFail(folder, {}, /postrider\.db is damaged .*left unchanged/);
@@ -61,7 +61,7 @@ describe('the database file', () => {
   });
 
   test.each([100, 8_192, 24_576, 0.5, 0.98])('truncated at %d bytes is refused in one line, or works', async (cut) => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const path = databaseIn(folder);
     copyFileSync(filled, path);
     const whole = readFileSync(path).length;
@@ -84,7 +84,7 @@ describe('the database file', () => {
   });
 
   test('of another program is refused and not changed', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const other = new DatabaseSync(databaseIn(folder));
     other.exec('CREATE TABLE diary (day TEXT)');
     other.close();
@@ -94,7 +94,7 @@ describe('the database file', () => {
   });
 
   test('of a later version is refused and not changed', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     copyFileSync(filled, databaseIn(folder));
     const later = new DatabaseSync(databaseIn(folder));
     later.exec('PRAGMA user_version = 99');
@@ -105,7 +105,7 @@ describe('the database file', () => {
   });
 
   test('in a folder that cannot be created is named in the error, with the remedy', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     writeFileSync(join(folder, 'file'), '');
     await expectServeToFail(
       folder,
@@ -116,7 +116,7 @@ describe('the database file', () => {
   });
 
   test('is used by one service: a second service exits, and the first service continues', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const first = await startProcess(folder);
     await expectServeToFail(folder, {}, /another service, a restore or a transfer uses .*postrider\.db/);
     expect((await submit(first.publicUrl, first.key ?? '')).status).toBe(201);
@@ -133,7 +133,7 @@ test('a port in use is named, for either listener, and the store is released and
   onTestFinished(() => new Promise<void>((resolve) => holder.close(() => resolve())));
   const address = holder.address();
   const usedAddress = `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   await expectServeToFail(folder, { POSTRIDER_LISTEN: usedAddress }, new RegExp(`POSTRIDER_LISTEN.*${usedAddress}`));
   await expectServeToFail(
     folder,
@@ -169,7 +169,7 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, expect
 ];
 
 test.each(BAD_SETTINGS)('%j stops the start with one line and creates no database', async (settings, expectedLine) => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   await expectServeToFail(folder, settings, expectedLine);
   const early = !('POSTRIDER_TLS_CERT' in settings);
   if (early) expect(existsSync(join(folder, 'data'))).toBe(false);
@@ -180,7 +180,7 @@ test.each([
   ['# fine\n\nPOSTRIDER_LOG="info\n', /\.env line 3: .*"/],
   ['POSTRIDER_LGO=info\n', /POSTRIDER_LGO in \.env .*POSTRIDER_LOG/],
 ])('a malformed .env is named by line: %j', async (text, expectedLine) => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   writeFileSync(join(folder, '.env'), text);
   await expectServeToFail(folder, {}, expectedLine);
 });

@@ -9,7 +9,13 @@ import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
-import { type PostgresServer, runStatement, startPostgres, startStandby, temporaryDatabase } from '../rig/postgres.ts';
+import {
+  createTemporaryDatabase,
+  type PostgresServer,
+  runStatement,
+  startPostgres,
+  startStandby,
+} from '../rig/postgres.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
@@ -151,7 +157,7 @@ test('no message is lost or stored twice when random connections are terminated 
 }, 120_000);
 
 test('a network path that drops packets blocks no call for longer than its time limit, and the store continues when the path works again', async () => {
-  const url = new URL(await temporaryDatabase());
+  const url = new URL(await createTemporaryDatabase());
   await storeOn(url.href);
   const proxy = await startTcpProxy(Number(url.port));
   url.port = String(proxy.port);

@@ -1,8 +1,8 @@
 /** Each fault in the configuration of the database server or its pooler ends `serve` with one line that names the remedy. */
 import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
-import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { startServerOfVersion } from '../rig/postgres-of-version.ts';
 import { runCommand } from '../rig/service.ts';
 import { startTransactionPooler } from '../rig/transaction-pooler.ts';
@@ -17,7 +17,7 @@ function changed(url: string, change: (parts: URL) => void): string {
 
 /** Returns the URL of a new database for a role without rights. */
 async function urlOfPlainRole(): Promise<string> {
-  const admin = await temporaryDatabase();
+  const admin = await createTemporaryDatabase();
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(admin, `CREATE ROLE ${name} LOGIN PASSWORD '${PASSWORD}'`);
   onTestFinished(() => runStatement(admin, `DROP ROLE ${name}`));
@@ -36,8 +36,8 @@ const FAULTS: readonly {
   {
     name: 'a pooler in transaction mode that was not declared',
     async url() {
-      const url = await temporaryDatabase();
-      const pooler = await startTransactionPooler(Number(new URL(url).port), { unsupported: 'forward' });
+      const url = await createTemporaryDatabase();
+      const pooler = await startTransactionPooler(Number(new URL(url).port), { unsupportedRequest: 'forward' });
       return changed(url, (parts) => {
         parts.port = String(pooler.port);
       });
@@ -47,7 +47,7 @@ const FAULTS: readonly {
   {
     name: 'options that the pooler refuses',
     async url() {
-      const url = await temporaryDatabase();
+      const url = await createTemporaryDatabase();
       const proxy = await startPoolerProxy(Number(new URL(url).port), { options: 'refuse' });
       return changed(url, (parts) => {
         parts.port = String(proxy.port);
@@ -59,7 +59,7 @@ const FAULTS: readonly {
   {
     name: 'a wrong password',
     url: async () =>
-      changed(await temporaryDatabase(), (parts) => {
+      changed(await createTemporaryDatabase(), (parts) => {
         parts.password = PASSWORD;
       }),
     line: /^the server refuses the user or the password \(password authentication failed .*\)\. Correct them in POSTRIDER_DATABASE, or correct pg_hba\.conf\.$/,
@@ -72,7 +72,7 @@ const FAULTS: readonly {
   {
     name: 'a database that does not exist',
     url: async () =>
-      changed(await temporaryDatabase(), (parts) => {
+      changed(await createTemporaryDatabase(), (parts) => {
         parts.pathname = '/no_such_database';
       }),
     line: /^the database does not exist\. Create it with `createdb`, or correct its name in POSTRIDER_DATABASE\.$/,
@@ -84,7 +84,8 @@ const FAULTS: readonly {
   },
   {
     name: 'a server without TLS if TLS is required',
-    url: async () => changed(await temporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'verify-full')),
+    url: async () =>
+      changed(await createTemporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'verify-full')),
     line: /^the TLS connection failed \(The server does not support SSL connections\)\. Correct sslmode= in POSTRIDER_DATABASE, /,
   },
   {
@@ -106,7 +107,7 @@ const FAULTS: readonly {
   {
     name: 'a server whose transactions stay read-only',
     async url() {
-      const url = await temporaryDatabase();
+      const url = await createTemporaryDatabase();
       const database = new URL(url).pathname.slice(1);
       await runStatement(url, `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
       const proxy = await startPoolerProxy(Number(new URL(url).port), { options: 'drop', ignoresSet: true });
@@ -120,7 +121,7 @@ const FAULTS: readonly {
 
 test.each(FAULTS)('$name ends serve with one line that names the remedy', async ({ url, line }) => {
   const settings = { POSTRIDER_DATABASE: await url(), POSTRIDER_SECRET: 'ab'.repeat(32) };
-  const { code, stdout, stderr } = await runCommand(temporaryFolder(), ['serve'], settings);
+  const { code, stdout, stderr } = await runCommand(createTemporaryFolder(), ['serve'], settings);
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
   expect(stderr).not.toContain(PASSWORD);
@@ -129,7 +130,7 @@ test.each(FAULTS)('$name ends serve with one line that names the remedy', async 
 
 test('options with pooler=transaction end serve with one line before it connects', async () => {
   const settings = { POSTRIDER_DATABASE: 'postgres://me@db.invalid/mail?pooler=transaction&options=-cjit%3Doff' };
-  const { code, stderr } = await runCommand(temporaryFolder(), ['serve'], settings);
+  const { code, stderr } = await runCommand(createTemporaryFolder(), ['serve'], settings);
   expect(code).toBe(1);
   expect(stderr).toMatch(
     /^postrider: [^\n]*a pooler in transaction mode refuses options; set them with ALTER ROLE[^\n]*\n$/,

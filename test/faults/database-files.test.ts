@@ -20,7 +20,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
 import { resolveDatabasePath } from '../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { newMessage } from '../rig/messages.ts';
 import { runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
@@ -33,7 +33,7 @@ interface Listed {
 const at = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}` });
 
 test('a second service that uses a symbolic link to the file or the folder is refused, and a command that uses one reads the same store', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const service = await startProcess(folder, at('./data/postrider.db'));
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
   mkdirSync(join(folder, 'other'));
@@ -56,7 +56,7 @@ test('a second service that uses a symbolic link to the file or the folder is re
 });
 
 test('serve and every command refuse a file with a second hard link and do not change it', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const path = join(folder, 'one.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
   linkSync(path, join(folder, 'two.db'));
@@ -70,7 +70,7 @@ test('serve and every command refuse a file with a second hard link and do not c
 });
 
 test('a start succeeds and removes the second hard link of an interrupted restore', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
   linkSync(path, `${path}.before-2026-01-31T12-00-00-000Z`);
   const command = await openSqliteStore({ path, exclusive: false });
@@ -84,7 +84,7 @@ test('a start succeeds and removes the second hard link of an interrupted restor
 });
 
 test('a file that another process has open under its former name is refused', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const service = await startProcess(folder, at('./data/postrider.db'));
   mkdirSync(join(folder, 'moved'));
   renameSync(join(folder, 'data/postrider.db'), join(folder, 'moved/postrider.db'));
@@ -95,7 +95,7 @@ test('a file that another process has open under its former name is refused', as
 });
 
 test('symbolic links are resolved to the real path, even if the file is missing', () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'real'));
   symlinkSync('real', join(folder, 'link'));
   symlinkSync('link/later.db', join(folder, 'later'));
@@ -164,7 +164,7 @@ const FILE_FAULTS: readonly (readonly [
 test.each(FILE_FAULTS)(
   'if %s while the service runs, no message is acknowledged, /readyz reports the reason, and an alarm is raised',
   async (_name, reason, damage, repair) => {
-    const path = join(temporaryFolder(), 'postrider.db');
+    const path = join(createTemporaryFolder(), 'postrider.db');
     const settings = loadSettings(
       {
         ...at(path),
@@ -195,7 +195,7 @@ test.each(FILE_FAULTS)(
 );
 
 test('removed files are detected within a second and reported with the remedy, and outcomes are still stored', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const reportedFault = Promise.withResolvers<{ reason: string; remedy: string } | null>();
   const store = await openSqliteStore({ path, exclusive: true, onFilesFault: reportedFault.resolve });
   await store.createAccount('default', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, 1);
@@ -224,7 +224,7 @@ test('removed files are detected within a second and reported with the remedy, a
 });
 
 test('after a stop the database contains the content of the deleted log', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const settings = at('./data/postrider.db');
   const service = await startProcess(folder, settings);
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
@@ -237,7 +237,7 @@ test('after a stop the database contains the content of the deleted log', async 
 });
 
 test('a removed database is not replaced by an empty store: the next start fails, and doctor reports the missing file', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const settings = at('./data/postrider.db');
   const service = await startProcess(folder, settings);
   await submitAccepted(service.publicUrl, service.key ?? '');

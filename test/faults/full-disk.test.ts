@@ -1,6 +1,6 @@
 /** Tests a full disk. The shell's limit on file sizes simulates it without root privileges. */
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 
 /**
@@ -10,7 +10,7 @@ import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 const LIMIT = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${command}`;
 
 test('on a full disk requests are answered with 500, no acknowledged message is lost, and the service continues when space is available', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, LIMIT);
   const key = full.key ?? '';
   const acknowledged: string[] = [];

@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 
 const ROUNDS = 5;
@@ -13,7 +13,7 @@ const SENDERS = 16;
 const CONNECTIONS = 8;
 
 test('every message answered with 201 before a SIGKILL is delivered, and only messages without a stored outcome are delivered twice', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const sink = await startCountingSink();
   const settings = {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
@@ -73,7 +73,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
 });
 
 test('under hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const sink = await startCountingSink({ answerContent: false });
   const settings = {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=3`,
@@ -104,7 +104,7 @@ test('under hold, messages that a killed node was transmitting become uncertain,
 });
 
 test('after SIGTERM the service ends within its time limit and has released every lease', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const sink = await startCountingSink();
   const service = await startProcess(folder, {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`,

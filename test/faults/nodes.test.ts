@@ -8,7 +8,7 @@ import { type State, TERMINAL_STATES } from '../../src/model/message.ts';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { LIVENESS_TIMEOUT_MS } from '../../src/queue/membership.ts';
 import { type CountingSink, startCountingSink } from '../rig/counting-sink.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { type PostgresServer, startPostgres } from '../rig/postgres.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit } from '../rig/service.ts';
 import { startTcpProxy, type TcpProxy } from '../rig/tcp-proxy.ts';
@@ -44,7 +44,7 @@ async function install(): Promise<Installation> {
   const sink = await startCountingSink();
   const proxies = await Promise.all(Array.from({ length: NODES }, () => startTcpProxy(server.port)));
   const nodes: (ServiceProcess | null)[] = Array.from({ length: NODES }, () => null);
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const settingsOf = (index: number) => {
     const own = new URL(url);
     own.port = String(proxies[index]?.port);
@@ -56,7 +56,7 @@ async function install(): Promise<Installation> {
     };
   };
   const start = async (index: number) => {
-    const node = await startProcess(temporaryFolder(), settingsOf(index));
+    const node = await startProcess(createTemporaryFolder(), settingsOf(index));
     nodes[index] = node;
     return node;
   };

@@ -9,8 +9,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { SETTINGS_TABLE } from '../../src/config/table.ts';
 import { openStore } from '../../src/store/open.ts';
-import { temporaryFolder } from '../rig/folder.ts';
-import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { createAuthority } from '../rig/postgres-tls.ts';
 import { FailedStart, runCommand, runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { SECRET_WORD, type SettingKey, wrongFormsOf } from '../rig/wrong-settings.ts';
@@ -58,7 +58,7 @@ async function remainingNodes(database: Parameters<typeof openStore>[0]): Promis
 }
 
 test('a wrong value of any setting ends the process with one line and creates no file', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   for (const key of Object.keys(SETTINGS_TABLE) as SettingKey[]) {
     const { name, example } = SETTINGS_TABLE[key];
     // The forms that are wrong for every setting precede those of the row.
@@ -78,7 +78,7 @@ describe('certificate files that cannot be used end the start before the store o
     ['a key of another certificate', { cert: 'own', key: 'other' }, 'POSTRIDER_TLS_KEY'],
   ])('%s', async (_name, content, setting) => {
     const [own, other] = await Promise.all([createAuthority('own'), createAuthority('other')]);
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const keys: Readonly<Record<string, string>> = { own: own.private, other: other.private };
     writeFileSync(join(folder, 'cert.pem'), content.cert === 'own' ? own.cert : content.cert);
     writeFileSync(join(folder, 'key.pem'), keys[content.key] ?? content.key);
@@ -97,7 +97,7 @@ const WITHOUT_RIGHTS = (command: string) =>
 
 describe('a data folder that cannot be written', () => {
   test('a working folder without the right to write', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     chmodSync(folder, 0o500);
     await refusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', WITHOUT_RIGHTS);
     chmodSync(folder, 0o700);
@@ -105,14 +105,14 @@ describe('a data folder that cannot be written', () => {
   });
 
   test('a data folder without the right to write', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     mkdirSync(join(folder, 'data'), { mode: 0o500 });
     await refusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', WITHOUT_RIGHTS);
     expect(filesBelow(folder)).toEqual(['data']);
   });
 
   test('a database file without the right to write', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
     const before = filesBelow(folder);
     chmodSync(path, 0o400);
@@ -121,7 +121,7 @@ describe('a data folder that cannot be written', () => {
   });
 
   test('a folder with a database and without the right to write', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     await createDatabase(folder);
     const before = filesBelow(folder);
     chmodSync(join(folder, 'data'), 0o500);
@@ -131,7 +131,7 @@ describe('a data folder that cannot be written', () => {
   });
 
   test('a file in the place of the folder', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     writeFileSync(join(folder, 'data'), 'x');
     await refusedStart(folder, {}, 'Set POSTRIDER_DATABASE to');
     expect(filesBelow(folder)).toEqual(['data']);
@@ -143,14 +143,14 @@ describe('a disk that is full at the start', () => {
   const FULL = (command: string) => `trap '' XFSZ; ulimit -f 0; ${command}`;
 
   test('a new store: the next start with free space succeeds', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     await refusedStart(folder, {}, 'disk', FULL);
     const service = await startProcess(folder);
     expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
   });
 
   test('an existing store keeps its content and gets no node', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
     await runJsonCommand(folder, ['account', 'create', 'shop']);
     await refusedStart(folder, {}, 'disk', FULL);
@@ -161,7 +161,7 @@ describe('a disk that is full at the start', () => {
 
 describe('a database that this version cannot use stays unchanged', () => {
   test('a newer version of the embedded database', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
     const database = new DatabaseSync(path);
     database.exec('PRAGMA user_version = 999');
@@ -172,8 +172,8 @@ describe('a database that this version cannot use stays unchanged', () => {
   });
 
   test('a newer version of the PostgreSQL database', async () => {
-    const url = await temporaryDatabase();
-    const folder = temporaryFolder();
+    const url = await createTemporaryDatabase();
+    const folder = createTemporaryFolder();
     expect((await runCommand(folder, ['account', 'list'], { POSTRIDER_DATABASE: url })).code).toBe(0);
     await runStatement(url, 'UPDATE postrider SET version = 999, least = 999');
     await refusedStart(folder, { POSTRIDER_DATABASE: url }, 'Run the version that wrote it, or a later one');
@@ -181,7 +181,7 @@ describe('a database that this version cannot use stays unchanged', () => {
   });
 
   test('a SQLite database of another application', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     mkdirSync(join(folder, 'data'));
     const database = new DatabaseSync(join(folder, PATH));
     database.exec('CREATE TABLE bookmark (url TEXT)');
@@ -193,7 +193,7 @@ describe('a database that this version cannot use stays unchanged', () => {
   });
 
   test('a file that is not a database', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     mkdirSync(join(folder, 'data'));
     writeFileSync(join(folder, PATH), 'hello '.repeat(3_000));
     await refusedStart(folder, {}, 'Restore a backup');
@@ -202,7 +202,7 @@ describe('a database that this version cannot use stays unchanged', () => {
   });
 
   test.each([50, 100, 5_000, 8_192, 100_000])('a database of which %d bytes are left', async (size) => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
     truncateSync(path, size);
     const before = readFileSync(path);
@@ -230,7 +230,7 @@ describe('an address that is in use', () => {
     'POSTRIDER_FEEDBACK_LISTEN',
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
   ])('%s: the other listeners are closed, no account is created and no node remains', async (setting) => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const port = await listen(createServer(), 0);
     const sockets = {
       POSTRIDER_FEEDBACK_HTTP_LISTEN: `unix:${folder}/events.sock`,
@@ -250,8 +250,8 @@ describe('an address that is in use', () => {
   });
 
   test('a port in use leaves no node in a PostgreSQL database', async () => {
-    const folder = temporaryFolder();
-    const url = await temporaryDatabase();
+    const folder = createTemporaryFolder();
+    const url = await createTemporaryDatabase();
     const port = await listen(createServer(), 0);
     const settings = { POSTRIDER_DATABASE: url, POSTRIDER_LISTEN: `127.0.0.1:${port}` };
     await refusedStart(folder, settings, 'the port is in use');
@@ -260,7 +260,7 @@ describe('an address that is in use', () => {
   });
 
   test('the socket of a live process is not replaced', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const socketPath = join(folder, 'api.sock');
     const server = createServer((socket) => void socket.on('error', () => undefined).end('live'));
     await listen(server, socketPath);
@@ -269,7 +269,7 @@ describe('an address that is in use', () => {
   });
 
   test('the socket of a killed service is replaced', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const socketPath = join(folder, 'api.sock');
     const settings = { POSTRIDER_LISTEN: `unix:${socketPath}` };
     const killed = await startProcess(folder, settings);
@@ -283,7 +283,7 @@ describe('an address that is in use', () => {
   });
 
   test('a file in the place of the socket is not removed', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     writeFileSync(join(folder, 'api.sock'), 'x');
     await refusedStart(folder, { POSTRIDER_LISTEN: `unix:${folder}/api.sock` }, 'is not a socket');
     expect(readFileSync(join(folder, 'api.sock'), 'utf8')).toBe('x');
@@ -291,7 +291,7 @@ describe('an address that is in use', () => {
 });
 
 test('a clock before 2026 ends the start before the store opens', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const clock = `Date.now = () => Date.UTC(2025, 11, 31, 23, 59, 59)`;
   const settings = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}` };
   await refusedStart(folder, settings, '2025-12-31T23:59:59.000Z');

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { STANDBY_TEXTS, type Standby } from '../../src/model/node.ts';
 import { openStore } from '../../src/store/open.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { startPostgres, startStandby } from '../rig/postgres.ts';
 import { runCommand, startProcess, submit } from '../rig/service.ts';
@@ -14,7 +14,7 @@ const REFUSED = /the server demands no synchronous standby\. Set synchronous_sta
 
 /** Returns the finding of `doctor` about the standby, and the line of the log of a start. */
 async function reportsOf(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const settings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: 'ab'.repeat(32) };
   const { stdout } = await runCommand(folder, ['doctor', '--json'], settings);
   const node = await startProcess(folder, { ...settings, POSTRIDER_LOG: 'info' });
@@ -92,7 +92,7 @@ test('messages are accepted only while the server demands a synchronous standby,
   pooled.searchParams.set('pooler', 'transaction');
   const nodes = await Promise.all(
     [await server.createDatabase(), pooled.href].map((database) =>
-      startProcess(temporaryFolder(), { ...settings, POSTRIDER_DATABASE: database }),
+      startProcess(createTemporaryFolder(), { ...settings, POSTRIDER_DATABASE: database }),
     ),
   );
   const onBoth = (status: number) => nodes.map(() => status);

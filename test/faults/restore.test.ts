@@ -23,7 +23,7 @@ import { acquireServeLock } from '../../src/store/sqlite/files.ts';
 import { restoreDatabase } from '../../src/store/sqlite/restore.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createEngine } from '../../src/store/sqlite/thread.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
@@ -57,7 +57,7 @@ function makeDatabase(path: string, accounts: readonly string[]): void {
 
 /** Creates a database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
 function makeCrashed(path: string): void {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const live = join(folder, 'live.db');
   const database = openDatabase(live);
   const { operations, run } = createEngine(database);
@@ -117,7 +117,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
     test('results in the complete old or new database, or in one line with the remedy', async () => {
       let refusals = 0;
       for (let step = 1; ; step += 1) {
-        const path = join(temporaryFolder(), 'postrider.db');
+        const path = join(createTemporaryFolder(), 'postrider.db');
         DATABASE_STATES[databaseState](path);
         const end = await killedRestore(path, step, links);
         if (end === 0) {
@@ -158,7 +158,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
 );
 
 test('a restore does not replay an existing -wal file, and keeps the file', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const log = readFileSync(`${path}-wal`);
   rmSync(path);
@@ -174,7 +174,7 @@ test('a restore does not replay an existing -wal file, and keeps the file', asyn
 test.each(['missing', 'empty'])(
   'serve and every command refuse a database that is %s if its log exists',
   async (fileState) => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     mkdirSync(join(folder, 'data'));
     const path = join(folder, 'data/postrider.db');
     makeCrashed(path);
@@ -194,7 +194,7 @@ test.each(['missing', 'empty'])(
 );
 
 test('serve refuses to start if the database is missing and a draft of an earlier version exists', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   copyFileSync(backup, `${path}.restore`);
   await expect(accountsOf(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
   restoreDatabase(backup, path, new Date());
@@ -203,9 +203,9 @@ test('serve refuses to start if the database is missing and a draft of an earlie
 });
 
 test('a database that a restore has preserved can be restored, including the content of its log', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   makeCrashed(path);
-  const keptPath = join(temporaryFolder(), 'kept.db');
+  const keptPath = join(createTemporaryFolder(), 'kept.db');
   makeCrashed(keptPath);
   restoreDatabase(backup, path, new Date());
   restoreDatabase(keptPath, path, new Date());
@@ -213,7 +213,7 @@ test('a database that a restore has preserved can be restored, including the con
 });
 
 test('a restore preserves the complete old database in one file, by a hard link, and only the owner can read the file', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const was = statSync(path).ino;
   const keptPath = restoreDatabase(backup, path, new Date(0)) ?? '';
@@ -225,7 +225,7 @@ test('a restore preserves the complete old database in one file, by a hard link,
 });
 
 test('a restore is refused and changes nothing if the backup is the database itself, or if another process has the database open', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   makeDatabase(path, ['old']);
   expect(() => restoreDatabase(path, path, new Date())).toThrow(/is the database itself/);
   const unlock = acquireServeLock(path);
@@ -239,7 +239,7 @@ test('a restore is refused and changes nothing if the backup is the database its
 });
 
 test('two concurrent restores: at least one succeeds, the other fails with one line, and the database is complete', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'data'));
   makeCrashed(join(folder, 'data/postrider.db'));
   const ends = await Promise.all([1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED)));
@@ -253,7 +253,7 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
   'a restore that fails with %s reports the error in one line, and the old database is unchanged',
   async (code) => {
     for (const failing of ['write', 'sync', 'link', 'rename'] as const) {
-      const path = join(temporaryFolder(), 'postrider.db');
+      const path = join(createTemporaryFolder(), 'postrider.db');
       makeCrashed(path);
       const fail = () => {
         throw Object.assign(new Error('no'), { code });
@@ -276,7 +276,7 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
 );
 
 test('a restore onto a full disk fails with one line, and the database is unchanged', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const first = await startProcess(folder, EMBEDDED);
   const id = await submitAccepted(first.publicUrl, first.key ?? '');
   first.kill('SIGKILL');
@@ -299,7 +299,7 @@ test('a restore onto a full disk fails with one line, and the database is unchan
 });
 
 test('an error names a backup that cannot be read, and the database is unchanged', () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const path = join(folder, 'postrider.db');
   // A file that even root cannot read. On Linux it is `/proc/self/mem`: a read at offset 0 fails, because no page is
   // mapped at address 0. On other systems it is a file without permissions, which only root can read.
@@ -314,7 +314,7 @@ test('an error names a backup that cannot be read, and the database is unchanged
 test('a restore into a folder without write access fails with one line', () => {
   // Even root cannot write to this folder.
   expect(() => restoreDatabase(backup, '/proc/postrider.db', new Date())).toThrow(/^cannot lock [^\n]+$/);
-  const file = join(temporaryFolder(), 'file');
+  const file = join(createTemporaryFolder(), 'file');
   writeFileSync(file, '');
   expect(() => restoreDatabase(backup, join(file, 'postrider.db'), new Date())).toThrow(
     /^cannot create the folder [^\n]+$/,

@@ -3,14 +3,14 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { EffectiveSettings } from '../../src/operations/config/schemas.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { startProcess } from '../rig/service.ts';
 import { signIn } from '../rig/session.ts';
 
 const PASSWORD = 'correct-horse-battery';
 
 test('GET /config shows the settings of the start, with secrets masked, after .env and the secret files are changed or removed', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const path = (name: string) => join(folder, name);
   writeFileSync(path('password'), PASSWORD);
   writeFileSync(path('secret'), '0f'.repeat(32));

@@ -12,13 +12,13 @@ import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
 import { forceDurableCommit } from '../../src/store/postgres/session.ts';
-import { virtualClock } from '../rig/clock.ts';
+import { createVirtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { type PostgresServer, runStatement, startPostgres, startStandby } from '../rig/postgres.ts';
-import { sampleOrFull } from '../rig/sample.ts';
+import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
@@ -248,7 +248,7 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
 test('after repeated cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
   const both = await pair();
   const { store, standby, database, url, cancelWaits } = both;
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const settings = {
     POSTRIDER_DATABASE: url,
     POSTRIDER_SECRET: 'ab'.repeat(32),
@@ -289,13 +289,13 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
     await expect.poll(() => messages.size > (goals[0] ?? 0) && addresses.size > (goals[1] ?? 0)).toBe(true);
   };
   await more(100);
-  for (let round = 0; round < sampleOrFull(1, 10); round += 1) {
+  for (let round = 0; round < selectCaseCount(1, 10); round += 1) {
     if (round > 0) {
       await standby.start();
       await more(100);
     }
     await standby.crash();
-    for (let cancelled = 0; cancelled < sampleOrFull(100, 2_000); ) cancelled += await cancelWaits();
+    for (let cancelled = 0; cancelled < selectCaseCount(100, 2_000); ) cancelled += await cancelWaits();
   }
   await both.failOver();
   await more(100);
@@ -360,7 +360,7 @@ test('a start that waits for a missing standby reports the wait once, with the r
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
-  const clock = virtualClock(Date.now());
+  const clock = createVirtualClock(Date.now());
   const warnings: string[] = [];
   const environment = { clock, random: Math.random, simulated: false };
   const opening = openStore(parsePostgresUrl(url), {

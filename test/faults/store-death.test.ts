@@ -8,13 +8,13 @@ import { expect, test } from 'vitest';
 import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
 const KILLABLE_THREADS = new URL('../rig/killable-threads.ts', import.meta.url).href;
 
 test('serve exits within seconds with one line and a non-zero code, and the next start has every message', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const first = await startProcess(folder, { NODE_OPTIONS: `--import ${KILLABLE_THREADS}` });
   const id = await submitAccepted(first.publicUrl, first.key ?? '');
   writeFileSync(join(folder, 'die'), '');
@@ -42,7 +42,7 @@ function settingsFor(path: string, more: Record<string, string> = {}) {
 }
 
 test('until the process has exited, readiness reports the fault and no request is acknowledged', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const worker = new URL('../unit/store/dying-worker.ts', import.meta.url);
   const store = await openSqliteStore({ path, exclusive: true, worker });
   const service = await startService(settingsFor(path), { openStore: async () => store, drainMs: 500 });
@@ -56,7 +56,7 @@ test('until the process has exited, readiness reports the fault and no request i
 });
 
 test('a failed start reports the reason and releases the store, even if a part cannot be stopped', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const openStore = async () => {
     const store = await openSqliteStore({ path, exclusive: true });
     return {
@@ -75,7 +75,7 @@ test('a failed start reports the reason and releases the store, even if a part c
 });
 
 test('a shutdown continues if one part cannot be stopped, and reports the fault', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true });
   const service = await startService(settingsFor(path), {
     openStore: async () => ({

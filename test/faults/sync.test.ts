@@ -9,11 +9,11 @@ import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { submit } from '../rig/service.ts';
 
 async function serviceWithControlledCommit(more: Record<string, string> = {}) {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const setCommitMode = (mode: 'normal' | 'slow' | 'fail') => writeFileSync(`${path}-commit-mode`, mode);
   setCommitMode('normal');
   const settings = loadSettings(
@@ -45,7 +45,7 @@ async function serviceWithControlledCommit(more: Record<string, string> = {}) {
 }
 
 test('the embedded database is opened in WAL mode with full sync', () => {
-  const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
+  const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
   onTestFinished(() => database.close());
   expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
   expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });

@@ -10,7 +10,7 @@ import { TERMINAL_STATES } from '../../src/model/message.ts';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { installPackage } from '../rig/installed-package.ts';
 import { startPgBouncer } from '../rig/pgbouncer.ts';
 import { startTlsServer } from '../rig/postgres-tls.ts';
@@ -43,7 +43,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     version: 'oldest',
     settings: { wal_writer_delay: '10s', listen_addresses: 'localhost' },
   });
-  const rootCertificate = join(temporaryFolder(), 'ca.pem');
+  const rootCertificate = join(createTemporaryFolder(), 'ca.pem');
   writeFileSync(rootCertificate, authority.cert);
   const tls = { sslmode: 'verify-full', sslrootcert: rootCertificate };
   const direct = new URL(await url(tls));
@@ -64,7 +64,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
   };
-  const start = () => startProcess(temporaryFolder(), settings, undefined, command);
+  const start = () => startProcess(createTemporaryFolder(), settings, undefined, command);
   const killed = await start();
   const survivor = await start();
   const key = killed.key ?? '';

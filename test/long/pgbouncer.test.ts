@@ -1,7 +1,7 @@
 /** Two nodes behind PgBouncer in transaction mode, on the oldest PostgreSQL, with synchronous_commit=off by default. */
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { startPgBouncer } from '../rig/pgbouncer.ts';
 import { startPostgres } from '../rig/postgres.ts';
 import { startProcess, submit } from '../rig/service.ts';
@@ -22,7 +22,7 @@ test('a node that is killed and a server that is restarted lose no accepted mess
   );
   url.searchParams.set('pooler', 'transaction');
   const settings = { POSTRIDER_DATABASE: url.href, POSTRIDER_SECRET: 'ab'.repeat(32), POSTRIDER_SENDERS: 'any' };
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const first = await startProcess(folder, settings);
   const key = first.key ?? '';
   const second = await startProcess(folder, settings);

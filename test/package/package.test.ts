@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../house/source.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { installPackage, type PackResult } from '../rig/installed-package.ts';
-import { environment, startProcess, submitAccepted } from '../rig/service.ts';
+import { buildEnvironment, startProcess, submitAccepted } from '../rig/service.ts';
 
 const run = promisify(execFile);
 
@@ -58,11 +58,11 @@ describe('the npm package', () => {
   });
 
   test('serves its dashboard and delivers its first message, with the commands of the package', async () => {
-    const data = temporaryFolder();
+    const data = createTemporaryFolder();
     const service = await startProcess(data, {}, undefined, command);
     const id = await submitAccepted(service.publicUrl, service.key ?? '', {});
     const runCommand = async (...args: string[]) =>
-      (await run(process.execPath, [command, ...args, '--json'], { cwd: data, env: environment({}) })).stdout;
+      (await run(process.execPath, [command, ...args, '--json'], { cwd: data, env: buildEnvironment({}) })).stdout;
     const state = async () => (JSON.parse(await runCommand('message', 'show', id)) as { state: string }).state;
     await expect.poll(state).toBe('delivered');
     // The index of the search is built by a further thread.
@@ -92,8 +92,8 @@ describe('the npm package', () => {
       await startService({ POSTRIDER_ROLES: 'nothing' }).catch((error) => process.stdout.write(' ' + error.message));
     `;
     writeFileSync(join(folder, 'embedded.mjs'), program);
-    const data = temporaryFolder();
-    const { stdout } = await run(process.execPath, ['embedded.mjs', data], { cwd: folder, env: environment({}) });
+    const data = createTemporaryFolder();
+    const { stdout } = await run(process.execPath, ['embedded.mjs', data], { cwd: folder, env: buildEnvironment({}) });
     expect(stdout).toMatch(/^201 POSTRIDER_ROLES: "nothing" is not /);
   });
 
@@ -122,7 +122,7 @@ function compile(program: string): { readonly output: string; readonly status: n
 
 describe('a checkout', () => {
   test('names what is missing when npm installs it without development dependencies', () => {
-    const copy = temporaryFolder();
+    const copy = createTemporaryFolder();
     for (const name of ['bin', 'package.json']) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
     const prepared = spawnSync(process.execPath, [join(copy, 'bin', 'prepare.js')], {
       encoding: 'utf8',

@@ -36,7 +36,7 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
         const from = mailFrom === false ? '' : mailFrom.address;
         for (const { address } of rcptTo) {
           senders.set(address, from);
-          const report = reportFor(address, from, Buffer.concat(chunks).toString('latin1'));
+          const report = composeReport(address, from, Buffer.concat(chunks).toString('latin1'));
           if (report === null) continue;
           const pendingReport = (async () => {
             const client = await connectSmtp(feedback());
@@ -65,18 +65,18 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
   };
 }
 
-function reportFor(to: string, from: string, message: string): string | null {
+function composeReport(to: string, from: string, message: string): string | null {
   const [localPart = ''] = to.split('@');
   switch (localPart.split('+')[0]) {
     case 'gone':
     case 'postrider-loop':
-      return deliveryStatus(to, from, message, 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');
+      return composeDeliveryStatus(to, from, message, 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');
     case 'full':
-      return deliveryStatus(to, from, message, 'failed', '4.2.2', 'smtp; 452 4.2.2 Mailbox is full');
+      return composeDeliveryStatus(to, from, message, 'failed', '4.2.2', 'smtp; 452 4.2.2 Mailbox is full');
     case 'late':
-      return deliveryStatus(to, from, message, 'delayed', '4.4.1', 'smtp; connection timed out');
+      return composeDeliveryStatus(to, from, message, 'delayed', '4.4.1', 'smtp; connection timed out');
     case 'spam':
-      return complaint(to, from, message);
+      return composeComplaint(to, from, message);
     case 'away':
       return `From: ${to}\r\nTo: ${from}\r\nSubject: Automatic reply: away\r\nAuto-Submitted: auto-replied\r\n\r\nI am away.\r\n`;
     case 'odd':
@@ -86,7 +86,7 @@ function reportFor(to: string, from: string, message: string): string | null {
   }
 }
 
-export function deliveryStatus(
+export function composeDeliveryStatus(
   to: string,
   from: string,
   message: string,
@@ -127,7 +127,7 @@ export function deliveryStatus(
   ].join('\r\n');
 }
 
-function complaint(to: string, from: string, message: string): string {
+function composeComplaint(to: string, from: string, message: string): string {
   return [
     'From: feedback@isp.example',
     `To: ${from}`,

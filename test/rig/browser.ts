@@ -59,13 +59,13 @@ const DESKTOP = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
 /** Creates the browsers of a test file, which calls this function once at the top. */
-export function browserRig(): BrowserRig {
+export function createBrowserRig(): BrowserRig {
   let browser: Browser;
   let openBrowsers: WatchedContext[] = [];
   // The link can be used once. All browsers of this test file use the same session.
   const sessions = new Map<string, Promise<SessionHeaders>>();
-  const sessionOf = (service: BrowsedService) => {
-    const session = sessions.get(service.operatorUrl) ?? signInByLink(signInLink(service));
+  const getSession = (service: BrowsedService) => {
+    const session = sessions.get(service.operatorUrl) ?? signInByLink(findSignInLink(service));
     sessions.set(service.operatorUrl, session);
     return session;
   };
@@ -96,7 +96,7 @@ export function browserRig(): BrowserRig {
       colorScheme: dark === true ? 'dark' : 'light',
       reducedMotion: reducedMotion === true ? 'reduce' : 'no-preference',
       locale: locale ?? 'en-GB',
-      ...(session === null ? {} : { storageState: storageOf(service.operatorUrl, session) }),
+      ...(session === null ? {} : { storageState: toStorageState(service.operatorUrl, session) }),
     };
     const context = await browser.newContext(options);
     context.setDefaultTimeout(TIMEOUT_MS);
@@ -121,7 +121,7 @@ export function browserRig(): BrowserRig {
       for (const { allowFaults } of openBrowsers) allowFaults(/./);
     },
     async signedIn(service, path, options) {
-      const user = await openBrowser(service, options, await sessionOf(service));
+      const user = await openBrowser(service, options, await getSession(service));
       await user.visit(path);
       return user;
     },
@@ -129,7 +129,7 @@ export function browserRig(): BrowserRig {
       const response = await fetch(`${service.operatorUrl}/api/v1${path}`, {
         method,
         headers: {
-          ...(await sessionOf(service)),
+          ...(await getSession(service)),
           Origin: service.operatorUrl,
           ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         },
@@ -157,7 +157,7 @@ export async function replaceResponses(
 }
 
 /** Returns the storage of a signed-in browser: the cookie by host, the secret of the page by origin. */
-function storageOf(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
+function toStorageState(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
   const [name = '', value = ''] = session.Cookie.split('=');
   const { hostname: domain, origin } = new URL(operatorUrl);
   const cookieAttributes = { path: '/', expires: -1, httpOnly: true, secure: false, sameSite: 'Strict' } as const;
@@ -168,7 +168,7 @@ function storageOf(operatorUrl: string, session: SessionHeaders): Required<Brows
 }
 
 /** Returns the one-time link of a service without a password. */
-export function signInLink(service: BrowsedService): string {
+export function findSignInLink(service: BrowsedService): string {
   const { signIn } = JSON.parse(service.stdout().split('\n')[0] ?? '') as { signIn: string };
   return signIn;
 }
@@ -183,7 +183,7 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   const observedFaults: string[] = [];
   const allowedFaults: RegExp[] = [];
   context.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') observedFaults.push(consoleLine(message));
+    if (message.type() === 'error' || message.type() === 'warning') observedFaults.push(formatConsoleLine(message));
   });
   context.on('weberror', (error) => observedFaults.push(`exception: ${error.error().message}`));
   context.on('dialog', (dialog) => {
@@ -215,7 +215,7 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
 }
 
 /** Returns `error: text (address)`. The text of a failed request contains only its status. */
-function consoleLine(message: ConsoleMessage): string {
+function formatConsoleLine(message: ConsoleMessage): string {
   const { url } = message.location();
   return `${message.type()}: ${message.text()}${url === '' ? '' : ` (${url})`}`;
 }

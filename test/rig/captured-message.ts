@@ -1,6 +1,6 @@
 /** The source of a captured message whose header fields and parts use the encodings that the inbox must decode. */
 
-export const capturedSource = (html: string): Buffer =>
+export const createCapturedSource = (html: string): Buffer =>
   Buffer.from(
     [
       'Return-Path: <shop@example.org>',

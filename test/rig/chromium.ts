@@ -27,7 +27,7 @@ const ARGS = [
 
 /** Starts a browser; the caller closes it. */
 export async function launchChromium(): Promise<Browser> {
-  const folder = await unpackedChromium();
+  const folder = await unpackChromium();
   return chromium.launch({
     executablePath: join(folder, 'chromium'),
     args: ARGS,
@@ -41,9 +41,9 @@ export async function launchChromium(): Promise<Browser> {
  * into its own folder. The first process that finishes renames its folder, and the other processes remove their
  * folders.
  */
-export async function unpackedChromium(): Promise<string> {
+export async function unpackChromium(): Promise<string> {
   const cache = join(ROOT, 'node_modules/.cache');
-  const folder = join(cache, `chromium-${versionOf(PACKAGE)}`);
+  const folder = join(cache, `chromium-${readVersion(PACKAGE)}`);
   if (existsSync(folder)) return folder;
   mkdirSync(cache, { recursive: true });
   const unpackFolder = mkdtempSync(join(cache, 'unpacking-'));
@@ -54,7 +54,7 @@ export async function unpackedChromium(): Promise<string> {
       cwd: ROOT,
       env: { ...process.env, TMPDIR: unpackFolder },
     });
-    writeFileSync(join(unpackFolder, 'fonts.conf'), fontsConfig(folder));
+    writeFileSync(join(unpackFolder, 'fonts.conf'), buildFontsConfig(folder));
     renameSync(unpackFolder, folder);
   } catch (error) {
     // Another process has already created the folder.
@@ -68,7 +68,7 @@ export async function unpackedChromium(): Promise<string> {
 /**
  * Returns the configuration of the fonts: those of the system, then those of the package for a machine without fonts.
  */
-function fontsConfig(folder: string): string {
+function buildFontsConfig(folder: string): string {
   return `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -79,7 +79,7 @@ function fontsConfig(folder: string): string {
 `;
 }
 
-function versionOf(name: string): string {
+function readVersion(name: string): string {
   const require = createRequire(import.meta.url);
   // package.json is not exported; it is two folders above the exported file.
   const path = join(dirname(require.resolve(name)), '../../package.json');

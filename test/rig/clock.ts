@@ -14,7 +14,7 @@ export interface VirtualClock extends MonotonicClock {
 /** The number of turns of the event loop after each timer. The store of these tests resolves in microtasks. */
 const TURNS_PER_TIMER = 3;
 
-export function virtualClock(startAt: number): VirtualClock {
+export function createVirtualClock(startAt: number): VirtualClock {
   let now = startAt;
   let wallClockOffsetMs = 0;
   let timers: { readonly at: number; readonly run: () => void }[] = [];

@@ -15,21 +15,21 @@ export function readConfigurationPage(): string {
 }
 
 /** Returns `page` with the text between its markers replaced by the current settings. @throws Error if a marker is missing */
-export function configurationPage(page: string): string {
+export function generateConfigurationPage(page: string): string {
   const [beginIndex, endIndex] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (beginIndex < 0 || endIndex < beginIndex)
     throw new Error('docs/configuration.md lacks the markers of its generated part');
-  return `${page.slice(0, beginIndex)}${BEGIN}\n${settingsText()}\n${page.slice(endIndex)}`;
+  return `${page.slice(0, beginIndex)}${BEGIN}\n${formatSettings()}\n${page.slice(endIndex)}`;
 }
 
-function settingsText(): string {
+function formatSettings(): string {
   const specs: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
   const rows = specs.map(
     (spec) =>
-      `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${defaultText(spec)} | ${SECRET_COLUMN[spec.secrecy]} |`,
+      `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${formatDefault(spec)} | ${SECRET_COLUMN[spec.secrecy]} |`,
   );
   const index = ['| setting | default | secret |', '|---|---|---|', ...rows].join('\n');
-  return `${index}\n\n${specs.map(sectionOf).join('\n')}`;
+  return `${index}\n\n${specs.map(formatSection).join('\n')}`;
 }
 
 const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
@@ -38,17 +38,17 @@ const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: st
   whole: 'yes; `…_FILE` works',
 };
 
-function defaultText(spec: SettingSpec<unknown>): string {
+function formatDefault(spec: SettingSpec<unknown>): string {
   return spec.default === null ? 'none' : `\`${spec.default}\``;
 }
 
-function sectionOf(spec: SettingSpec<unknown>): string {
+function formatSection(spec: SettingSpec<unknown>): string {
   return [
     `### ${spec.name}\n`,
     `${spec.meaning}\n`,
     '| default | type | range | secret |',
     '|---|---|---|---|',
-    `| ${defaultText(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRET_COLUMN[spec.secrecy]} |\n`,
+    `| ${formatDefault(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRET_COLUMN[spec.secrecy]} |\n`,
     `    ${spec.name}=${spec.example}\n`,
   ].join('\n');
 }

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/clock.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from '../../src/http/connections.ts';
 import type { DropReason } from '../../src/model/events.ts';
 
-export function connectionsFor(limits: Partial<ConnectionLimits> = {}, dropped: DropReason[] = []): Connections {
+export function createConnections(limits: Partial<ConnectionLimits> = {}, dropped: DropReason[] = []): Connections {
   return new Connections({
     limits: { ...CONNECTION_LIMITS, ...limits },
     clock: systemClock,

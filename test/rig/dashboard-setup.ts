@@ -15,18 +15,18 @@ const SOURCES = [
 ];
 
 export function setup(): void {
-  if (SOURCES.every((path) => newestMtimeMs(join(ROOT, path)) <= lastBuildMs())) return;
+  if (SOURCES.every((path) => findNewestMtimeMs(join(ROOT, path)) <= readLastBuildAt())) return;
   const built = spawnSync(process.execPath, [join(ROOT, 'bin/build-dashboard.js')], { cwd: ROOT, encoding: 'utf8' });
   if (built.status !== 0) throw new Error(`the dashboard cannot be built: ${built.stdout}${built.stderr}`);
 }
 
 /** Returns the time of the last build in ms; 0 if there is no build. */
-function lastBuildMs(): number {
+function readLastBuildAt(): number {
   return statSync(join(ROOT, 'dashboard/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 /** Returns the modification time of the newest file in ms. */
-function newestMtimeMs(path: string): number {
+function findNewestMtimeMs(path: string): number {
   const { mtimeMs } = statSync(path);
   if (!statSync(path).isDirectory()) return mtimeMs;
   const files = readdirSync(path, { recursive: true }).map((name) => statSync(join(path, String(name))).mtimeMs);

@@ -62,7 +62,7 @@ export async function startDns(zone: Zone = {}): Promise<FakeDns> {
         const end = 2 + pending.readUInt16BE(0);
         const reply = answer('tcp', pending.subarray(2, end));
         pending = pending.subarray(end);
-        if (reply !== null) socket.write(Buffer.concat([uint16(reply.length), reply]));
+        if (reply !== null) socket.write(Buffer.concat([encodeUint16(reply.length), reply]));
       }
     });
   });
@@ -120,13 +120,13 @@ function respond(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: st
   for (let hops = 0; hops < MAX_CHAIN; hops += 1) {
     const ownerEntry = zone[owner];
     if (ownerEntry === undefined) return encodeMessage(query, end, hops === 0 ? NXDOMAIN : NOERROR, answers);
-    for (const data of recordsOf(ownerEntry, type)) answers.push(encodeRecord(owner, type, data));
+    for (const data of encodeRecords(ownerEntry, type)) answers.push(encodeRecord(owner, type, data));
     if (ownerEntry.CNAME === undefined || type === 'CNAME') break;
-    answers.push(encodeRecord(owner, 'CNAME', nameBytes(ownerEntry.CNAME)));
+    answers.push(encodeRecord(owner, 'CNAME', encodeName(ownerEntry.CNAME)));
     owner = ownerEntry.CNAME;
   }
   const response = encodeMessage(query, end, NOERROR, answers);
-  const maxBytes = protocol === 'udp' ? maxUdpBytes(query, end) : 65_535;
+  const maxBytes = protocol === 'udp' ? readMaxUdpBytes(query, end) : 65_535;
   return response.length > maxBytes ? encodeMessage(query, end, NOERROR | TRUNCATED, []) : response;
 }
 
@@ -147,81 +147,81 @@ function readQuestion(query: Buffer): { readonly name: string; readonly type: st
  * Returns the maximum size of a UDP response: 512 bytes, or the size in the EDNS record of the query (RFC 6891 section
  * 6.1.2).
  */
-function maxUdpBytes(query: Buffer, end: number): number {
+function readMaxUdpBytes(query: Buffer, end: number): number {
   const additional = query.readUInt16BE(10);
   return additional === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;
 }
 
 function encodeMessage(query: Buffer, end: number, flags: number, answers: readonly Buffer[]): Buffer {
-  const head = Buffer.from(query.subarray(0, end));
+  const header = Buffer.from(query.subarray(0, end));
   // A response with the flags authoritative, recursion desired and recursion available.
-  head.writeUInt16BE(0x8580 | flags, 2);
-  head.writeUInt16BE(1, 4);
-  head.writeUInt16BE(answers.length, 6);
-  head.writeUInt16BE(0, 8);
-  head.writeUInt16BE(0, 10);
-  return Buffer.concat([head, ...answers]);
+  header.writeUInt16BE(0x8580 | flags, 2);
+  header.writeUInt16BE(1, 4);
+  header.writeUInt16BE(answers.length, 6);
+  header.writeUInt16BE(0, 8);
+  header.writeUInt16BE(0, 10);
+  return Buffer.concat([header, ...answers]);
 }
 
 function encodeRecord(owner: string, type: string, data: Buffer): Buffer {
-  const fixed = Buffer.alloc(10);
-  fixed.writeUInt16BE(TYPES[type] ?? 0, 0);
-  fixed.writeUInt16BE(1, 2);
-  fixed.writeUInt32BE(TTL_S, 4);
-  fixed.writeUInt16BE(data.length, 8);
-  return Buffer.concat([nameBytes(owner), fixed, data]);
+  const fixedFields = Buffer.alloc(10);
+  fixedFields.writeUInt16BE(TYPES[type] ?? 0, 0);
+  fixedFields.writeUInt16BE(1, 2);
+  fixedFields.writeUInt32BE(TTL_S, 4);
+  fixedFields.writeUInt16BE(data.length, 8);
+  return Buffer.concat([encodeName(owner), fixedFields, data]);
 }
 
-function recordsOf(entry: ZoneEntry, type: string): readonly Buffer[] {
+function encodeRecords(entry: ZoneEntry, type: string): readonly Buffer[] {
   switch (type) {
     case 'TXT':
-      return (entry.TXT ?? []).map((strings) => Buffer.concat([strings].flat().flatMap(characterStrings)));
+      return (entry.TXT ?? []).map((strings) => Buffer.concat([strings].flat().flatMap(encodeCharacterStrings)));
     case 'MX':
-      return (entry.MX ?? []).map(([priority, name]) => Buffer.concat([uint16(priority), nameBytes(name)]));
+      return (entry.MX ?? []).map(([priority, name]) => Buffer.concat([encodeUint16(priority), encodeName(name)]));
     case 'A':
       return (entry.A ?? []).map((address) => Buffer.from(address.split('.').map(Number)));
     case 'AAAA':
-      return (entry.AAAA ?? []).map(ipv6Bytes);
+      return (entry.AAAA ?? []).map(encodeIpv6);
     case 'PTR':
-      return (entry.PTR ?? []).map(nameBytes);
+      return (entry.PTR ?? []).map(encodeName);
     case 'CNAME':
-      return entry.CNAME === undefined ? [] : [nameBytes(entry.CNAME)];
+      return entry.CNAME === undefined ? [] : [encodeName(entry.CNAME)];
     default:
       return [];
   }
 }
 
 /** Divides a text into strings of at most 255 octets (RFC 1035 section 3.3). */
-function characterStrings(text: string): Buffer[] {
+function encodeCharacterStrings(text: string): Buffer[] {
   const bytes = Buffer.from(text);
   const strings: Buffer[] = [];
   for (let at = 0; at === 0 || at < bytes.length; at += 255) {
-    const piece = bytes.subarray(at, at + 255);
-    strings.push(Buffer.of(piece.length), piece);
+    const chunk = bytes.subarray(at, at + 255);
+    strings.push(Buffer.of(chunk.length), chunk);
   }
   return strings;
 }
 
-function nameBytes(name: string): Buffer {
+function encodeName(name: string): Buffer {
   const labels = name === '' ? [] : name.split('.').flatMap((label) => [Buffer.of(label.length), Buffer.from(label)]);
   return Buffer.concat([...labels, Buffer.of(0)]);
 }
 
 /** Returns the bytes of an address of eight groups, or of fewer groups with one `::`. */
-function ipv6Bytes(address: string): Buffer {
-  const [left = '', right] = address.split('::');
+function encodeIpv6(address: string): Buffer {
+  const [leadingText = '', trailingText] = address.split('::');
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));
-  const leadingGroups = groups(left);
-  const trailingGroups = groups(right ?? '');
-  const all = [
+  const leadingGroups = groups(leadingText);
+  const trailingGroups = groups(trailingText ?? '');
+  const allGroups = [
     ...leadingGroups,
     ...new Array<number>(8 - leadingGroups.length - trailingGroups.length).fill(0),
     ...trailingGroups,
   ];
-  return Buffer.concat(all.map(uint16));
+  return Buffer.concat(allGroups.map(encodeUint16));
 }
 
-function uint16(value: number): Buffer {
+function encodeUint16(value: number): Buffer {
   const bytes = Buffer.alloc(2);
   bytes.writeUInt16BE(value);
   return bytes;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
 /** Creates an empty folder and removes it after the current test. */
-export function temporaryFolder(): string {
+export function createTemporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;

@@ -32,7 +32,7 @@ export async function startRecordingServer(): Promise<RecordingServer> {
 }
 
 /** Returns short hostile texts for subjects, names and reasons. */
-export function hostileTexts(otherServerUrl: string): readonly string[] {
+export function createHostileTexts(otherServerUrl: string): readonly string[] {
   return [
     `<script>alert('script')</script>`,
     `"><img src=x onerror="alert('image')">`,
@@ -46,7 +46,7 @@ export function hostileTexts(otherServerUrl: string): readonly string[] {
 }
 
 /** Returns a hostile HTML body. Each link has a unique name. */
-export function hostileHtml(otherServerUrl: string): string {
+export function createHostileHtml(otherServerUrl: string): string {
   return `<!doctype html><html><head>
 <meta http-equiv="refresh" content="0;url=${otherServerUrl}/refresh">
 <meta http-equiv="Content-Security-Policy" content="default-src * 'unsafe-inline'">

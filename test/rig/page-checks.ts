@@ -59,14 +59,14 @@ export async function emulateLightDesktop(page: Page): Promise<void> {
 }
 
 /** Returns one line for each serious or critical violation, with the rule and the element. */
-export async function seriousFaults(page: Page): Promise<readonly string[]> {
+export async function findSeriousFaults(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE, 'utf8'));
   return page.evaluate<readonly string[]>(RUN_AXE);
 }
 
 /** Returns the form fields with an unexpected gap below their content. */
-export async function gapsInForms(page: Page): Promise<readonly string[]> {
+export async function findGapsInForms(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(FIND_GAPS);
 }
@@ -75,7 +75,7 @@ export async function gapsInForms(page: Page): Promise<readonly string[]> {
  * Returns the number of pixels by which the page is too wide, and the elements that overflow. Returns an empty list if
  * the page fits.
  */
-export async function horizontalOverflow(page: Page): Promise<readonly string[]> {
+export async function findHorizontalOverflow(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(FIND_OVERFLOW);
 }

@@ -4,7 +4,7 @@ import { accessSync, chownSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { temporaryFolder } from './folder.ts';
+import { createTemporaryFolder } from './folder.ts';
 import type { Pem } from './postgres-tls.ts';
 
 const PROGRAM = '/usr/sbin/pgbouncer';
@@ -37,10 +37,10 @@ export async function startPgBouncer({ serverPort, role = SUPERUSER, tls }: PgBo
   } catch {
     throw new Error(`${PROGRAM} is missing: install it with \`apt-get install pgbouncer\``);
   }
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
-  const port = await freePort();
+  const port = await findFreePort();
   const file = (name: string, content: string) => {
     const path = join(folder, name);
     writeFileSync(path, content, { mode: 0o600 });
@@ -110,7 +110,7 @@ function answers(port: number): Promise<boolean> {
   });
 }
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
   const address = probe.address();

@@ -26,21 +26,21 @@ export async function startPoolerProxy(
     const serverSocket = connect(port, '127.0.0.1');
     let buffered = Buffer.alloc(0);
     let isStarted = false;
-    for (const [socket, other] of [
+    for (const [socket, otherSocket] of [
       [clientSocket, serverSocket],
       [serverSocket, clientSocket],
     ] as const) {
       sockets.add(socket);
-      socket.on('error', () => other.destroy());
+      socket.on('error', () => otherSocket.destroy());
       socket.on('close', () => {
         sockets.delete(socket);
-        other.destroy();
+        otherSocket.destroy();
       });
     }
     serverSocket.on('data', (bytes: Buffer) => clientSocket.write(bytes));
     clientSocket.on('data', (bytes: Buffer) => {
       if (isStarted) {
-        serverSocket.write(ignoresSet ? blankSetQueries(bytes) : bytes);
+        serverSocket.write(ignoresSet ? removeSetQueries(bytes) : bytes);
         return;
       }
       buffered = Buffer.concat([buffered, bytes]);
@@ -51,14 +51,14 @@ export async function startPoolerProxy(
         return;
       }
       isStarted = true;
-      const given = readParameters(buffered);
-      for (const name of given.keys()) parameters.add(name);
-      if (given.has('options') && options === 'refuse') {
+      const startupParameters = readParameters(buffered);
+      for (const name of startupParameters.keys()) parameters.add(name);
+      if (startupParameters.has('options') && options === 'refuse') {
         clientSocket.end(encodeFatalError('08P01', 'unsupported startup parameter: options'));
         return;
       }
-      given.delete('options');
-      serverSocket.write(encodeStartup(given));
+      startupParameters.delete('options');
+      serverSocket.write(encodeStartup(startupParameters));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -95,7 +95,7 @@ export function encodeFatalError(code: string, text: string): Buffer {
 }
 
 /** Returns the messages with an empty query in place of every simple query that begins with SET. */
-function blankSetQueries(bytes: Buffer): Buffer {
+function removeSetQueries(bytes: Buffer): Buffer {
   const changed = Buffer.from(bytes);
   for (let at = 0; at + 5 <= changed.length; at += changed.readInt32BE(at + 1) + 1) {
     const end = at + changed.readInt32BE(at + 1);

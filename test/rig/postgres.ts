@@ -2,30 +2,30 @@
 import pg from 'pg';
 import { expect, onTestFinished, vi } from 'vitest';
 import { type Server, type ServerOptions, type ServerVersion, startServer } from './postgres-server.ts';
-import { SHARED_SERVERS, testedVersion } from './postgres-version.ts';
+import { getTestedVersion, SHARED_SERVERS } from './postgres-version.ts';
 
 export type PostgresServer = Server;
 
 /** Creates an empty database on the shared server and drops it after the test. */
-export async function temporaryDatabase(version: ServerVersion = testedVersion()): Promise<string> {
-  const url = await sharedDatabase(version);
+export async function createTemporaryDatabase(version: ServerVersion = getTestedVersion()): Promise<string> {
+  const url = await createSharedDatabase(version);
   const { pathname } = new URL(url);
   onTestFinished(() =>
-    runStatement(sharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`),
+    runStatement(getSharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`),
   );
   return url;
 }
 
 /** Creates an empty database on the shared server, which exists until the end of the run. */
-export async function sharedDatabase(version: ServerVersion = testedVersion()): Promise<string> {
-  const url = new URL(sharedServer(version));
+export async function createSharedDatabase(version: ServerVersion = getTestedVersion()): Promise<string> {
+  const url = new URL(getSharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
   await runStatement(url.href, `CREATE DATABASE ${name}`);
   url.pathname = `/${name}`;
   return url.href;
 }
 
-function sharedServer(version: ServerVersion): string {
+function getSharedServer(version: ServerVersion): string {
   const shared = process.env[SHARED_SERVERS[version]];
   if (shared === undefined) throw new Error('no PostgreSQL: test/rig/postgres-setup.ts starts it');
   return shared;
@@ -33,7 +33,7 @@ function sharedServer(version: ServerVersion): string {
 
 /** Starts a separate server for one test, which may stop or restart it. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
-  const server = await startServer({ version: testedVersion(), ...options });
+  const server = await startServer({ version: getTestedVersion(), ...options });
   onTestFinished(() => server.stop());
   return server;
 }

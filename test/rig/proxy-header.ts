@@ -1,7 +1,7 @@
 /** Creates headers of the PROXY protocol, version 2. */
 
 /** Creates a header with an IPv4 client address, or with the given bytes of addresses and ports. */
-export function proxyHeaderV2(
+export function createProxyHeaderV2(
   client: string | Buffer,
   family = 0x11,
   extensions: Buffer = Buffer.alloc(0),
@@ -12,9 +12,9 @@ export function proxyHeaderV2(
       ? Buffer.from([...client.split('.').map(Number), 192, 0, 2, 1, 0x12, 0x67, 0x00, 0x19])
       : client;
   const content = Buffer.concat([addresses, extensions]);
-  const head = Buffer.from('0d0a0d0a000d0a515549540a00000000', 'hex');
-  head[12] = versionAndCommand;
-  head[13] = family;
-  head.writeUInt16BE(content.length, 14);
-  return Buffer.concat([head, content]);
+  const header = Buffer.from('0d0a0d0a000d0a515549540a00000000', 'hex');
+  header[12] = versionAndCommand;
+  header[13] = family;
+  header.writeUInt16BE(content.length, 14);
+  return Buffer.concat([header, content]);
 }

@@ -15,8 +15,8 @@ import { packSettlements } from '../../src/store/rules/messages.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createEngine, type Operations } from '../../src/store/sqlite/thread.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from '../../src/transports/transport.ts';
-import { virtualClock } from './clock.ts';
-import { temporaryFolder } from './folder.ts';
+import { createVirtualClock } from './clock.ts';
+import { createTemporaryFolder } from './folder.ts';
 import { NO_LIMITS, newAttempt } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
@@ -40,7 +40,7 @@ async function runAsPromise<T>(run: () => T): Promise<T> {
 }
 
 /** Creates a complete queue. `parts` replaces parts of the dispatcher, and `respond` simulates the next hop. */
-export function queueRig(
+export function createQueueRig(
   options: {
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
@@ -49,8 +49,8 @@ export function queueRig(
     localAnswer?: LocalAnswer;
   } = {},
 ) {
-  const clock = virtualClock(START);
-  const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
+  const clock = createVirtualClock(START);
+  const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
   onTestFinished(() => database.close());
   const store: Operations = createEngine(database).operations;
   store.createAccount('default', NO_LIMITS, START);

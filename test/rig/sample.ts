@@ -7,6 +7,6 @@
 export const IS_LONG_RUN = process.env.TEST_EXTENT === 'long';
 
 /** Returns the number of cases to run: `sample` under `npm test`, `full` under `npm run test:long`. */
-export function sampleOrFull(sample: number, full: number): number {
+export function selectCaseCount(sample: number, full: number): number {
   return IS_LONG_RUN ? full : sample;
 }

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
-import { sharedDatabase } from './postgres.ts';
+import { createSharedDatabase } from './postgres.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
@@ -27,9 +27,9 @@ const databases = new Map<string, Promise<string>>();
  * Returns the database setting of this Vitest project. It is empty for the embedded database. For PostgreSQL it names a
  * database for `folder`, which the first call creates.
  */
-export async function storeSettings(folder: string): Promise<Record<string, string>> {
+export async function getStoreSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
-  const url = databases.get(folder) ?? sharedDatabase();
+  const url = databases.get(folder) ?? createSharedDatabase();
   databases.set(folder, url);
   return { POSTRIDER_DATABASE: await url };
 }
@@ -38,7 +38,7 @@ export async function storeSettings(folder: string): Promise<Record<string, stri
  * Returns the environment of a child process: that of this process, with free loopback ports and without its POSTRIDER_
  * settings. The variable of npm is also removed, because under npm the service prints its commands with `npx`.
  */
-export function environment(settings: Record<string, string>): Record<string, string | undefined> {
+export function buildEnvironment(settings: Record<string, string>): Record<string, string | undefined> {
   const inheritedVariables = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_') && name !== 'npm_lifecycle_event'),
   );
@@ -75,7 +75,7 @@ export async function startProcess(
     wrap === undefined ? command : ['/bin/sh', '-c', wrap(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
   const child = spawn(file ?? '', args, {
     cwd: folder,
-    env: environment({ ...(await storeSettings(folder)), ...settings }),
+    env: buildEnvironment({ ...(await getStoreSettings(folder)), ...settings }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [stdout, stderr] = ['', ''];
@@ -134,7 +134,7 @@ export async function runCommand(
 ): Promise<CommandResult> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,
-    env: environment({ ...(await storeSettings(folder)), ...settings }),
+    env: buildEnvironment({ ...(await getStoreSettings(folder)), ...settings }),
     stdio: 'pipe',
   });
   child.stdin.on('error', () => undefined).end(input);
@@ -199,6 +199,6 @@ export async function submitAccepted(baseUrl: string, key: string, overrides: Su
 }
 
 /** Returns the resident set size of a process in bytes. */
-export function residentBytes(pid: number): number {
+export function readResidentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
 }

@@ -52,13 +52,13 @@ export interface SesFake {
   close(): Promise<void>;
 }
 
-export const errorAnswer = (status: number, type: string, message: string): SesAnswer => ({
+export const createErrorAnswer = (status: number, type: string, message: string): SesAnswer => ({
   status,
   type,
   body: { message },
 });
 
-export function accountAnswer(
+export function createAccountAnswer(
   extraMembers: Record<string, unknown> = {},
   quota: Record<string, unknown> = {},
 ): SesAnswer {
@@ -95,9 +95,9 @@ export async function startSesFake(): Promise<SesFake> {
     requests.push(`${request.method} ${path}`);
     const body = chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>);
     if (path === '/v2/email/outbound-emails') return sendEmail(body, response);
-    if (path === '/v2/email/account') return respondAs(fake.account, response, () => accountAnswer());
+    if (path === '/v2/email/account') return respondAs(fake.account, response, () => createAccountAnswer());
     if (path.startsWith('/v2/email/identities')) return identity(request.method ?? '', path, body, response);
-    answer(response, errorAnswer(404, 'NotFoundException', `no such path ${path}`));
+    answer(response, createErrorAnswer(404, 'NotFoundException', `no such path ${path}`));
   }
 
   function sendEmail(body: Record<string, unknown>, response: ServerResponse): void {
@@ -126,9 +126,12 @@ export async function startSesFake(): Promise<SesFake> {
     const name = decodeURIComponent(path.split('/')[4] ?? String(body.EmailIdentity ?? ''));
     const existingIdentity = identities.get(name);
     if (method === 'POST' && existingIdentity !== undefined)
-      return answer(response, errorAnswer(400, 'AlreadyExistsException', `Email identity ${name} already exist.`));
+      return answer(
+        response,
+        createErrorAnswer(400, 'AlreadyExistsException', `Email identity ${name} already exist.`),
+      );
     if (method === 'GET' && existingIdentity === undefined)
-      return answer(response, errorAnswer(404, 'NotFoundException', `Email identity ${name} does not exist.`));
+      return answer(response, createErrorAnswer(404, 'NotFoundException', `Email identity ${name} does not exist.`));
     if (method === 'POST' || path.endsWith('/dkim/signing')) {
       const signingAttributes = (body.DkimSigningAttributes ?? body.SigningAttributes) as
         | { DomainSigningSelector?: string; DomainSigningPrivateKey?: string }

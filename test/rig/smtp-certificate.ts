@@ -9,7 +9,7 @@ export interface Certificate {
 const certificates = new Map<string, Promise<Certificate>>();
 
 /** Returns a self-signed certificate for 127.0.0.1 and `localhost`, or only for `name`. */
-export function certificateFor(name = 'localhost'): Promise<Certificate> {
+export function getCertificate(name = 'localhost'): Promise<Certificate> {
   let certificate = certificates.get(name);
   if (certificate === undefined) {
     certificate = createCertificate(name);

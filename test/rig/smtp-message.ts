@@ -7,7 +7,7 @@ import type { OutgoingMessage, Transport } from '../../src/transports/transport.
 let messageCount = 0;
 
 /** Returns a message with a unique id. */
-export function outgoingMessage(
+export function createOutgoingMessage(
   data: string | Buffer = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: hello\r\n\r\nHello\r\n',
   envelope: Partial<OutgoingMessage['envelope']> = {},
 ): OutgoingMessage {
@@ -20,7 +20,7 @@ export function outgoingMessage(
 }
 
 /** Returns the setting of a relay on loopback without TLS. */
-export function smtpSetting(port: number, overrides: Partial<SmtpSetting> = {}): SmtpSetting {
+export function createSmtpSetting(port: number, overrides: Partial<SmtpSetting> = {}): SmtpSetting {
   return {
     kind: 'smtp',
     host: '127.0.0.1',
@@ -40,5 +40,5 @@ export function newSmtpTransport(
   overrides: Partial<SmtpSetting> = {},
   parts: Partial<SmtpParts> = {},
 ): Transport {
-  return createSmtpTransport(smtpSetting(port, overrides), { clock: systemClock, ...parts });
+  return createSmtpTransport(createSmtpSetting(port, overrides), { clock: systemClock, ...parts });
 }

@@ -25,7 +25,7 @@ export interface SnsHost {
 export async function startSnsHost(folder: string): Promise<SnsHost> {
   const root = await createAuthority('Test Root of SNS');
   const host = `sns.${REGION}.amazonaws.com`;
-  const [signer, tls] = [await root.issue(), await root.issue(host)];
+  const [signer, tls] = [await root.issueCertificate(), await root.issueCertificate(host)];
   const file = join(folder, 'sns-root.pem');
   writeFileSync(file, root.cert);
   const confirmed: string[] = [];

@@ -9,8 +9,8 @@ import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.t
 import { createSnsReceiver, type SnsReceiver } from '../../src/feedback/ses/sns-receiver.ts';
 import { bind } from '../../src/http/bind.ts';
 import type { FeedbackReport } from '../../src/model/feedback.ts';
-import { connectionsFor } from './connections.ts';
-import { type Authority, CERT_URL, createAuthority, sesEvent, TOPIC } from './sns.ts';
+import { createConnections } from './connections.ts';
+import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
 
 /** A root, a signing certificate that it issued for the name of SNS, and a certificate of another root. */
 export interface Authorities {
@@ -21,7 +21,7 @@ export interface Authorities {
 
 export async function createAuthorities(): Promise<Authorities> {
   const [root, untrustedRoot] = await Promise.all([createAuthority(), createAuthority('Other Root')]);
-  const [signer, untrustedSigner] = await Promise.all([root.issue(), untrustedRoot.issue()]);
+  const [signer, untrustedSigner] = await Promise.all([root.issueCertificate(), untrustedRoot.issueCertificate()]);
   return { root, signer, untrusted: untrustedSigner };
 }
 
@@ -39,7 +39,7 @@ export interface SnsRig {
   readonly receiver: SnsReceiver;
 }
 
-export async function snsRig(
+export async function createSnsRig(
   { root, signer }: Authorities,
   {
     responses = {},
@@ -76,12 +76,12 @@ export async function snsRig(
   const receiver = createSnsReceiver({
     listenAddress: { host: '127.0.0.1', port: 0 },
     bind,
-    connections: connectionsFor(),
+    connections: createConnections(),
     clock: { ...systemClock, now },
     topics: [TOPIC],
     certificates: createSnsCertificates({ fetch: get, roots: () => [root.cert], now }),
     fetch: get,
-    certificate: certificate === null ? null : keyPairOf(certificate),
+    certificate: certificate === null ? null : toKeyPair(certificate),
     recordReport: (report) => {
       reports.push(report);
       return recordReport(report);
@@ -126,12 +126,12 @@ export async function fetchFrom(serve: RequestListener): Promise<typeof fetch> {
     fetch(`http://127.0.0.1:${port}${new URL(input).pathname}${new URL(input).search}`, init)) as typeof fetch;
 }
 
-export function keyPairOf({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
+export function toKeyPair({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
   return { cert: Buffer.from(cert), key: Buffer.from(key) };
 }
 
 /** Returns the fields of a bounce notification. */
-export const bounceNotification = (overrides: Record<string, string> = {}) => ({
-  Message: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
+export const createBounceNotification = (overrides: Record<string, string> = {}) => ({
+  Message: createSesEvent('Bounce', 'ses-1', 'rita@example.com'),
   ...overrides,
 });

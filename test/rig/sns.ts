@@ -9,7 +9,7 @@ export interface SigningPair {
 
 export interface Authority extends SigningPair {
   /** Issues a certificate for the name of SNS, or for the given name. */
-  issue(
+  issueCertificate(
     name?: string,
     options?: { readonly ca?: boolean; readonly days?: number; readonly since?: Date },
   ): Promise<Authority>;
@@ -40,7 +40,7 @@ export async function createAuthority(
   const pair = { key: pems.private, cert: pems.cert };
   return {
     ...pair,
-    issue: (
+    issueCertificate: (
       issuedName = 'sns.amazonaws.com',
       { ca: isAuthority = false, days: validDays = 20, since: notBefore } = {},
     ) => createAuthority(issuedName, pair, isAuthority, notBefore, validDays),
@@ -61,7 +61,7 @@ const SIGNED_FIELDS: Readonly<Record<string, readonly string[]>> = {
  * Creates a signed message of SNS. `fields` replaces members before signing, `afterSigning` replaces them after
  * signing.
  */
-export function snsMessage(
+export function createSnsMessage(
   key: string,
   fields: Readonly<Record<string, string>>,
   afterSigning: Readonly<Record<string, string | undefined>> = {},
@@ -90,7 +90,7 @@ export function snsMessage(
 }
 
 /** Creates an event of Amazon SES in the documented form. */
-export function sesEvent(
+export function createSesEvent(
   type: string,
   reference: string,
   to: string,

@@ -4,9 +4,9 @@ import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import type { DatabaseSetting } from '../../src/config/settings.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { type OpenOptions, openStore } from '../../src/store/open.ts';
-import { temporaryFolder } from './folder.ts';
-import { temporaryDatabase } from './postgres.ts';
-import { testedVersion } from './postgres-version.ts';
+import { createTemporaryFolder } from './folder.ts';
+import { createTemporaryDatabase } from './postgres.ts';
+import { getTestedVersion } from './postgres-version.ts';
 import { startTransactionPooler } from './transaction-pooler.ts';
 
 export interface TestedStore {
@@ -18,18 +18,19 @@ export interface TestedStore {
 const SQLITE: TestedStore = {
   name: 'sqlite',
   open: (options) =>
-    openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true, ...options }),
+    openStore({ kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') }, { exclusive: true, ...options }),
 };
 const POSTGRES: TestedStore = {
   name: 'postgres',
-  open: async (options) => openStore(parsePostgresUrl(await temporaryDatabase()), { exclusive: true, ...options }),
+  open: async (options) =>
+    openStore(parsePostgresUrl(await createTemporaryDatabase()), { exclusive: true, ...options }),
 };
 
 /** PostgreSQL behind a pooler in transaction mode. */
 const POOLED: TestedStore = {
   name: 'postgres',
   async open(options) {
-    const url = new URL(await temporaryDatabase());
+    const url = new URL(await createTemporaryDatabase());
     url.port = String((await startTransactionPooler(Number(url.port))).port);
     url.searchParams.set('pooler', 'transaction');
     return openStore(parsePostgresUrl(url.href), { exclusive: true, ...options });
@@ -37,11 +38,11 @@ const POOLED: TestedStore = {
 };
 
 /** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL, in `pooler` the pooled one. */
-export const STORES: readonly TestedStore[] = testedStores();
+export const STORES: readonly TestedStore[] = listTestedStores();
 
-function testedStores(): readonly TestedStore[] {
+function listTestedStores(): readonly TestedStore[] {
   if (process.env.TEST_POOLER === 'transaction') return [POOLED];
-  return testedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
+  return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 
 /** Parses a PostgreSQL URL to a database setting. */

@@ -18,18 +18,18 @@ export async function startTcpProxy(port: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((clientSocket) => {
     const serverSocket = connect(port, '127.0.0.1');
-    for (const [socket, other] of [
+    for (const [socket, otherSocket] of [
       [clientSocket, serverSocket],
       [serverSocket, clientSocket],
     ] as const) {
       sockets.add(socket);
-      socket.on('error', () => other.destroy());
+      socket.on('error', () => otherSocket.destroy());
       socket.on('close', () => {
         sockets.delete(socket);
-        if (!isPaused) other.destroy();
+        if (!isPaused) otherSocket.destroy();
       });
       socket.on('data', (bytes: Buffer) => {
-        if (!isPaused) other.write(bytes);
+        if (!isPaused) otherSocket.write(bytes);
       });
     }
   });

@@ -51,7 +51,7 @@ interface Client {
 /** Starts the pooler for `port` on loopback and stops it at the end of the test. */
 export async function startTransactionPooler(
   port: number,
-  { unsupported = 'refuse' }: { readonly unsupported?: 'refuse' | 'forward' } = {},
+  { unsupportedRequest = 'refuse' }: { readonly unsupportedRequest?: 'refuse' | 'forward' } = {},
 ): Promise<TransactionPooler> {
   const refused: string[] = [];
   const sockets = new Set<Socket>();
@@ -65,18 +65,18 @@ export async function startTransactionPooler(
     socket.on('error', () => undefined);
     socket.on('close', () => sockets.delete(socket));
   };
-  const listOf = <T>(lists: Map<string, T[]>, key: string): T[] => {
+  const getList = <T>(lists: Map<string, T[]>, key: string): T[] => {
     const list = lists.get(key) ?? [];
     lists.set(key, list);
     return list;
   };
 
   function assign(key: string, client: Client): void {
-    const idle = listOf(idleByDatabase, key);
+    const idle = getList(idleByDatabase, key);
     const other = idle.findIndex((candidate) => candidate !== client.last);
     const [upstream] = idle.splice(Math.max(0, other), 1);
     if (upstream === undefined) {
-      const waiting = listOf(waitingByDatabase, key);
+      const waiting = getList(waitingByDatabase, key);
       if (!waiting.includes(client)) waiting.push(client);
       return;
     }
@@ -90,14 +90,14 @@ export async function startTransactionPooler(
   function release(key: string, upstream: Upstream): void {
     if (upstream.client !== null) upstream.client.upstream = null;
     upstream.client = null;
-    listOf(idleByDatabase, key).push(upstream);
-    const next = listOf(waitingByDatabase, key).shift();
+    getList(idleByDatabase, key).push(upstream);
+    const next = getList(waitingByDatabase, key).shift();
     if (next !== undefined) assign(key, next);
   }
 
-  function refuse({ socket }: Client, what: string): void {
-    refused.push(what);
-    socket.end(encodeFatalError('08P01', `the pooler does not support: ${what}`));
+  function refuse({ socket }: Client, reason: string): void {
+    refused.push(reason);
+    socket.end(encodeFatalError('08P01', `the pooler does not support: ${reason}`));
   }
 
   /** Adds a new server connection, on which the client has just signed in, to the pool. */
@@ -122,14 +122,14 @@ export async function startTransactionPooler(
       }
     }
     upstream.socket.on('close', () => {
-      const idle = listOf(idleByDatabase, key);
+      const idle = getList(idleByDatabase, key);
       if (idle.includes(upstream)) idle.splice(idle.indexOf(upstream), 1);
       upstream.client?.socket.destroy();
     });
     client.socket.on('close', () => {
       // The pooler ends the server connection of a client that leaves within a transaction.
       client.upstream?.socket.destroy();
-      const waiting = listOf(waitingByDatabase, key);
+      const waiting = getList(waitingByDatabase, key);
       if (waiting.includes(client)) waiting.splice(waiting.indexOf(client), 1);
     });
     release(key, upstream);
@@ -142,9 +142,9 @@ export async function startTransactionPooler(
       return;
     }
     const text = message.toString('utf8', 5, message.length - 1);
-    const what = unsupported === 'refuse' ? unsupportedStatement(type, text) : null;
-    if (what !== null) {
-      refuse(client, what);
+    const reason = unsupportedRequest === 'refuse' ? findUnsupportedStatement(type, text) : null;
+    if (reason !== null) {
+      refuse(client, reason);
       return;
     }
     if (type === 'Q' || type === 'S') client.pendingReady += 1;
@@ -174,9 +174,9 @@ export async function startTransactionPooler(
       const startup = buffered.subarray(0, buffered.readInt32BE(0));
       buffered = buffered.subarray(startup.length);
       const parameters = readParameters(startup);
-      const foreign = [...parameters.keys()].filter((name) => !ACCEPTED_PARAMETERS.includes(name));
-      if (foreign.length > 0) {
-        refuse(client, `the startup parameter ${foreign.join(', ')}`);
+      const refusedParameters = [...parameters.keys()].filter((name) => !ACCEPTED_PARAMETERS.includes(name));
+      if (refusedParameters.length > 0) {
+        refuse(client, `the startup parameter ${refusedParameters.join(', ')}`);
         return;
       }
       key = `${parameters.get('user')} ${parameters.get('database')}`;
@@ -233,7 +233,7 @@ export async function startTransactionPooler(
   return { port: address.port, refused, switchCount: () => switchCount };
 }
 
-function unsupportedStatement(type: string, text: string): string | null {
+function findUnsupportedStatement(type: string, text: string): string | null {
   if (type === 'P' && !text.startsWith('\0')) return `the named statement ${text.split('\0')[0]}`;
   return (type === 'Q' || type === 'P') && SESSION_STATEMENT.test(text.replace('\0', '')) ? text : null;
 }

@@ -7,10 +7,10 @@ import pg from 'pg';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { MESSAGE_TABLES, TABLES_NOT_TRANSFERRED, TRANSFER_TABLES } from '../../src/store/transfer.ts';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { newMessage } from '../rig/messages.ts';
-import { temporaryDatabase } from '../rig/postgres.ts';
-import { environment, runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
+import { createTemporaryDatabase } from '../rig/postgres.ts';
+import { buildEnvironment, runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
 const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 
@@ -38,7 +38,7 @@ const listMessages = (folder: string, settings: Record<string, string>) =>
   runJsonCommand<ListedMessage[]>(folder, ['message', 'list', '--limit', '10000'], settings);
 
 test('a backup under load is complete: the restored store contains every message that was accepted before the backup', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const key = service.key ?? '';
   const before = await Promise.all(Array.from({ length: 40 }, () => submitAccepted(service.publicUrl, key)));
@@ -72,7 +72,7 @@ test('a backup under load is complete: the restored store contains every message
   service.kill('SIGTERM');
   await service.ended;
 
-  const restoredFolder = temporaryFolder();
+  const restoredFolder = createTemporaryFolder();
   const restored = await runJsonCommand<{ before: string | null }>(
     restoredFolder,
     ['restore', join(folder, 'saved.db')],
@@ -90,7 +90,7 @@ test('a backup under load is complete: the restored store contains every message
 });
 
 test('a restore reports the queued messages that the service will send', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   // The relay refuses connections, so messages wait.
   const service = await startProcess(folder, {
     ...EMBEDDED,
@@ -118,7 +118,7 @@ test.each([
   ['nothing.db', null, /no backup nothing\.db/],
   ['text.db', 'not a database', /text\.db/],
 ])('restore refuses %s, and the database is not changed', async (name, content, expectedText) => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
   service.kill('SIGTERM');
@@ -131,8 +131,8 @@ test.each([
 });
 
 test('after a transfer to PostgreSQL, all data is present, the key is valid, and queued messages are delivered', async () => {
-  const folder = temporaryFolder();
-  const url = await temporaryDatabase();
+  const folder = createTemporaryFolder();
+  const url = await createTemporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
   // The relay refuses connections, so messages wait.
   const unreachableRelay = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
@@ -182,8 +182,8 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
 });
 
 test('after a kill, the next transfer continues at the row at which the first transfer stopped, and completes', async () => {
-  const folder = temporaryFolder();
-  const url = await temporaryDatabase();
+  const folder = createTemporaryFolder();
+  const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => newMessage()));
@@ -191,7 +191,7 @@ test('after a kill, the next transfer continues at the row at which the first tr
   const transferArgs = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
   const transfer = spawn(process.execPath, [LAUNCHER, ...transferArgs], {
     cwd: folder,
-    env: environment({}),
+    env: buildEnvironment({}),
     stdio: 'ignore',
   });
   const ended = new Promise((resolve) => transfer.once('exit', resolve));
@@ -211,8 +211,8 @@ test('after a kill, the next transfer continues at the row at which the first tr
 });
 
 test('a transfer into a database with accounts is refused', async () => {
-  const folder = temporaryFolder();
-  const url = await temporaryDatabase();
+  const folder = createTemporaryFolder();
+  const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
   await runJsonCommand(folder, ['account', 'create', 'ours'], EMBEDDED);
   const moved = await runCommand(
@@ -225,7 +225,7 @@ test('a transfer into a database with accounts is refused', async () => {
 });
 
 test('a transfer copies every table of the embedded store', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const database = new DatabaseSync(join(folder, 'data/postrider.db'));
   const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();

@@ -1,7 +1,7 @@
 /** Tests the output of commands: the exact members of `--json`, plain text in a pipe, and one line per error. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario, UUID_V7 } from './running-service.ts';
 
@@ -70,7 +70,7 @@ describe('--json', () => {
 });
 
 test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, without a key and with one', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const socket = `unix:${join(folder, 'api.sock')}`;
   const service = await startProcess(folder, { POSTRIDER_LISTEN: socket });
   expect(service.publicUrl).toBe(socket);

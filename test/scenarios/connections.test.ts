@@ -4,10 +4,16 @@
  */
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { temporaryFolder } from '../rig/folder.ts';
-import { sampleOrFull } from '../rig/sample.ts';
-import { residentBytes, runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
-import { createAuthorities, snsRig } from '../rig/sns-receiver.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { selectCaseCount } from '../rig/sample.ts';
+import {
+  readResidentBytes,
+  runJsonCommand,
+  type ServiceProcess,
+  startProcess,
+  submitAccepted,
+} from '../rig/service.ts';
+import { createAuthorities, createSnsRig } from '../rig/sns-receiver.ts';
 
 /** Opens connections that send no data, including those that the service refuses. */
 async function openIdleConnections(port: number, count: number): Promise<readonly Socket[]> {
@@ -39,8 +45,8 @@ async function readDroppedCount(service: ServiceProcess, label: string): Promise
 }
 
 test('idle connections to every listener do not exhaust file descriptors: keys, sessions and delivery continue to work', async () => {
-  const folder = temporaryFolder();
-  const limit = sampleOrFull(400, 4_000);
+  const folder = createTemporaryFolder();
+  const limit = selectCaseCount(400, 4_000);
   const service = await startProcess(
     folder,
     { POSTRIDER_SENDERS: 'any' },
@@ -93,18 +99,18 @@ async function openUnreadConnections(port: number, count: number, requests: Buff
 const get = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(2_000));
 
 test('both listeners stop reading from clients that pipeline requests and read no response, buffer no data for them, and close their connections', async () => {
-  const service = await startProcess(temporaryFolder(), { POSTRIDER_SENDERS: 'any' });
+  const service = await startProcess(createTemporaryFolder(), { POSTRIDER_SENDERS: 'any' });
   const pid = service.child.pid ?? 0;
   await submitAccepted(service.publicUrl, service.key ?? '');
-  const residentBytesBefore = residentBytes(pid);
-  const socketsPerListener = sampleOrFull(4, 60);
+  const residentBytesBefore = readResidentBytes(pid);
+  const socketsPerListener = selectCaseCount(4, 60);
   const allSockets = [
     ...(await openUnreadConnections(portOf(service.publicUrl), socketsPerListener, get('/healthz'))),
     ...(await openUnreadConnections(portOf(service.operatorUrl), socketsPerListener, get('/openapi.json'))),
   ];
   let maxResidentBytes = 0;
   const countClosed = async () => {
-    maxResidentBytes = Math.max(maxResidentBytes, residentBytes(pid));
+    maxResidentBytes = Math.max(maxResidentBytes, readResidentBytes(pid));
     await submitAccepted(service.publicUrl, service.key ?? '');
     return readDroppedCount(service, 'reason="unread-answers"');
   };
@@ -114,7 +120,7 @@ test('both listeners stop reading from clients that pipeline requests and read n
 }, 120_000);
 
 test('the listener for provider events also stops reading when responses are not read', async () => {
-  const rig = await snsRig(await createAuthorities());
+  const rig = await createSnsRig(await createAuthorities());
   const sockets = await openUnreadConnections(rig.port, 3, get('/ses'));
   const sentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
   let previousBytes: readonly number[] = [];

@@ -4,8 +4,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { STATES } from '../../src/model/message.ts';
-import { temporaryFolder } from '../rig/folder.ts';
-import { environment } from '../rig/service.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { buildEnvironment } from '../rig/service.ts';
 import { signInByLink } from '../rig/session.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../demo/run.ts', import.meta.url));
@@ -20,11 +20,11 @@ interface RunningDemo {
 
 /** Starts the demo in the folder of an installation, with settings that it must ignore. */
 function startDemo(): RunningDemo {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const ignoredSettings = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
   const child = spawn(process.execPath, [SCRIPT], {
     cwd: folder,
-    env: environment({ ...ignoredSettings, TMPDIR: folder }),
+    env: buildEnvironment({ ...ignoredSettings, TMPDIR: folder }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';

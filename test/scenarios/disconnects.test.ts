@@ -6,11 +6,11 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder } from '../rig/folder.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
 import { DISCONNECTS, sendAndDisconnect, type Target } from '../rig/hostile-peer.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
-import { certificateFor } from '../rig/smtp-certificate.ts';
+import { getCertificate } from '../rig/smtp-certificate.ts';
 import { TOPIC } from '../rig/sns.ts';
 
 const SAMPLES = 6;
@@ -140,7 +140,7 @@ async function freePort(): Promise<number> {
 }
 
 async function startService(secure: boolean) {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const [smtp, events] = [await freePort(), await freePort()];
   const settings: Record<string, string> = {
     POSTRIDER_SENDERS: 'any',
@@ -150,7 +150,7 @@ async function startService(secure: boolean) {
     POSTRIDER_SES_TOPICS: TOPIC,
   };
   if (secure) {
-    const { cert, key } = await certificateFor();
+    const { cert, key } = await getCertificate();
     writeFileSync(join(folder, 'cert.pem'), cert);
     writeFileSync(join(folder, 'key.pem'), key);
     settings.POSTRIDER_TLS_CERT = join(folder, 'cert.pem');

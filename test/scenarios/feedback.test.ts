@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
-import { type BouncingRelay, deliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
+import { type BouncingRelay, composeDeliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { connectSmtp } from '../rig/smtp-client.ts';
 import { type RunningService, scenario, sendRequest } from './running-service.ts';
@@ -123,7 +123,7 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   await waitForState(id, 'delivered');
   const sender = relay.senders.get('victim@example.net') ?? '';
   const bounce = (to: string, from: string) =>
-    Buffer.from(deliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 gone'));
+    Buffer.from(composeDeliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 gone'));
   const client = await connectSmtp(feedbackPort());
   const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
   expect(await client.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);

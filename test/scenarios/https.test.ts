@@ -4,13 +4,13 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
-import { certificateFor } from '../rig/smtp-certificate.ts';
+import { getCertificate } from '../rig/smtp-certificate.ts';
 import { idOf, scenario } from './running-service.ts';
 
 const rig = scenario();
 
 async function renew(folder: string, name: string): Promise<void> {
-  const { cert, key } = await certificateFor(name);
+  const { cert, key } = await getCertificate(name);
   writeFileSync(join(folder, 'cert.pem'), cert);
   writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
 }

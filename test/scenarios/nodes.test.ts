@@ -10,8 +10,8 @@ import { startService } from '../../src/main.ts';
 import { generateApiKey } from '../../src/model/credentials.ts';
 import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
-import { temporaryFolder } from '../rig/folder.ts';
-import { temporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { createTemporaryDatabase } from '../rig/postgres.ts';
 import {
   runCommand,
   runJsonCommand,
@@ -26,10 +26,10 @@ const SECRET = 'cd'.repeat(32);
 
 /** Starts nodes on a new database. */
 async function startNodes(count: number, settings: Record<string, string> = {}) {
-  const shared = { POSTRIDER_DATABASE: await temporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
-  const folder = temporaryFolder();
+  const shared = { POSTRIDER_DATABASE: await createTemporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
+  const folder = createTemporaryFolder();
   const nodes: ServiceProcess[] = [];
-  while (nodes.length < count) nodes.push(await startProcess(temporaryFolder(), shared));
+  while (nodes.length < count) nodes.push(await startProcess(createTemporaryFolder(), shared));
   return {
     shared,
     nodes,
@@ -95,7 +95,7 @@ test('a new key is valid on every node as soon as it is created, in fifty of fif
 test('an imported key is valid on every node as soon as the command has returned', async () => {
   const { nodes, shared } = await startNodes(2);
   const { key } = generateApiKey(randomBytes);
-  const imported = await runCommand(temporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
+  const imported = await runCommand(createTemporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
   expect(imported).toMatchObject({ code: 0, stderr: '' });
   expect(imported.stdout).not.toContain(key);
   const answers = await Promise.all(nodes.map(({ publicUrl }) => submit(publicUrl, key)));
@@ -149,14 +149,14 @@ test('a message that a node without the role deliver accepts is sent by a node w
   const { nodes, key, shared } = await startNodes(1, { ...relay, POSTRIDER_ROLES: 'api' });
   const ids = await Promise.all(Array.from({ length: 20 }, () => submitAccepted(nodes[0]?.publicUrl ?? '', key)));
   expect(sink.received.size).toBe(0);
-  await startProcess(temporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
+  await startProcess(createTemporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
 });
 
 test('a node whose clock is wrong by days and is changed accepts and sends by the time of the database', async () => {
   const sink = await startCountingSink();
-  const url = await temporaryDatabase();
-  const folder = temporaryFolder();
+  const url = await createTemporaryDatabase();
+  const folder = createTemporaryFolder();
   const environment = {
     POSTRIDER_DATABASE: url,
     POSTRIDER_SECRET: SECRET,

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
-import { environment, storeSettings } from '../rig/service.ts';
+import { buildEnvironment, getStoreSettings } from '../rig/service.ts';
 import { type SessionHeaders, signInByLink } from '../rig/session.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
@@ -66,7 +66,7 @@ export function scenario(): Scenario {
   ) {
     const child = spawn(process.execPath, [LAUNCHER, 'serve', ...args], {
       cwd: folder,
-      env: environment({ ...(await storeSettings(folder)), ...settings }),
+      env: buildEnvironment({ ...(await getStoreSettings(folder)), ...settings }),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let [stdout, stderr] = ['', ''];
@@ -98,7 +98,7 @@ export function scenario(): Scenario {
       return folder;
     },
     async openStore(folder) {
-      const url = (await storeSettings(folder)).POSTRIDER_DATABASE;
+      const url = (await getStoreSettings(folder)).POSTRIDER_DATABASE;
       const path = join(folder, 'data/postrider.db');
       const store = await openStore(url === undefined ? { kind: 'sqlite', path } : parsePostgresUrl(url), {
         exclusive: false,

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { dumpRows } from '../rig/postgres.ts';
-import { runCommand, runJsonCommand, storeSettings, submit } from '../rig/service.ts';
+import { getStoreSettings, runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 import { idOf, scenario, sendRequest } from './running-service.ts';
 
@@ -126,7 +126,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
   }
   const raw = filesUnder(folder).map((path) => ({ path, bytes: readFileSync(path) }));
-  const { POSTRIDER_DATABASE: url } = await storeSettings(folder);
+  const { POSTRIDER_DATABASE: url } = await getStoreSettings(folder);
   const stored = url === undefined ? '' : await dumpRows(url);
   expect(raw.some(({ bytes }) => bytes.includes(BODY)) || stored.includes(BODY)).toBe(true);
   expect(secrets.filter((secret) => stored.includes(secret))).toEqual([]);

@@ -6,7 +6,7 @@ import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
-import { CREDENTIALS, errorAnswer, type SesFake, startSesFake } from '../rig/ses-fake.ts';
+import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../rig/ses-fake.ts';
 import { scenario } from './running-service.ts';
 
 interface DomainAnswer {
@@ -201,7 +201,7 @@ test('doctor warns about the sandbox and fails for a paused account', async () =
   expect(await finding()).toBe('warning');
   ses.account = { status: 200, body: { SendingEnabled: false, ProductionAccessEnabled: true } };
   expect(await finding()).toBe('failure');
-  ses.account = errorAnswer(403, 'AccessDeniedException', 'no');
+  ses.account = createErrorAnswer(403, 'AccessDeniedException', 'no');
   expect(await finding()).toBe('failure');
   ses.account = 'accept';
   expect(await finding()).toBe('ok');

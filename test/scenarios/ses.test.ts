@@ -7,7 +7,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { type LocalSes, startLocalSes } from '../rig/local-ses.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { CREDENTIALS } from '../rig/ses-fake.ts';
-import { sesEvent, snsMessage, TOPIC } from '../rig/sns.ts';
+import { createSesEvent, createSnsMessage, TOPIC } from '../rig/sns.ts';
 import { type SnsHost, startSnsHost } from '../rig/sns-host.ts';
 import { type SqsFake, startSqsFake } from '../rig/sqs-fake.ts';
 import { type RunningService, scenario, sendRequest } from './running-service.ts';
@@ -65,7 +65,9 @@ async function sent(to: string): Promise<{ id: string; reference: string }> {
 }
 
 test('a subscription to the configured topic is confirmed automatically', async () => {
-  expect((await postNotification(snsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
+  expect((await postNotification(createSnsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(
+    200,
+  );
   expect(sns.confirmed).toHaveLength(1);
 });
 
@@ -73,7 +75,9 @@ test('a bounce event from SNS ends the message as bounced and suppresses its rec
   const other = await sent('other@example.net');
   const { id, reference } = await sent('gone@example.net');
   expect((await ses.emails()).map(({ messageId }) => messageId)).toContain(reference);
-  const message = snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'gone@example.net') });
+  const message = createSnsMessage(sns.signer.key, {
+    Message: createSesEvent('Bounce', reference, 'gone@example.net'),
+  });
   expect((await postNotification(message)).status).toBe(200);
   expect(await stateOf(id)).toBe('bounced');
   expect(await suppressed()).toEqual(['gone@example.net bounce']);
@@ -81,19 +85,19 @@ test('a bounce event from SNS ends the message as bounced and suppresses its rec
   expect(await stateOf(other.id)).toBe('delivered');
   const events = (await store.findMessage(id))?.events.length;
   expect((await postNotification(message)).status).toBe(200);
-  const again = snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'gone@example.net') });
+  const again = createSnsMessage(sns.signer.key, { Message: createSesEvent('Bounce', reference, 'gone@example.net') });
   expect((await postNotification(again)).status).toBe(200);
   expect((await store.findMessage(id))?.events.length).toBe(events);
 });
 
 test('a complaint event from the SQS queue ends the message as complained, and a delivery is in its history', async () => {
   const { id, reference } = await sent('spam@example.net');
-  sqs.send(sesEvent('Delivery', reference, 'spam@example.net'));
+  sqs.send(createSesEvent('Delivery', reference, 'spam@example.net'));
   sqs.send(
     JSON.stringify({
       Type: 'Notification',
       TopicArn: TOPIC,
-      Message: sesEvent('Complaint', reference, 'spam@example.net'),
+      Message: createSesEvent('Complaint', reference, 'spam@example.net'),
     }),
   );
   await waitForState(id, 'complained');
@@ -108,7 +112,7 @@ test('a transient bounce event changes only the history', async () => {
   const { id, reference } = await sent('full@example.net');
   const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
   await postNotification(
-    snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'full@example.net', detail) }),
+    createSnsMessage(sns.signer.key, { Message: createSesEvent('Bounce', reference, 'full@example.net', detail) }),
   );
   expect(await stateOf(id)).toBe('delivered');
   expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
@@ -116,10 +120,10 @@ test('a transient bounce event changes only the history', async () => {
 
 test('a forged notification has no effect and is counted', async () => {
   const { id, reference } = await sent('victim@example.net');
-  const forged = snsMessage(
+  const forged = createSnsMessage(
     sns.signer.key,
-    { Message: sesEvent('Bounce', reference, 'victim@example.net') },
-    { Message: sesEvent('Complaint', reference, 'victim@example.net') },
+    { Message: createSesEvent('Bounce', reference, 'victim@example.net') },
+    { Message: createSesEvent('Complaint', reference, 'victim@example.net') },
   );
   expect((await postNotification(forged)).status).toBe(403);
   expect(await stateOf(id)).toBe('delivered');

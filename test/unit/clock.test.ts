@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { createSynchronizedClock } from '../../src/clock.ts';
-import { virtualClock } from '../rig/clock.ts';
+import { createVirtualClock } from '../rig/clock.ts';
 
 /** Creates a machine whose system clock can be set, and its monotonic clock. */
 function createMachine() {
-  const real = virtualClock(1_000_000);
+  const real = createVirtualClock(1_000_000);
   let setBy = 0;
   const base = { ...real, now: () => real.now() + setBy };
   return {

@@ -7,14 +7,14 @@ import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 import { LimitFields } from './limit-fields';
-import { changedLimits, NO_LIMITS } from './limits';
+import { findChangedLimits, NO_LIMITS } from './limits';
 
 export function CreateAccountDialog({ opened, onClose }: { readonly opened: boolean; readonly onClose: () => void }) {
   const [, navigate] = useLocation();
   const [name, setName] = useState('');
   const [limits, setLimits] = useState(NO_LIMITS);
   const create = useApiMutation(
-    () => post<AccountEntry>('/accounts', { name: name.trim(), ...changedLimits(NO_LIMITS, limits) }),
+    () => post<AccountEntry>('/accounts', { name: name.trim(), ...findChangedLimits(NO_LIMITS, limits) }),
     ['accounts'],
     (made) => `Created account ${made.name}. Create a key to send with it.`,
   );

@@ -9,12 +9,12 @@ import { ApiError, get, patch, path } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 import { LimitFields } from './limit-fields';
-import { changedLimits, toLimitTexts } from './limits';
+import { findChangedLimits, toLimitTexts } from './limits';
 
 export function LimitsDialog({ account, onClose }: { readonly account: AccountDetails; readonly onClose: () => void }) {
-  const [shownAccount, setSeen] = useState(account);
+  const [shownAccount, setShownAccount] = useState(account);
   const [limits, setLimits] = useState(() => toLimitTexts(account));
-  const change = changedLimits(toLimitTexts(shownAccount), limits);
+  const change = findChangedLimits(toLimitTexts(shownAccount), limits);
   const save = useApiMutation(
     () => patch<AccountEntry>(path`/accounts/${shownAccount.name}`, { ...change, expected: shownAccount.version }),
     ['accounts'],
@@ -48,7 +48,7 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
             onClick={() =>
               reload.mutate(undefined, {
                 onSuccess: (now) => {
-                  setSeen(now);
+                  setShownAccount(now);
                   setLimits({ ...toLimitTexts(now), ...change });
                   save.reset();
                 },

@@ -29,7 +29,7 @@ export function toLimitTexts(account: AccountDetails): LimitTexts {
 }
 
 /** Returns the fields whose values differ. An empty field counts as unchanged. */
-export function changedLimits(before: LimitTexts, after: LimitTexts): Partial<LimitTexts> {
+export function findChangedLimits(before: LimitTexts, after: LimitTexts): Partial<LimitTexts> {
   const names = Object.keys(before) as (keyof LimitTexts)[];
   const changes: { -readonly [K in keyof LimitTexts]?: string } = {};
   for (const name of names) {

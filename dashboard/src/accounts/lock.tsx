@@ -8,17 +8,17 @@ import { ConfirmDialog } from '../parts/confirm-dialog';
 import { formatCount } from '../parts/number';
 
 export function LockButton({ account }: { readonly account: AccountDetails }) {
-  const [dialogAccount, setSeen] = useState<AccountDetails | null>(null);
+  const [dialogAccount, setDialogAccount] = useState<AccountDetails | null>(null);
   const locked = account.state === 'locked';
   return (
     <>
-      <Button variant={locked ? 'filled' : 'default'} onClick={() => setSeen(account)}>
+      <Button variant={locked ? 'filled' : 'default'} onClick={() => setDialogAccount(account)}>
         {locked ? 'Unlock' : 'Lock'}
       </Button>
       {dialogAccount === null ? null : dialogAccount.state === 'locked' ? (
-        <UnlockDialog account={dialogAccount} onClose={() => setSeen(null)} />
+        <UnlockDialog account={dialogAccount} onClose={() => setDialogAccount(null)} />
       ) : (
-        <LockDialog account={dialogAccount} onClose={() => setSeen(null)} />
+        <LockDialog account={dialogAccount} onClose={() => setDialogAccount(null)} />
       )}
     </>
   );

@@ -3,7 +3,7 @@
  * `status` 0 if there was no answer.
  */
 import type { ErrorBody } from '../../../src/operator/schemas.ts';
-import { sessionHeader } from './session-secret';
+import { getSessionHeader } from './session-secret';
 
 const API = '/api/v1';
 
@@ -69,7 +69,7 @@ async function send(method: string, apiPath: string, body?: object): Promise<Res
   try {
     response = await fetch(API + apiPath, {
       method,
-      headers: { ...sessionHeader(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+      headers: { ...getSessionHeader(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {

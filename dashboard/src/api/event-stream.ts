@@ -3,7 +3,7 @@
  * Reads only the format that this service writes: lines end with a line feed, and an event has one line of data.
  */
 import { url } from './client';
-import { sessionHeader } from './session-secret';
+import { getSessionHeader } from './session-secret';
 
 export interface StreamListener {
   readonly controller: () => void;
@@ -20,7 +20,7 @@ export async function readEvents(
   { controller: opened, event }: StreamListener,
 ): Promise<'refused' | 'ended'> {
   try {
-    const headers = { Accept: 'text/event-stream', ...sessionHeader() };
+    const headers = { Accept: 'text/event-stream', ...getSessionHeader() };
     const { ok, body } = await fetch(url(apiPath), { headers, signal, cache: 'no-store' });
     if (!ok || body === null) return 'refused';
     opened();

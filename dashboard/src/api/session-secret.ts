@@ -28,7 +28,7 @@ export function storeSessionSecret(secret: string | null): void {
 }
 
 /** Returns the session header that each request sends. */
-export function sessionHeader(): Readonly<Record<string, string>> {
+export function getSessionHeader(): Readonly<Record<string, string>> {
   const secret = readSessionSecret();
   return secret === null ? {} : { 'Postrider-Session': secret };
 }

@@ -15,7 +15,7 @@ export async function signOut(): Promise<void> {
 }
 
 /** Returns a URL that the browser loads without headers, for a frame or a download. It is valid for 30 s. */
-export async function ticketedUrl(apiPath: string): Promise<string> {
+export async function createTicketedUrl(apiPath: string): Promise<string> {
   const path = url(apiPath);
   const { ticket } = await post<Ticket>('/ticket', { path });
   return `${path}?${new URLSearchParams({ ticket })}`;
@@ -24,7 +24,7 @@ export async function ticketedUrl(apiPath: string): Promise<string> {
 /** Starts a download by the browser; the page does not load the file into memory. */
 export async function download(apiPath: string, name: string): Promise<void> {
   const anchor = document.createElement('a');
-  anchor.href = await ticketedUrl(apiPath);
+  anchor.href = await createTicketedUrl(apiPath);
   anchor.download = name;
   anchor.click();
 }

@@ -5,7 +5,7 @@
 
 import type { ImportProgress, ImportResult } from '../../../src/operations/suppressions/schemas.ts';
 import { ApiError, toApiError, url } from './client';
-import { sessionHeader } from './session-secret';
+import { getSessionHeader } from './session-secret';
 
 export type UploadStep =
   | { readonly kind: 'sending'; readonly sent: number; readonly size: number }
@@ -51,7 +51,7 @@ export function upload(apiPath: string, file: Blob, onStep: (step: UploadStep) =
   request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was stopped. Nothing was added.')));
   request.open('POST', url(apiPath));
   request.setRequestHeader('Content-Type', 'text/csv');
-  for (const [name, value] of Object.entries(sessionHeader())) request.setRequestHeader(name, value);
+  for (const [name, value] of Object.entries(getSessionHeader())) request.setRequestHeader(name, value);
   request.send(file);
   return { result: promise, abort: () => request.abort() };
 }

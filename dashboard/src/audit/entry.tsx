@@ -4,10 +4,10 @@ import { Link } from 'wouter';
 import { type DifferenceFormat, type DifferenceLine, listDifferences } from '../../../src/model/audit.ts';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { path } from '../api/client';
-import { suppressionUrl } from '../message/suppression-links';
+import { buildSuppressionUrl } from '../message/suppression-links';
 import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
-import { listOwnerText } from '../suppressions/list-owner';
+import { formatListOwner } from '../suppressions/list-owner';
 
 const VALUE_FORMATS: DifferenceFormat = {
   time: (ms) => formatUtc(new Date(ms).toISOString()),
@@ -70,14 +70,14 @@ function Difference({ lines }: { readonly lines: readonly DifferenceLine[] }) {
 /** Shows the target, as a link if it has a page. For a suppression list it also shows the address. */
 function Target({ entry }: { readonly entry: AuditRecord }) {
   const { action, target } = entry;
-  const page = targetPage(action, target);
-  const address = changedAddress(entry);
+  const page = findTargetPage(action, target);
+  const address = findChangedAddress(entry);
   const isSuppression = action.startsWith('suppression.');
-  const name = isSuppression ? `suppression list of ${listOwnerText(target)}` : target;
+  const name = isSuppression ? `suppression list of ${formatListOwner(target)}` : target;
   return (
     <>
       {address === null ? null : (
-        <Anchor inherit component={Link} href={suppressionUrl(target, address)} className="wrap" display="block">
+        <Anchor inherit component={Link} href={buildSuppressionUrl(target, address)} className="wrap" display="block">
           {address}
         </Anchor>
       )}
@@ -95,20 +95,20 @@ function Target({ entry }: { readonly entry: AuditRecord }) {
 }
 
 /** Returns the address that was added or removed. Returns null if the entry names no address or several addresses. */
-function changedAddress({ action, before, after }: AuditRecord): string | null {
-  if (action === 'suppression.remove') return stringMember(before, 'address');
+function findChangedAddress({ action, before, after }: AuditRecord): string | null {
+  if (action === 'suppression.remove') return readStringMember(before, 'address');
   if (action !== 'suppression.add' || typeof after !== 'object' || after === null) return null;
   const { added, addresses } = after as { readonly added?: unknown; readonly addresses?: unknown };
   return added === 1 && Array.isArray(addresses) && addresses.length === 1 ? String(addresses[0]) : null;
 }
 
-function stringMember(value: unknown, name: string): string | null {
+function readStringMember(value: unknown, name: string): string | null {
   if (typeof value !== 'object' || value === null) return null;
   const found: unknown = Object.entries(value).find(([member]) => member === name)?.[1];
   return typeof found === 'string' ? found : null;
 }
 
-function targetPage(action: string, target: string): string | null {
+function findTargetPage(action: string, target: string): string | null {
   switch (action.split('.', 1)[0]) {
     case 'account':
       return path`/accounts/${target}`;

@@ -8,7 +8,7 @@ import { useDomains } from './queries';
 
 export function AccountDomains({ account }: { readonly account: string }) {
   const domains = useDomains();
-  const [adding, setAdding] = useState(false);
+  const [isAddDialogOpen, setIsAddDialogOpen] = useState(false);
   const accountDomains = (domains.data ?? []).filter((domain) => domain.account === account);
   return (
     <Stack>
@@ -16,7 +16,7 @@ export function AccountDomains({ account }: { readonly account: string }) {
         <Title order={2} size="h4">
           Domains
         </Title>
-        <Button onClick={() => setAdding(true)}>Add domain</Button>
+        <Button onClick={() => setIsAddDialogOpen(true)}>Add domain</Button>
       </Group>
       {domains.isPending ? <Loading /> : null}
       {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
@@ -26,7 +26,7 @@ export function AccountDomains({ account }: { readonly account: string }) {
         </EmptyState>
       ) : null}
       {accountDomains.length === 0 ? null : <DomainTable domains={accountDomains} oneAccount />}
-      {adding ? <AddDomainDialog account={account} onClose={() => setAdding(false)} /> : null}
+      {isAddDialogOpen ? <AddDomainDialog account={account} onClose={() => setIsAddDialogOpen(false)} /> : null}
     </Stack>
   );
 }

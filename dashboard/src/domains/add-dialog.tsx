@@ -19,8 +19,8 @@ interface AddDomainDialogProps {
 export function AddDomainDialog({ account, transport, onClose }: AddDomainDialogProps) {
   const [, navigate] = useLocation();
   const accounts = useAccounts().data ?? [];
-  const [chosen, setChosen] = useState(account);
-  const owner = chosen ?? (accounts.length === 1 ? (accounts[0]?.name ?? null) : null);
+  const [chosenAccount, setChosenAccount] = useState(account);
+  const owner = chosenAccount ?? (accounts.length === 1 ? (accounts[0]?.name ?? null) : null);
   const [domain, setDomain] = useState('');
   const [subdomains, setSubdomains] = useState(false);
   const [easyDkim, setEasyDkim] = useState(false);
@@ -45,7 +45,7 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
       onSubmit={() => add.mutate(undefined, { onSuccess: (made) => navigate(path`/domains/${made.domain}`) })}
       onClose={onClose}
     >
-      {account === null ? <AccountSelect label="Account" value={owner} required onChange={setChosen} /> : null}
+      {account === null ? <AccountSelect label="Account" value={owner} required onChange={setChosenAccount} /> : null}
       <TextInput
         label="Domain"
         description="The part of the sender addresses after the @, such as mail.example.com"

@@ -8,7 +8,7 @@ import { patch, path, post, remove } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';
 import { ErrorAlert } from '../parts/page-states';
-import { foundRecordsText } from './domain-badge';
+import { formatFoundRecords } from './domain-badge';
 
 type OpenDialog = 'rotate' | 'cancel' | 'remove' | null;
 
@@ -25,7 +25,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
   const verify = useApiMutation(
     () => post<VerifiedDomain>(`${domainPath}/verify`),
     ['overview'],
-    (now) => `${now.domain} is ${now.status}: ${foundRecordsText(now)}.`,
+    (now) => `${now.domain} is ${now.status}: ${formatFoundRecords(now)}.`,
   );
   const subdomains = useApiMutation(
     () => patch<DomainDetails>(domainPath, { subdomains: !domain.subdomains }),

@@ -36,6 +36,6 @@ export function KeyBadge({ state }: { readonly state: KeyState }) {
 }
 
 /** Returns text such as `3 of 4 found`. */
-export function foundRecordsText({ records }: Pick<DomainDetails, 'records'>): string {
+export function formatFoundRecords({ records }: Pick<DomainDetails, 'records'>): string {
   return `${records.filter(({ found }) => found === 'found').length} of ${records.length} found`;
 }

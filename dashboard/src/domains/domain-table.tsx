@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
 import { RelativeTime } from '../parts/relative-time';
-import { DomainBadge, foundRecordsText } from './domain-badge';
+import { DomainBadge, formatFoundRecords } from './domain-badge';
 
 export function DomainTable({
   domains,
@@ -48,7 +48,7 @@ export function DomainTable({
                 </Text>
               )}
               <Text size="sm" c="dimmed" hiddenFrom="xs">
-                {foundRecordsText(domain)}
+                {formatFoundRecords(domain)}
               </Text>
             </Table.Td>
             <Table.Td>
@@ -61,7 +61,7 @@ export function DomainTable({
                 </Anchor>
               </Table.Td>
             )}
-            <Table.Td visibleFrom="xs">{foundRecordsText(domain)}</Table.Td>
+            <Table.Td visibleFrom="xs">{formatFoundRecords(domain)}</Table.Td>
             <Table.Td visibleFrom="sm">{domain.subdomains ? 'allowed' : 'not allowed'}</Table.Td>
             <Table.Td visibleFrom="sm">
               {domain.checked === null ? 'never' : <RelativeTime at={domain.checked} />}

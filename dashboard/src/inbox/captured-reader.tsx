@@ -65,7 +65,7 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
       </dl>
       <Group gap="md" mb="sm">
         <Text size="sm" c="dimmed">
-          {formatUtc(at)}, <RelativeTime at={at} />, {size(bytes)}
+          {formatUtc(at)}, <RelativeTime at={at} />, {formatSize(bytes)}
         </Text>
         <Anchor component={Link} href={`/messages/${id}`} size="sm">
           History
@@ -110,7 +110,7 @@ function Fact({ name, children }: { readonly name: string; readonly children: st
   );
 }
 
-function size(bytes: number): string {
+function formatSize(bytes: number): string {
   return bytes < 10_000
     ? `${bytes.toLocaleString('en')} bytes`
     : `${Math.round(bytes / 1_000).toLocaleString('en')} kB`;

@@ -6,7 +6,7 @@ import { Group, SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { path } from '../api/client';
-import { ticketedUrl } from '../api/session';
+import { createTicketedUrl } from '../api/session';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
 const PHONE_WIDTH_PX = 375;
@@ -29,7 +29,7 @@ function HtmlFrame({ id, subject, width, onWidth }: HtmlFrameProps) {
   // A frame sends no session header, so each display of the frame needs a new ticket.
   const source = useQuery({
     queryKey: ['captured', id, 'frame'],
-    queryFn: () => ticketedUrl(path`/inbox/${id}/html`),
+    queryFn: () => createTicketedUrl(path`/inbox/${id}/html`),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });

@@ -36,7 +36,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
           </summary>
           <pre className="source transcript">
             {lines.map(({ line, at }) => (
-              <span key={at} className={lineSender(line)}>
+              <span key={at} className={parseLineSender(line)}>
                 {line}
                 {'\n'}
               </span>
@@ -49,6 +49,6 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
 }
 
 /** Returns the sender of a line. A line without `C:` or `S:` is a remark. */
-function lineSender(line: string): 'client' | 'server' | 'remark' {
+function parseLineSender(line: string): 'client' | 'server' | 'remark' {
   return line.startsWith('C:') ? 'client' : line.startsWith('S:') ? 'server' : 'remark';
 }

@@ -5,7 +5,7 @@ import { Link } from 'wouter';
 import type { Explanation as Explained, MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { get, path } from '../api/client';
 import { ErrorAlert } from '../parts/page-states';
-import { suppressionListName, suppressionUrl } from './suppression-links';
+import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
 /** The interval of refreshes, which are necessary because the sentences contain the time until the next attempt. */
 const REFRESH_INTERVAL_MS = 20_000;
@@ -68,9 +68,9 @@ function Sentence({ text, first, ownId }: { readonly text: string; readonly firs
 function Related({ message: { state, to, account, suppressions } }: { readonly message: MessageDetails }) {
   const links: { readonly text: string; readonly href: string }[] = [];
   for (const { list } of suppressions)
-    links.push({ text: `${to} on ${suppressionListName(list)}`, href: suppressionUrl(list, to) });
+    links.push({ text: `${to} on ${formatSuppressionListName(list)}`, href: buildSuppressionUrl(list, to) });
   if (state === 'suppressed' && suppressions.length === 0) {
-    links.push({ text: `Suppression list, ${to}`, href: suppressionUrl(account ?? '*', to) });
+    links.push({ text: `Suppression list, ${to}`, href: buildSuppressionUrl(account ?? '*', to) });
   }
   if ((state === 'queued' || state === 'sending' || state === 'uncertain') && account !== null) {
     links.push({ text: `Account ${account}`, href: `/accounts/${encodeURIComponent(account)}` });

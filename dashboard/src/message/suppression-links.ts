@@ -1,10 +1,10 @@
 /** Names and links of suppression lists: one for each account, and `*` for the whole service. */
 
-export function suppressionListName(list: string): string {
+export function formatSuppressionListName(list: string): string {
   return list === '*' ? 'the suppression list of the whole service' : `the suppression list of account ${list}`;
 }
 
 /** Returns the URL of the page of the list, filtered by the address. */
-export function suppressionUrl(list: string, address: string): string {
+export function buildSuppressionUrl(list: string, address: string): string {
   return `/suppressions?${new URLSearchParams({ list, search: address }).toString()}`;
 }

@@ -9,7 +9,7 @@ import type {
 import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
 import { AttemptDetails } from './attempt';
-import { suppressionListName, suppressionUrl } from './suppression-links';
+import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
 export function Timeline({ message }: { readonly message: MessageDetails }) {
   // Events are only appended, so the index is a stable key.
@@ -32,8 +32,8 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
               <Head type="recipient suppressed" at={at} by={null} />
               <Text size="sm" className="wrap">
                 {message.to} was added to{' '}
-                <Anchor component={Link} href={suppressionUrl(list, message.to)} inherit>
-                  {suppressionListName(list)}
+                <Anchor component={Link} href={buildSuppressionUrl(list, message.to)} inherit>
+                  {formatSuppressionListName(list)}
                 </Anchor>
               </Text>
             </li>
@@ -47,7 +47,7 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
   const attempt: Attempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   return (
     <>
-      <Head type={event.type} at={event.at} by={event.type === 'accepted' ? null : actorText(event.by)} />
+      <Head type={event.type} at={event.at} by={event.type === 'accepted' ? null : describeActor(event.by)} />
       {event.type === 'accepted' ? <Accepted message={message} /> : null}
       {event.detail === null ? null : (
         <Text size="sm" className="wrap">
@@ -92,7 +92,7 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
 }
 
 /** Describes the actor: a node, an operator, the simulator, or a report and how it arrived. */
-function actorText(by: string): string {
+function describeActor(by: string): string {
   if (by === 'operator') return 'an operator';
   if (by === 'simulator') return 'the mailbox simulator';
   // The store checks the suppression list in its own transaction.

@@ -48,13 +48,13 @@ export function AccountPage({ parameters }: PageProps) {
 function Content({ account }: { readonly account: AccountDetails }) {
   const { name } = account;
   const [urlState, setUrlState] = useUrlState();
-  const [editing, setEditing] = useState(false);
+  const [isLimitsDialogOpen, setIsLimitsDialogOpen] = useState(false);
   const tab = TABS.find((one) => one === urlState.get('tab')) ?? 'limits';
   return (
     <>
       <PageHead title={`Account ${name}`}>
         <Group gap="xs">
-          <Button variant="default" onClick={() => setEditing(true)}>
+          <Button variant="default" onClick={() => setIsLimitsDialogOpen(true)}>
             Edit limits
           </Button>
           <LockButton account={account} />
@@ -94,7 +94,7 @@ function Content({ account }: { readonly account: AccountDetails }) {
           <AccountDomains account={name} />
         </Tabs.Panel>
       </Tabs>
-      {editing ? <LimitsDialog account={account} onClose={() => setEditing(false)} /> : null}
+      {isLimitsDialogOpen ? <LimitsDialog account={account} onClose={() => setIsLimitsDialogOpen(false)} /> : null}
     </>
   );
 }

@@ -18,13 +18,13 @@ const STATES = [
 export function AccountsPage() {
   const accounts = useAccounts();
   const { searchText, state } = useListFilters();
-  const [creating, setCreating] = useState(false);
+  const [isCreateDialogOpen, setIsCreateDialogOpen] = useState(false);
   const allAccounts = accounts.data ?? [];
   const shownAccounts = allAccounts.filter((account) => matches(account, searchText, state));
   return (
     <>
       <PageHead title="Accounts">
-        <Button onClick={() => setCreating(true)}>Create account</Button>
+        <Button onClick={() => setIsCreateDialogOpen(true)}>Create account</Button>
       </PageHead>
       {accounts.isPending ? <Loading /> : null}
       {accounts.isError ? <ErrorAlert error={accounts.error} retry={accounts.refetch} /> : null}
@@ -49,7 +49,7 @@ export function AccountsPage() {
           )}
         </>
       )}
-      {creating ? <CreateAccountDialog opened onClose={() => setCreating(false)} /> : null}
+      {isCreateDialogOpen ? <CreateAccountDialog opened onClose={() => setIsCreateDialogOpen(false)} /> : null}
     </>
   );
 }

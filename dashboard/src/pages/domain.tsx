@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
 import { DomainActions } from '../domains/domain-actions';
-import { DomainBadge, foundRecordsText } from '../domains/domain-badge';
+import { DomainBadge, formatFoundRecords } from '../domains/domain-badge';
 import { useDomain } from '../domains/queries';
 import { RecordCard } from '../domains/record-card';
 import { Callout } from '../parts/callout';
@@ -56,7 +56,7 @@ function Content({ domain, transport }: { readonly domain: DomainDetails; readon
             'Not checked yet'
           ) : (
             <>
-              Checked <RelativeTime at={domain.checked} />: {foundRecordsText(domain)}
+              Checked <RelativeTime at={domain.checked} />: {formatFoundRecords(domain)}
             </>
           )}
         </Text>

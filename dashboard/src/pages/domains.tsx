@@ -18,7 +18,7 @@ const STATES = [
 export function DomainsPage({ session }: PageProps) {
   const domains = useDomains();
   const { searchText, state } = useListFilters();
-  const [adding, setAdding] = useState(false);
+  const [isAddDialogOpen, setIsAddDialogOpen] = useState(false);
   const allDomains = domains.data ?? [];
   const shownDomains = allDomains.filter(
     ({ domain, unicode, account, status }) =>
@@ -28,7 +28,7 @@ export function DomainsPage({ session }: PageProps) {
   return (
     <>
       <PageHead title="Domains">
-        <Button onClick={() => setAdding(true)}>Add domain</Button>
+        <Button onClick={() => setIsAddDialogOpen(true)}>Add domain</Button>
       </PageHead>
       {domains.isPending ? <Loading /> : null}
       {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
@@ -54,8 +54,8 @@ export function DomainsPage({ session }: PageProps) {
           )}
         </>
       )}
-      {adding ? (
-        <AddDomainDialog account={null} transport={session.transport} onClose={() => setAdding(false)} />
+      {isAddDialogOpen ? (
+        <AddDomainDialog account={null} transport={session.transport} onClose={() => setIsAddDialogOpen(false)} />
       ) : null}
     </>
   );

@@ -81,7 +81,7 @@ function SearchResults({ session, filters, from, onClear }: SearchResultsProps) 
       {from === '' ? null : (
         <Text mb="sm" c="dimmed">
           This list starts at an older message.{' '}
-          <Anchor component={Link} href={searchUrl(filters)}>
+          <Anchor component={Link} href={buildSearchUrl(filters)}>
             Start at the newest
           </Anchor>
         </Text>
@@ -149,7 +149,7 @@ function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from
   );
 }
 
-function searchUrl(filters: Filters): string {
+function buildSearchUrl(filters: Filters): string {
   const text = new URLSearchParams(Object.entries(filters)).toString();
   return text === '' ? '/messages' : `/messages?${text}`;
 }

@@ -12,7 +12,7 @@ import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { AddSuppressionDialog } from '../suppressions/add-dialog';
 import { ImportDialog } from '../suppressions/import-dialog';
-import { listOwnerText, SERVICE_LIST } from '../suppressions/list-owner';
+import { formatListOwner, SERVICE_LIST } from '../suppressions/list-owner';
 import { useSuppressionPage } from '../suppressions/queries';
 import { SuppressionDetails } from '../suppressions/suppression-details';
 import { SuppressionTable } from '../suppressions/suppression-table';
@@ -24,7 +24,7 @@ export function SuppressionsPage() {
   const accounts = useAccounts();
   const [urlState, setUrlState] = useUrlState();
   const [dialog, setDialog] = useState<'add' | 'import' | null>(null);
-  const list = urlState.get('list') ?? defaultList(accounts.data);
+  const list = urlState.get('list') ?? getDefaultList(accounts.data);
   const selected = urlState.get('address');
   if (list === null) return <PageWithoutList error={accounts.error} retry={accounts.refetch} />;
   return (
@@ -38,7 +38,7 @@ export function SuppressionsPage() {
           <DownloadButton
             apiPath={path`/accounts/${list}/suppressions/export`}
             name={`suppressions-${list === SERVICE_LIST ? 'service' : list}.csv`}
-            label={`Export the suppression list of ${listOwnerText(list)} as CSV`}
+            label={`Export the suppression list of ${formatListOwner(list)} as CSV`}
           />
         </Group>
       </PageHead>
@@ -53,7 +53,7 @@ export function SuppressionsPage() {
 }
 
 /** Returns the account `default`, or the first account, or `*` for the whole service. */
-function defaultList(accounts: readonly { readonly name: string }[] | undefined): string | null {
+function getDefaultList(accounts: readonly { readonly name: string }[] | undefined): string | null {
   if (accounts === undefined) return null;
   return accounts.find(({ name }) => name === 'default')?.name ?? accounts[0]?.name ?? SERVICE_LIST;
 }
@@ -136,13 +136,13 @@ interface NoMatchingAddressProps {
 function NoMatchingAddress({ list, search, onSelect }: NoMatchingAddressProps) {
   if (search === '')
     return (
-      <EmptyState title={`The suppression list of ${listOwnerText(list)} is empty`}>
+      <EmptyState title={`The suppression list of ${formatListOwner(list)} is empty`}>
         No address is suppressed by this list.
       </EmptyState>
     );
   const isCompleteAddress = search.indexOf('@') > 0;
   return (
-    <EmptyState title={`No match on the suppression list of ${listOwnerText(list)}`}>
+    <EmptyState title={`No match on the suppression list of ${formatListOwner(list)}`}>
       {isCompleteAddress ? (
         <Anchor component="button" type="button" onClick={() => onSelect(search)}>
           Search all lists for {search}

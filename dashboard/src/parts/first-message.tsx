@@ -159,9 +159,9 @@ function useSender(transport: string, account: string): string | null | undefine
   if (domains.isPending || settings.isPending) return undefined;
   const accountDomain = domains.data?.find((domain) => domain.sends && domain.account === account);
   if (accountDomain !== undefined) return `hello@${accountDomain.domain}`;
-  const acceptsAnySender =
+  const isAnySenderAccepted =
     settings.data?.some(({ name, value }) => name === 'POSTRIDER_SENDERS' && value === 'any') === true;
-  return acceptsAnySender ? FIRST_SENDER : null;
+  return isAnySenderAccepted ? FIRST_SENDER : null;
 }
 
 /** Returns the URL with the host of this page if the listener is bound to all addresses. */

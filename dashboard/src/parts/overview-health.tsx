@@ -91,7 +91,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
           >
             {showAll
               ? 'Show fewer'
-              : `Show all ${formatNumber(attention.length)}${hiddenFailuresText(attention.slice(MAX_INITIAL_ITEMS))}`}
+              : `Show all ${formatNumber(attention.length)}${describeHiddenFailures(attention.slice(MAX_INITIAL_ITEMS))}`}
           </Button>
         ) : null}
       </Stack>
@@ -100,7 +100,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
 }
 
 /** Returns the suffix of the button: the number of failures among the hidden problems. */
-function hiddenFailuresText(hidden: Overview['attention']): string {
+function describeHiddenFailures(hidden: Overview['attention']): string {
   const count = hidden.filter(({ level }) => level === 'failure').length;
   return count === 0 ? '' : `, including ${formatCount(count, 'more failure')}`;
 }

@@ -17,7 +17,7 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
           Queue
         </Title>
         <Text fw={600} size="lg">
-          {trendText(queue, Date.now())}
+          {describeTrend(queue, Date.now())}
         </Text>
         <Group gap="md">
           <Text>
@@ -57,7 +57,7 @@ function StateLink({ state, count, text }: { readonly state: string; readonly co
   );
 }
 
-function trendText({ trend, emptyAt, nextDueAt, departuresPerMinute }: Queue, now: number): string {
+function describeTrend({ trend, emptyAt, nextDueAt, departuresPerMinute }: Queue, now: number): string {
   switch (trend) {
     case 'empty':
       return 'Empty';

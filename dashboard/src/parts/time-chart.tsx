@@ -165,11 +165,11 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
     scales: {
       x: { time: true },
       y: logarithmic
-        ? { distr: 3, log: 10, range: (_chart, min, max) => enclosingPowersOfTen(min, max) }
+        ? { distr: 3, log: 10, range: (_chart, min, max) => findEnclosingPowersOfTen(min, max) }
         : { range: (_chart, _min, max) => [0, Math.max(1, (max ?? 0) * 1.05)] },
     },
     axes: [
-      { ...axis, values: (_chart, splits, _axis, _space, step) => timeLabels(splits, step) },
+      { ...axis, values: (_chart, splits, _axis, _space, step) => formatTimeLabels(splits, step) },
       {
         ...axis,
         size: 64,
@@ -200,7 +200,7 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
 const AXIS_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 /** Returns the powers of ten that enclose the values. */
-function enclosingPowersOfTen(min: number | null, max: number | null): [number, number] {
+function findEnclosingPowersOfTen(min: number | null, max: number | null): [number, number] {
   const from = 10 ** Math.floor(Math.log10(Math.max(1, min ?? 1)));
   return [from, Math.max(from * 10, 10 ** Math.ceil(Math.log10(Math.max(1, max ?? 1))))];
 }
@@ -213,7 +213,7 @@ function isPowerOfTen(value: number): boolean {
  * Returns the labels of times. A label is the hour, and the first hour of a day has the date below it. Steps of a day
  * have only the date.
  */
-function timeLabels(seconds: readonly number[], stepSeconds: number): string[] {
+function formatTimeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let day = '';
   return seconds.map((at) => {
     const [date = '', time = ''] = new Date(at * 1_000).toISOString().split('T');

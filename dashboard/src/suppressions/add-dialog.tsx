@@ -5,7 +5,7 @@ import type { AddedSuppression } from '../../../src/operations/suppressions/sche
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
-import { listOwnerText } from './list-owner';
+import { formatListOwner } from './list-owner';
 
 const REASONS = [
   { value: 'manual', label: 'manual: added by an operator' },
@@ -25,13 +25,13 @@ export function AddSuppressionDialog({ list, onClose }: { readonly list: string;
     ['suppressions'],
     (made) =>
       made.added
-        ? `${made.address} is on the suppression list of ${listOwnerText(list)}.`
-        : `${made.address} was already on the suppression list of ${listOwnerText(list)}.`,
+        ? `${made.address} is on the suppression list of ${formatListOwner(list)}.`
+        : `${made.address} was already on the suppression list of ${formatListOwner(list)}.`,
   );
   return (
     <FormDialog
       opened
-      title={`Add an address to the suppression list of ${listOwnerText(list)}`}
+      title={`Add an address to the suppression list of ${formatListOwner(list)}`}
       action="Add address"
       busy={add.isPending}
       disabled={address.trim() === ''}

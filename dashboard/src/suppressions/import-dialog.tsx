@@ -11,7 +11,7 @@ import { formatCount, formatNumber } from '../parts/number';
 import { ErrorAlert } from '../parts/page-states';
 import { formatBytes } from './bytes';
 import { ImportResult } from './import-result';
-import { listOwnerText } from './list-owner';
+import { formatListOwner } from './list-owner';
 
 type Phase =
   | { readonly kind: 'choosing'; readonly error: unknown }
@@ -47,7 +47,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
     <Modal
       opened
       onClose={onClose}
-      title={`Import into the suppression list of ${listOwnerText(list)}`}
+      title={`Import into the suppression list of ${formatListOwner(list)}`}
       centered
       size="lg"
       closeOnEscape={!busy}

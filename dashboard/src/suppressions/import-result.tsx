@@ -2,7 +2,7 @@
 import { Button, Group, ScrollArea, Stack, Table, Text } from '@mantine/core';
 import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
 import { formatCount, formatNumber } from '../parts/number';
-import { listOwnerText } from './list-owner';
+import { formatListOwner } from './list-owner';
 
 interface ImportResultProps {
   readonly list: string;
@@ -15,7 +15,7 @@ export function ImportResult({ list, result, onClose }: ImportResultProps) {
   return (
     <Stack>
       <Text role="status">
-        Read {formatCount(read, 'row')} for the suppression list of {listOwnerText(list)}:{' '}
+        Read {formatCount(read, 'row')} for the suppression list of {formatListOwner(list)}:{' '}
         <strong>{formatNumber(added)} added</strong>, {formatNumber(known)} already on the list,{' '}
         {formatNumber(skippedCount)} skipped.
       </Text>

@@ -3,6 +3,6 @@
 export const SERVICE_LIST = '*';
 
 /** Returns `account shop` or `the whole service (*)`. */
-export function listOwnerText(list: string): string {
+export function formatListOwner(list: string): string {
   return list === SERVICE_LIST ? 'the whole service (*)' : `account ${list}`;
 }

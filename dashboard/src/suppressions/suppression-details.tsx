@@ -10,7 +10,7 @@ import { Callout } from '../parts/callout';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
-import { listOwnerText, SERVICE_LIST } from './list-owner';
+import { formatListOwner, SERVICE_LIST } from './list-owner';
 import { useSuppressionLookup } from './queries';
 import { REASON_TEXTS, ReasonBadge } from './reason-badge';
 import { RemoveSuppressionButton } from './remove-button';
@@ -44,7 +44,7 @@ function SuppressionEntries({ found: { address, lists } }: { readonly found: Sup
           <Stack gap={4} style={{ flex: '1 1 16rem' }}>
             <Group gap="xs">
               <Text fw={600} className="wrap">
-                Suppression list of {listOwnerText(list)}
+                Suppression list of {formatListOwner(list)}
               </Text>
               <ReasonBadge reason={reason} />
             </Group>

@@ -8,7 +8,7 @@ import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeEncodedWords } from '../../message/headers.ts';
 import type { Inbox, InboxEntry } from '../../model/inbox.ts';
-import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './transport.ts';
+import { getMaildir, isMessageId, MESSAGE_SUFFIX } from './transport.ts';
 
 /**
  * The first fields of a message are the envelope, the signatures, From, To and Subject. With an encoded subject of 998
@@ -24,8 +24,8 @@ const MTIME_STEP_MS = 2_000;
 
 /** Creates the inbox of `createCaptureTransport(directory, …)`. The inbox is empty if the directory does not exist yet. */
 export function createCaptureInbox(directory: string): Inbox {
-  const maildir = maildirAt(directory);
-  const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
+  const maildir = getMaildir(directory);
+  const getPath = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
   let cachedNames: { readonly changedAt: number; readonly names: readonly string[] } | null = null;
 
   /** Returns all file names, unordered. Reading 60,000 file names takes 80 ms. */
@@ -42,19 +42,19 @@ export function createCaptureInbox(directory: string): Inbox {
     async list(limit: number, before: string | null = null): Promise<readonly InboxEntry[]> {
       const names = await listNames();
       const entries: InboxEntry[] = [];
-      for (const id of newestIds(names, Math.max(0, Math.min(limit, MAX_LIMIT)), before)) {
-        const entry = await nullIfMissing(readEntry(id, pathOf(id)));
+      for (const id of selectNewestIds(names, Math.max(0, Math.min(limit, MAX_LIMIT)), before)) {
+        const entry = await nullIfMissing(readEntry(id, getPath(id)));
         if (entry !== null) entries.push(entry);
       }
       return entries;
     },
 
     findEntry(id: string): Promise<InboxEntry | null> {
-      return isMessageId(id) ? nullIfMissing(readEntry(id, pathOf(id))) : Promise.resolve(null);
+      return isMessageId(id) ? nullIfMissing(readEntry(id, getPath(id))) : Promise.resolve(null);
     },
 
     findSource(id: string): Promise<Buffer | null> {
-      return isMessageId(id) ? nullIfMissing(readFile(pathOf(id))) : Promise.resolve(null);
+      return isMessageId(id) ? nullIfMissing(readFile(getPath(id))) : Promise.resolve(null);
     },
   };
 }
@@ -63,7 +63,7 @@ export function createCaptureInbox(directory: string): Inbox {
  * Returns the `limit` greatest ids less than `before`, the greatest first. This method is faster than sorting all
  * names.
  */
-function newestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
+function selectNewestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
   const ids: string[] = [];
   for (const name of names) {
     if (!name.endsWith(MESSAGE_SUFFIX)) continue;
@@ -86,10 +86,10 @@ async function readEntry(id: string, path: string): Promise<InboxEntry> {
     return {
       id,
       at: Math.round(mtimeMs),
-      from: decodeEncodedWords(headerField(lines, 'from:') ?? ''),
-      returnPath: (headerField(lines, 'return-path:') ?? '').slice(1, -1),
-      to: headerField(lines, 'delivered-to:') ?? '',
-      subject: decodeEncodedWords(headerField(lines, 'subject:') ?? ''),
+      from: decodeEncodedWords(findHeaderField(lines, 'from:') ?? ''),
+      returnPath: (findHeaderField(lines, 'return-path:') ?? '').slice(1, -1),
+      to: findHeaderField(lines, 'delivered-to:') ?? '',
+      subject: decodeEncodedWords(findHeaderField(lines, 'subject:') ?? ''),
     };
   } finally {
     await file.close();
@@ -97,7 +97,7 @@ async function readEntry(id: string, path: string): Promise<InboxEntry> {
 }
 
 /** Returns the first header field with this name, unfolded (RFC 5322 section 2.2.3), or null. */
-function headerField(lines: readonly string[], name: string): string | null {
+function findHeaderField(lines: readonly string[], name: string): string | null {
   const end = lines.indexOf('');
   const header = end < 0 ? lines : lines.slice(0, end);
   const index = header.findIndex((line) => line.slice(0, name.length).toLowerCase() === name);

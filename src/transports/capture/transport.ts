@@ -25,25 +25,25 @@ interface CaptureFiles {
 
 /** Creates the transport. The first message creates `directory`. */
 export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
-  const maildir = maildirAt(directory);
+  const maildir = getMaildir(directory);
   const sync = new DirectorySync(maildir.new);
   let prepared: Promise<void> | null = null;
-  let serial = 0;
+  let attemptNumber = 0;
   let running = 0;
   let whenIdle: (() => void) | null = null;
 
   async function capture(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Outcome> {
-    if (!isMessageId(message.id)) return deferred(`the message id is not a UUID`, 'message');
+    if (!isMessageId(message.id)) return toDeferred(`the message id is not a UUID`, 'message');
     const { from, to } = message.envelope;
-    if (hasControl(from) || hasControl(to)) return deferred('an envelope address has a control character', 'message');
+    if (hasControl(from) || hasControl(to)) return toDeferred('an envelope address has a control character', 'message');
     const header = `Return-Path: <${from}>\r\nDelivered-To: ${to}\r\n`;
     const name = `${message.id}${MESSAGE_SUFFIX}`;
-    serial += 1;
-    const temporary = join(maildir.tmp, `${message.id}.${process.pid}-${serial}`);
+    attemptNumber += 1;
+    const temporaryPath = join(maildir.tmp, `${message.id}.${process.pid}-${attemptNumber}`);
     try {
       prepared ??= prepare(maildir, clock);
       await prepared;
-      const file = await files.open(temporary, 'w', 0o600);
+      const file = await files.open(temporaryPath, 'w', 0o600);
       try {
         await file.writev([Buffer.from(header), message.data]);
         await file.datasync();
@@ -53,22 +53,22 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       if (beforeCompletion !== null) {
         const refused = await beforeCompletion().then(
           () => null,
-          (error: unknown) => deferred(`not completed: ${textOf(error)}`, 'message'),
+          (error: unknown) => toDeferred(`not completed: ${describeError(error)}`, 'message'),
         );
         if (refused !== null) {
-          await unlink(temporary);
+          await unlink(temporaryPath);
           return refused;
         }
       }
-      await rename(temporary, join(maildir.new, name));
+      await rename(temporaryPath, join(maildir.new, name));
       await sync.sync();
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
       return { kind: 'delivered', reply };
     } catch (error) {
       // The directory may have been removed. The next attempt creates the directory.
       prepared = null;
-      await unlink(temporary).catch(() => undefined);
-      return deferred(writeFaultText(directory, error), 'transport');
+      await unlink(temporaryPath).catch(() => undefined);
+      return toDeferred(describeWriteFault(directory, error), 'transport');
     }
   }
 
@@ -82,7 +82,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       try {
         outcome = await capture(message, beforeCompletion);
       } catch (error) {
-        outcome = deferred(textOf(error), 'message');
+        outcome = toDeferred(describeError(error), 'message');
       }
       running -= 1;
       if (running === 0) whenIdle?.();
@@ -124,12 +124,12 @@ async function prepare(maildir: Maildir, clock: Clock): Promise<void> {
   }
 }
 
-function deferred(text: string, scope: 'message' | 'transport'): Outcome {
+function toDeferred(text: string, scope: 'message' | 'transport'): Outcome {
   const reason = scope === 'message' ? 'unknown' : 'unavailable';
   return { kind: 'deferred', reply: { stage: 'content', code: null, enhanced: null, text }, reason, scope };
 }
 
-function writeFaultText(directory: string, error: unknown): string {
+function describeWriteFault(directory: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   switch (code) {
     case 'ENOSPC':
@@ -140,19 +140,19 @@ function writeFaultText(directory: string, error: unknown): string {
     case 'EROFS':
       return `no permission to write captured messages in ${directory} (${code}); make it writable for the service`;
     default:
-      return `captured messages cannot be written in ${directory}: ${textOf(error)}`;
+      return `captured messages cannot be written in ${directory}: ${describeError(error)}`;
   }
 }
 
-function textOf(error: unknown): string {
+function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /** Returns true if the address contains a control character, which could begin a further header line. */
 function hasControl(address: string): boolean {
   for (let i = 0; i < address.length; i += 1) {
-    const unit = address.charCodeAt(i);
-    if (unit < 32 || unit === 127) return true;
+    const codeUnit = address.charCodeAt(i);
+    if (codeUnit < 32 || codeUnit === 127) return true;
   }
   return false;
 }
@@ -217,7 +217,7 @@ interface Maildir {
 }
 
 /** Returns the paths of the three directories of the Maildir at `directory`. */
-export function maildirAt(directory: string): Maildir {
+export function getMaildir(directory: string): Maildir {
   return { tmp: join(directory, 'tmp'), new: join(directory, 'new'), cur: join(directory, 'cur') };
 }
 
@@ -225,9 +225,10 @@ export function maildirAt(directory: string): Maildir {
 export function isMessageId(text: string): boolean {
   if (text.length !== UUID_LENGTH) return false;
   for (let i = 0; i < UUID_LENGTH; i += 1) {
-    const unit = text.charCodeAt(i);
+    const codeUnit = text.charCodeAt(i);
     const isDash = i === 8 || i === 13 || i === 18 || i === 23;
-    if (isDash ? unit !== 45 : !((unit >= 48 && unit <= 57) || (unit >= 97 && unit <= 102))) return false;
+    if (isDash ? codeUnit !== 45 : !((codeUnit >= 48 && codeUnit <= 57) || (codeUnit >= 97 && codeUnit <= 102)))
+      return false;
   }
   return true;
 }

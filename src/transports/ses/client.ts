@@ -39,7 +39,7 @@ export interface SesClient {
 }
 
 /** Returns the host name for transcripts and pages. */
-export function sesHost({ region, endpoint }: SesSetting): string {
+export function getSesHost({ region, endpoint }: SesSetting): string {
   return endpoint === null ? `email.${region}.amazonaws.com` : new URL(endpoint).host;
 }
 

@@ -16,7 +16,7 @@ export interface SesError {
 }
 
 /** The meaning of an error before the request was sent completely. The provider has then not accepted the message. */
-const UNSENT: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
+const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
 /**
  * Returns the meaning of the first matching rule. If no rule matches a request that was sent, the provider may have accepted
@@ -24,7 +24,7 @@ const UNSENT: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope:
  */
 export function classifySesError(error: SesError): SesErrorMeaning {
   const meaning = SES_RULES.find((rule) => matches(rule, error))?.meaning;
-  return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT);
+  return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT_MEANING);
 }
 
 function matches({ names, phrases, status }: SesRule, error: SesError): boolean {
@@ -46,7 +46,7 @@ export function toSesError(error: unknown): SesError {
   const status = $metadata?.httpStatusCode ?? $response?.statusCode;
   return {
     name: typeof name === 'string' ? name : 'Error',
-    message: typeof message === 'string' ? withoutRequest(message === '' ? causesOf(error) : message) : String(error),
+    message: typeof message === 'string' ? removeRequest(message === '' ? listCauses(error) : message) : String(error),
     status: typeof status === 'number' ? status : null,
     sent: sent === true,
   };
@@ -56,7 +56,7 @@ export function toSesError(error: unknown): SesError {
  * Returns the causes of an AggregateError, which itself has no message. There is one cause for each address of the host
  * name.
  */
-function causesOf(error: unknown): string {
+function listCauses(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors.slice(0, 4) : [];
   return errors.map((cause) => (cause instanceof Error ? cause.message : String(cause))).join('; ');
 }
@@ -65,7 +65,7 @@ function causesOf(error: unknown): string {
  * Removes the quoted request from the text of an error. The response to a refused signature quotes the request, which
  * contains the session token.
  */
-function withoutRequest(message: string): string {
+function removeRequest(message: string): string {
   const indexes = ['the canonical string', 'the string-to-sign', 'x-amz-security-token']
     .map((marker) => message.toLowerCase().indexOf(marker))
     .filter((index) => index !== -1);

@@ -76,69 +76,69 @@ export function createHttpHandler(
   // The global agents contain the proxy settings of the environment (NODE_USE_ENV_PROXY).
   const { proxyEnv } = https.globalAgent.options;
   const options = { keepAlive: true, maxSockets: connections, timeout: limits.idleMs, proxyEnv } as const;
-  const plain = new http.Agent(options);
-  const secure = new https.Agent(options);
+  const httpAgent = new http.Agent(options);
+  const httpsAgent = new https.Agent(options);
 
   return {
     handle(request, { abortSignal, onSent } = {}) {
       return new Promise((resolve, reject) => {
         const tls = request.protocol !== 'http:';
-        const outgoing = (tls ? https : http).request({
-          agent: tls ? secure : plain,
+        const outgoingRequest = (tls ? https : http).request({
+          agent: tls ? httpsAgent : httpAgent,
           host: request.hostname.startsWith('[') ? request.hostname.slice(1, -1) : request.hostname,
           port: request.port,
           method: request.method,
-          path: `${request.path}${queryText(request.query)}`,
+          path: `${request.path}${formatQuery(request.query)}`,
           headers: request.headers,
         });
         let cancel = clock.after(limits.connectMs, () =>
-          outgoing.destroy(new HttpHandlerError(`no connection within ${limits.connectMs / 1_000} seconds`)),
+          outgoingRequest.destroy(new HttpHandlerError(`no connection within ${limits.connectMs / 1_000} seconds`)),
         );
         const aborted = (): void =>
-          void outgoing.destroy(new HttpHandlerError('aborted, because the service is stopping'));
-        const end = (): void => {
+          void outgoingRequest.destroy(new HttpHandlerError('aborted, because the service is stopping'));
+        const stopListening = (): void => {
           cancel();
           abortSignal?.removeEventListener('abort', aborted);
         };
         const fail = (error: Error): void => {
-          end();
+          stopListening();
           reject(error);
         };
         const connected = (): void => {
           cancel();
           cancel = clock.after(limits.responseMs, () =>
-            outgoing.destroy(new HttpHandlerError(`no answer within ${limits.responseMs / 1_000} seconds`)),
+            outgoingRequest.destroy(new HttpHandlerError(`no answer within ${limits.responseMs / 1_000} seconds`)),
           );
         };
         abortSignal?.addEventListener('abort', aborted, { once: true });
-        outgoing.on('socket', (socket) => {
+        outgoingRequest.on('socket', (socket) => {
           // A reused connection, or a connection that a proxy has opened, is already ready.
           if (isReady(socket)) connected();
           else socket.once(tls ? 'secureConnect' : 'connect', connected);
         });
-        outgoing.on('finish', () => onSent?.());
-        outgoing.on('error', fail);
-        outgoing.on('response', (response) => {
+        outgoingRequest.on('finish', () => onSent?.());
+        outgoingRequest.on('error', fail);
+        outgoingRequest.on('response', (response) => {
           // A response may arrive before the server has read the whole request.
           onSent?.();
-          collect(response, limits.maxResponseBytes).then(
+          readBody(response, limits.maxResponseBytes).then(
             (body) => {
-              end();
-              resolve({ response: { statusCode: response.statusCode ?? 0, headers: headersOf(response), body } });
+              stopListening();
+              resolve({ response: { statusCode: response.statusCode ?? 0, headers: flattenHeaders(response), body } });
             },
             (error: Error) => {
-              outgoing.destroy();
+              outgoingRequest.destroy();
               fail(error);
             },
           );
         });
         if (abortSignal?.aborted) aborted();
-        outgoing.end(request.body);
+        outgoingRequest.end(request.body);
       });
     },
     destroy() {
-      plain.destroy();
-      secure.destroy();
+      httpAgent.destroy();
+      httpsAgent.destroy();
     },
   };
 }
@@ -148,7 +148,7 @@ function isReady(socket: Socket): boolean {
   return !socket.connecting && !handshaking;
 }
 
-async function collect(response: http.IncomingMessage, maxBytes: number): Promise<Buffer> {
+async function readBody(response: http.IncomingMessage, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -159,15 +159,15 @@ async function collect(response: http.IncomingMessage, maxBytes: number): Promis
   return Buffer.concat(chunks);
 }
 
-function headersOf({ headers }: http.IncomingMessage): Record<string, string> {
-  const flat: Record<string, string> = {};
+function flattenHeaders({ headers }: http.IncomingMessage): Record<string, string> {
+  const flatHeaders: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value;
+    if (value !== undefined) flatHeaders[name] = Array.isArray(value) ? value.join(', ') : value;
   }
-  return flat;
+  return flatHeaders;
 }
 
-function queryText(query: HandlerRequest['query']): string {
+function formatQuery(query: HandlerRequest['query']): string {
   const parts = Object.entries(query ?? {}).flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value]).map((item: string | null) =>
       item === null ? encodeURIComponent(name) : `${encodeURIComponent(name)}=${encodeURIComponent(item)}`,

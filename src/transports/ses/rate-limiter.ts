@@ -31,21 +31,21 @@ export interface RateLimiter {
 }
 
 export function createRateLimiter(clock: Clock): RateLimiter {
-  let limit = DEFAULT_RATE;
+  let rateLimit = DEFAULT_RATE;
   let share = 1;
   let shareAt = clock.now();
-  let tokens = limit * BURST_SECONDS;
+  let tokens = rateLimit * BURST_SECONDS;
   let tokensAt = shareAt;
-  const waiting: ((acquired: boolean) => void)[] = [];
+  const waiters: ((acquired: boolean) => void)[] = [];
   let cancel: (() => void) | null = null;
   let closed = false;
 
   function updateRate(): number {
     const now = clock.now();
-    const seconds = Math.max(0, now - shareAt) / 1000;
-    share = Math.min(1, share + seconds * GROWTH_PER_SECOND);
+    const elapsedSeconds = Math.max(0, now - shareAt) / 1000;
+    share = Math.min(1, share + elapsedSeconds * GROWTH_PER_SECOND);
     shareAt = now;
-    return limit * share;
+    return rateLimit * share;
   }
 
   function refill(): void {
@@ -55,17 +55,17 @@ export function createRateLimiter(clock: Clock): RateLimiter {
     tokensAt = now;
   }
 
-  function serve(): void {
+  function serveWaiters(): void {
     refill();
-    while (waiting.length > 0 && tokens >= 1) {
+    while (waiters.length > 0 && tokens >= 1) {
       tokens -= 1;
-      waiting.shift()?.(true);
+      waiters.shift()?.(true);
     }
-    if (waiting.length > 0 && cancel === null) {
+    if (waiters.length > 0 && cancel === null) {
       const waitMs = Math.max(1, Math.ceil(((1 - tokens) / updateRate()) * 1000));
       cancel = clock.after(waitMs, () => {
         cancel = null;
-        serve();
+        serveWaiters();
       });
     }
   }
@@ -74,13 +74,13 @@ export function createRateLimiter(clock: Clock): RateLimiter {
     acquire() {
       if (closed) return Promise.resolve(false);
       return new Promise((resolve) => {
-        waiting.push(resolve);
-        serve();
+        waiters.push(resolve);
+        serveWaiters();
       });
     },
     setRate(perSecond) {
       refill();
-      limit = perSecond === null || perSecond <= 0 ? DEFAULT_RATE : perSecond;
+      rateLimit = perSecond === null || perSecond <= 0 ? DEFAULT_RATE : perSecond;
     },
     slowDown() {
       refill();
@@ -93,7 +93,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
     close() {
       closed = true;
       cancel?.();
-      for (const resolve of waiting.splice(0)) resolve(false);
+      for (const resolve of waiters.splice(0)) resolve(false);
     },
   };
 }

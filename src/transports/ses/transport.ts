@@ -9,12 +9,12 @@
 import type { Clock } from '../../clock.ts';
 import type { Attempt, Outcome, Reply } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
-import { createSesClient, type SesClient, type SesSetting, sesHost } from './client.ts';
+import { createSesClient, getSesHost, type SesClient, type SesSetting } from './client.ts';
 import { classifySesError, toOutcome, toSesError } from './errors.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 
 /** The interval between two reads of the send rate while messages are sent. */
-const READ_RATE_EVERY_MS = 60_000;
+const RATE_READ_INTERVAL_MS = 60_000;
 /** Maximum number of requests for a throttled message. After the last request the message is deferred. */
 const MAX_REQUESTS = 4;
 const MIN_CONNECTIONS = 4;
@@ -35,7 +35,7 @@ export function createSesTransport(
   setting: SesSetting,
   { clock, createClient: connect = createSesClient, onError }: SesParts,
 ): Transport {
-  const host = sesHost(setting);
+  const host = getSesHost(setting);
   const rateLimiter = createRateLimiter(clock);
   const stop = new AbortController();
   const runningAttempts = new Set<Promise<Attempt>>();
@@ -56,7 +56,7 @@ export function createSesTransport(
   function readRate(ses: SesClient): void {
     const sinceMs = clock.now() - readAt;
     // If the clock was set back, the rate is read immediately.
-    if (sinceMs >= 0 && sinceMs < READ_RATE_EVERY_MS) return;
+    if (sinceMs >= 0 && sinceMs < RATE_READ_INTERVAL_MS) return;
     readAt = clock.now();
     ses.getAccount(stop.signal).then(
       ({ maxSendRate }) => {
@@ -94,34 +94,34 @@ export function createSesTransport(
     // ASCII.
     if (smtputf8) {
       const text = 'an address needs SMTPUTF8, which Amazon SES does not support';
-      const reply = { ...replyOf('mail', text), enhanced: '5.6.7' };
+      const reply = { ...toReply('mail', text), enhanced: '5.6.7' };
       return finish({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
     }
     if (hasControl(to) || hasControl(message.envelope.from)) {
       const text = 'an address contains a control character; nothing was sent';
-      return finish({ kind: 'deferred', reply: replyOf('mail', text), reason: 'unknown', scope: 'message' }, false);
+      return finish({ kind: 'deferred', reply: toReply('mail', text), reason: 'unknown', scope: 'message' }, false);
     }
     let ses: SesClient;
     try {
       ses = await getClient();
     } catch (error) {
       client = null;
-      return finish(deferred(error, 'transport'), false);
+      return finish(toDeferred(error, 'transport'), false);
     }
     readRate(ses);
     for (let request = 1; ; request += 1) {
-      if (!(await rateLimiter.acquire())) return finish(deferred('the transport was closed', 'message'), false);
+      if (!(await rateLimiter.acquire())) return finish(toDeferred('the transport was closed', 'message'), false);
       if (request === 1 && beforeCompletion !== null) {
         try {
           await beforeCompletion();
         } catch (error) {
-          return finish(deferred(error, 'message'), false);
+          return finish(toDeferred(error, 'message'), false);
         }
       }
       transcript.push(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
         return finish(
-          outcomeOfResponse(await ses.send({ id: message.id, to, data: message.data }, stop.signal), transcript),
+          toResponseOutcome(await ses.send({ id: message.id, to, data: message.data }, stop.signal), transcript),
         );
       } catch (error) {
         const sesError = toSesError(error);
@@ -137,7 +137,7 @@ export function createSesTransport(
           if (request < MAX_REQUESTS) continue;
         }
         const reached = hasResponse || meaning.kind === 'unanswered';
-        return finish(toOutcome(meaning, replyOf(reached ? 'content' : 'connect', text)), reached);
+        return finish(toOutcome(meaning, toReply(reached ? 'content' : 'connect', text)), reached);
       }
     }
   }
@@ -168,13 +168,13 @@ export function createSesTransport(
   };
 }
 
-function outcomeOfResponse(id: string | null, transcript: string[]): Outcome {
+function toResponseOutcome(id: string | null, transcript: string[]): Outcome {
   if (id === null || !isReference(id)) {
     transcript.push('S: 200 without a message id');
-    return { kind: 'unanswered', reply: replyOf('content', 'the provider answered without a message id') };
+    return { kind: 'unanswered', reply: toReply('content', 'the provider answered without a message id') };
   }
   transcript.push(`S: 200 ${id}`);
-  return { kind: 'delivered', reply: replyOf('content', `accepted as ${id}`), reference: id };
+  return { kind: 'delivered', reply: toReply('content', `accepted as ${id}`), reference: id };
 }
 
 /** Returns true for printable ASCII without spaces and of limited length, because the id becomes a key in the store. */
@@ -187,13 +187,13 @@ function isReference(id: string): boolean {
   return true;
 }
 
-function deferred(error: unknown, scope: 'message' | 'transport'): Outcome {
+function toDeferred(error: unknown, scope: 'message' | 'transport'): Outcome {
   const text = error instanceof Error ? error.message : String(error);
-  return { kind: 'deferred', reply: replyOf('connect', sanitizeText(text)), reason: 'unknown', scope };
+  return { kind: 'deferred', reply: toReply('connect', sanitizeText(text)), reason: 'unknown', scope };
 }
 
 /** Creates a reply without SMTP codes, which the API does not have. */
-function replyOf(stage: Reply['stage'], text: string): Reply {
+function toReply(stage: Reply['stage'], text: string): Reply {
   return { stage, code: null, enhanced: null, text };
 }
 

@@ -45,16 +45,16 @@ export class Channel {
     this.#listen(socket);
   }
 
-  get alive(): boolean {
+  get isAlive(): boolean {
     return this.#lost === null;
   }
 
   /** The loss of the connection; null while the connection is usable. */
-  get lost(): ConnectionLost | null {
+  get loss(): ConnectionLost | null {
     return this.#lost;
   }
 
-  get secure(): boolean {
+  get isSecure(): boolean {
     return this.#secure;
   }
 
@@ -63,7 +63,7 @@ export class Channel {
   }
 
   /** True if a reply or a part of a reply is unread. */
-  get unread(): boolean {
+  get hasUnread(): boolean {
     return this.#replies.length > 0 || this.#parser.unfinished;
   }
 
@@ -74,9 +74,9 @@ export class Channel {
     this.#onIdleEnd = null;
   }
 
-  /** Sends one command line. The transcript contains `shown` instead. */
-  command(line: string, shown = line): void {
-    this.#transcript.client(shown);
+  /** Sends one command line. The transcript contains `transcriptLine` instead. */
+  command(line: string, transcriptLine = line): void {
+    this.#transcript.client(transcriptLine);
     this.write(`${line}\r\n`);
   }
 
@@ -96,14 +96,14 @@ export class Channel {
   }
 
   /**
-   * Resolves to the next reply, or to the loss of the connection. If `limited` is false, the deadline of `beginWork` does not
+   * Resolves to the next reply, or to the loss of the connection. If `usesWorkDeadline` is false, the deadline of `beginWork` does not
    * apply.
    */
-  nextReply(awaitedEvent: string, timeoutMs: number, limited = true): ReplyOrLost | Promise<ReplyOrLost> {
+  nextReply(awaitedEvent: string, timeoutMs: number, usesWorkDeadline = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
     if (this.#lost !== null) return this.#lost;
-    this.#wait(awaitedEvent, timeoutMs, limited);
+    this.#wait(awaitedEvent, timeoutMs, usesWorkDeadline);
     return new Promise((resolve) => {
       this.#waiter = resolve;
     });
@@ -111,9 +111,9 @@ export class Channel {
 
   /** Resolves to null once the TCP connection is established, or to its failure. */
   async untilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
-    const lost = await this.#event('connect', 'the connection', timeoutMs);
-    this.#established = lost === null;
-    return lost;
+    const loss = await this.#event('connect', 'the connection', timeoutMs);
+    this.#established = loss === null;
+    return loss;
   }
 
   /** Resolves when the connection is lost. */
@@ -129,7 +129,7 @@ export class Channel {
    * 4.2).
    */
   startTls(
-    secure: (options: ConnectionOptions) => TLSSocket,
+    createTls: (options: ConnectionOptions) => TLSSocket,
     options: ConnectionOptions,
     timeoutMs: number,
   ): Promise<ConnectionLost | null> {
@@ -140,33 +140,33 @@ export class Channel {
     this.#parser = new ReplyParser(this.#onReply);
     let tls: TLSSocket;
     try {
-      tls = secure({ ...options, socket: plain });
+      tls = createTls({ ...options, socket: plain });
     } catch (error) {
-      const lost = this.#lose('tls', `TLS with ${this.#peer} cannot start: ${String(error)}`);
-      return Promise.resolve(lost);
+      const loss = this.#lose('tls', `TLS with ${this.#peer} cannot start: ${String(error)}`);
+      return Promise.resolve(loss);
     }
     this.#socket = tls;
     this.#listen(tls);
-    return this.#event('secureConnect', 'the TLS handshake', timeoutMs).then((lost) => {
-      this.#secure = lost === null;
-      if (lost === null || lost.cause === 'timeout') return lost;
+    return this.#event('secureConnect', 'the TLS handshake', timeoutMs).then((loss) => {
+      this.#secure = loss === null;
+      if (loss === null || loss.cause === 'timeout') return loss;
       // With `rejectUnauthorized`, Node ends the connection after the handshake and sets the reason in
       // `authorizationError`.
-      const refused: unknown = tls.authorizationError;
-      const certificate = refused !== undefined && refused !== null;
+      const authorizationError: unknown = tls.authorizationError;
+      const certificate = authorizationError !== undefined && authorizationError !== null;
       this.#lost = {
         kind: 'lost',
         cause: certificate ? 'certificate' : 'tls',
         text: certificate
-          ? `the certificate of ${this.#peer} is not trusted: ${certificateFault(this.#error) ?? String(refused)}`
-          : `the TLS handshake with ${this.#peer} failed: ${handshakeFault(this.#error) ?? lost.text}`,
+          ? `the certificate of ${this.#peer} is not trusted: ${describeCertificateFault(this.#error) ?? String(authorizationError)}`
+          : `the TLS handshake with ${this.#peer} failed: ${describeHandshakeFault(this.#error) ?? loss.text}`,
       };
       return this.#lost;
     });
   }
 
   /** Returns a text such as `TLSv1.3 TLS_AES_256_GCM_SHA384`, or null for a connection in clear text. */
-  tlsDescription(): string | null {
+  describeTls(): string | null {
     if (!this.#secure || !('getCipher' in this.#socket)) return null;
     const tls = this.#socket as TLSSocket;
     return `${tls.getProtocol() ?? 'TLS'} ${tls.getCipher().name}`;
@@ -252,14 +252,14 @@ export class Channel {
   readonly #onClose = (): void => {
     const error = this.#error;
     if (error === null) this.#lose('closed', `${this.#peer} closed the connection`);
-    else if (!this.#established) this.#lose('connect', connectFault(this.#peer, error));
+    else if (!this.#established) this.#lose('connect', describeConnectFault(this.#peer, error));
     else this.#lose('closed', `the connection to ${this.#peer} broke: ${error.code ?? error.message}`);
   };
 
   #lose(cause: ConnectionLost['cause'], text: string): ConnectionLost {
     if (this.#lost !== null) return this.#lost;
-    const lost: ConnectionLost = { kind: 'lost', cause, text };
-    this.#lost = lost;
+    const loss: ConnectionLost = { kind: 'lost', cause, text };
+    this.#lost = loss;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     this.#socket.destroy();
@@ -269,16 +269,16 @@ export class Channel {
     this.#waiter = null;
     this.#onIdleEnd = null;
     this.#whenLost = null;
-    waiter?.(lost);
+    waiter?.(loss);
     whenLost?.();
     onIdleEnd?.(false);
-    return lost;
+    return loss;
   }
 
-  #wait(awaitedEvent: string, timeoutMs: number, limited: boolean): void {
+  #wait(awaitedEvent: string, timeoutMs: number, usesWorkDeadline: boolean): void {
     const now = this.#clock.monotonic();
     this.#waitingFor = awaitedEvent;
-    this.#deadline = limited ? Math.min(now + timeoutMs, this.#limit) : now + timeoutMs;
+    this.#deadline = usesWorkDeadline ? Math.min(now + timeoutMs, this.#limit) : now + timeoutMs;
     if (this.#deadline < this.#timerAt) this.#arm(now);
   }
 
@@ -347,7 +347,7 @@ export type ReplyOrLost = ServerReply | ConnectionLost;
  * Returns the reason for which the connection was not established, from the system's error code, with a remedy if one
  * is known.
  */
-function connectFault(peer: string, error: NodeJS.ErrnoException): string {
+function describeConnectFault(peer: string, error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ECONNREFUSED':
       return `${peer} refused the connection (ECONNREFUSED); check that the mail server is running`;
@@ -361,12 +361,12 @@ function connectFault(peer: string, error: NodeJS.ErrnoException): string {
 }
 
 /** Returns the reason of a refused certificate without the command-line option that Node adds. Returns null without an error. */
-function certificateFault(error: Error | null): string | null {
+function describeCertificateFault(error: Error | null): string | null {
   return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
 }
 
 /** Returns OpenSSL's reason without its file names and line break. Returns null without an error. */
-function handshakeFault(error: unknown): string | null {
+function describeHandshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
   if (reason === 'wrong version number') return 'the server does not speak TLS on this port (wrong version number)';

@@ -12,7 +12,7 @@ import type { Clock, MonotonicClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
 import { Channel, type ConnectionLost, type SmtpLimits, Transcript } from './channel.ts';
-import { authLogin, authPlain, helloCommand, type ServerReply, toReply } from './protocol.ts';
+import { buildAuthLogin, buildAuthPlain, buildHelloCommand, type ServerReply, toReply } from './protocol.ts';
 
 /** The network functions, injected for tests. */
 export interface SmtpNetwork {
@@ -47,16 +47,16 @@ export async function openConnection(
   channel.beginWork(transcript, deadline);
   onChannel(channel);
 
-  const unreached = await channel.untilConnected(limits.connectMs);
-  if (unreached !== null) return failed(lostOutcome('connect', unreached), false);
+  const connectFailure = await channel.untilConnected(limits.connectMs);
+  if (connectFailure !== null) return toOpeningFailed(toLostOutcome('connect', connectFailure), false);
   if (setting.tls === 'implicit') {
     const lost = await secure(channel, setting, network, limits);
-    if (lost !== null) return failed(lostOutcome('connect', lost), true);
+    if (lost !== null) return toOpeningFailed(toLostOutcome('connect', lost), true);
   }
   transcript.remark(describe(channel, peer));
 
   const greeting = await channel.nextReply('the greeting', limits.greetingMs);
-  if (greeting.kind === 'lost') return failed(lostOutcome('greeting', greeting), true);
+  if (greeting.kind === 'lost') return toOpeningFailed(toLostOutcome('greeting', greeting), true);
   if (greeting.code !== 220) return refuseOpening(channel, 'greeting', greeting);
 
   let hello = await greet(channel, setting.name, limits);
@@ -66,15 +66,15 @@ export async function openConnection(
     if (hello.extensions.startTls) {
       channel.command('STARTTLS');
       const answer = await channel.nextReply('the answer to STARTTLS', limits.commandMs);
-      if (answer.kind === 'lost') return failed(lostOutcome('starttls', answer), true);
+      if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('starttls', answer), true);
       if (answer.code === 220) {
         // Clear text after the 220 reply is an injection (CVE-2011-0411).
-        if (channel.unread) {
+        if (channel.hasUnread) {
           return failOpening(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
         }
         const lost = await secure(channel, setting, network, limits);
         if (lost !== null) {
-          const failure = failed(lostOutcome('starttls', lost), true);
+          const failure = toOpeningFailed(toLostOutcome('starttls', lost), true);
           return { ...failure, tlsFailed: setting.tls === 'offered' };
         }
         transcript.remark(describe(channel, peer));
@@ -99,7 +99,7 @@ export async function openConnection(
       channel,
       extensions: hello.extensions,
       description: describe(channel, peer),
-      served: 0,
+      messageCount: 0,
       needsReset: false,
     },
   };
@@ -128,7 +128,7 @@ function secure(
 }
 
 function describe(channel: Channel, peer: string): string {
-  return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.tlsDescription() ?? 'clear text'}`;
+  return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.describeTls() ?? 'clear text'}`;
 }
 
 // Sends EHLO and reads the extensions that the server offers (RFC 5321 section 4.1.1.1). Servers without EHLO get HELO.
@@ -139,20 +139,20 @@ type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | Openi
 
 /** Sends EHLO, or HELO if the server does not support EHLO. */
 async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
-  channel.command(helloCommand('EHLO', name));
+  channel.command(buildHelloCommand('EHLO', name));
   const answer = await channel.nextReply('the answer to EHLO', limits.commandMs);
-  if (answer.kind === 'lost') return failed(lostOutcome('ehlo', answer), true);
-  if (answer.code === 250) return { kind: 'hello', extensions: extensionsOf(answer) };
+  if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', answer), true);
+  if (answer.code === 250) return { kind: 'hello', extensions: parseExtensions(answer) };
   // RFC 5321 section 3.2.
   if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, 'ehlo', answer);
-  channel.command(helloCommand('HELO', name));
+  channel.command(buildHelloCommand('HELO', name));
   const heloAnswer = await channel.nextReply('the answer to HELO', limits.commandMs);
-  if (heloAnswer.kind === 'lost') return failed(lostOutcome('ehlo', heloAnswer), true);
+  if (heloAnswer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', heloAnswer), true);
   if (heloAnswer.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
   return refuseOpening(channel, 'ehlo', heloAnswer);
 }
 
-function extensionsOf(reply: ServerReply): Extensions {
+function parseExtensions(reply: ServerReply): Extensions {
   const keywords = new Set<string>();
   const auth = new Set<string>();
   for (const line of reply.lines.slice(1)) {
@@ -194,7 +194,7 @@ export interface Connection {
   /** A description such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
   /** The number of messages that were started on this connection. */
-  served: number;
+  messageCount: number;
   /** True if a transaction is still open on the server. The next transaction begins with RSET. */
   needsReset: boolean;
 }
@@ -211,7 +211,7 @@ interface OpeningFailed {
 export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailed;
 
 /** Returns the outcome of a connection that was lost at `stage`, before a message was complete. */
-export function lostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
+export function toLostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
   const reason: Reason =
     lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
   return deferred({ stage, code: null, enhanced: null, text: lost.text }, reason);
@@ -221,14 +221,14 @@ function deferred(reply: Reply, reason: Reason): Outcome {
   return { kind: 'deferred', reply, reason, scope: 'transport' };
 }
 
-function failed(outcome: Outcome, reached: boolean): OpeningFailed {
+function toOpeningFailed(outcome: Outcome, reached: boolean): OpeningFailed {
   return { kind: 'failed', outcome, reached, tlsFailed: false };
 }
 
 /** Closes the connection for a local reason. */
 function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
   channel.destroy();
-  return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
+  return toOpeningFailed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
 /**
@@ -239,7 +239,7 @@ function refuseOpening(channel: Channel, stage: Stage, answer: ServerReply): Ope
   channel.destroy();
   const reply = toReply(stage, answer);
   const outcome = classify(reply);
-  return failed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
+  return toOpeningFailed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
 }
 
 // Authenticates the client (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No
@@ -256,18 +256,18 @@ async function authenticate(
   limits: SmtpLimits,
 ): Promise<OpeningFailed | null> {
   const peer = `${setting.host}:${setting.port}`;
-  if (!channel.secure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
+  if (!channel.isSecure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
     const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
     return failOpening(channel, 'auth', 'configuration', text);
   }
   let answer: ServerReply | ConnectionLost;
   if (extensions.auth.includes('PLAIN')) {
-    channel.command(authPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
+    channel.command(buildAuthPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
     answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
   } else if (extensions.auth.includes('LOGIN')) {
     channel.command('AUTH LOGIN');
     answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
-    for (const secret of authLogin(auth.user, auth.pass)) {
+    for (const secret of buildAuthLogin(auth.user, auth.pass)) {
       if (answer.kind === 'lost' || answer.code !== 334) break;
       channel.command(secret, '***');
       answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
@@ -277,7 +277,7 @@ async function authenticate(
     const text = `${peer} offers ${offered}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
     return failOpening(channel, 'auth', 'configuration', text);
   }
-  if (answer.kind === 'lost') return failed(lostOutcome('auth', answer), true);
+  if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('auth', answer), true);
   return answer.code === 235 ? null : refuseOpening(channel, 'auth', answer);
 }
 
@@ -328,9 +328,9 @@ export class ConnectionPool {
         return connection;
       }
     } else if (this.#count >= this.#size) {
-      const oldest = this.#idle[0];
+      const oldestConnection = this.#idle[0];
       // The closed connection frees its slot immediately, through the callback of `idle` below.
-      if (oldest !== undefined) oldest.channel.destroy();
+      if (oldestConnection !== undefined) oldestConnection.channel.destroy();
     }
     if (this.#count < this.#size) {
       this.#count += 1;
@@ -363,11 +363,11 @@ export class ConnectionPool {
   /** Returns a connection to the pool. The connection may be closed. */
   release(connection: Connection): void {
     this.#busy.delete(connection);
-    if (!connection.channel.alive) {
+    if (!connection.channel.isAlive) {
       this.freed();
       return;
     }
-    if (this.#closed || connection.served >= this.#limits.messagesPerConnection) {
+    if (this.#closed || connection.messageCount >= this.#limits.messagesPerConnection) {
       void this.#quit(connection);
       return;
     }
@@ -379,8 +379,8 @@ export class ConnectionPool {
     }
     this.#idle.push(connection);
     connection.channel.idle(this.#limits.idleMs, (expired) => {
-      const at = this.#idle.indexOf(connection);
-      if (at >= 0) this.#idle.splice(at, 1);
+      const index = this.#idle.indexOf(connection);
+      if (index >= 0) this.#idle.splice(index, 1);
       if (expired) void this.#quit(connection);
       else this.freed();
     });

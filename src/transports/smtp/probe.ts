@@ -66,34 +66,34 @@ async function runSession(
     deadline,
     onChannel,
   });
-  const probeOf = (session: RelaySession) => ({ session, greeting: transcript.greeting });
+  const toProbe = (session: RelaySession) => ({ session, greeting: transcript.greeting });
   if (opened.kind === 'failed') {
     const { stage, code, enhanced, text } = opened.outcome.reply;
     const reply = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
     const failureText = code === null ? text : `${setting.host}:${setting.port} answered ${reply}`;
-    return { probe: probeOf({ kind: 'failed', stage, text: failureText }), tlsFailed: opened.tlsFailed };
+    return { probe: toProbe({ kind: 'failed', stage, text: failureText }), tlsFailed: opened.tlsFailed };
   }
   const { connection } = opened;
   const ready = {
     kind: 'ready',
     description: connection.description,
-    secure: connection.channel.secure,
+    secure: connection.channel.isSecure,
     loopback: isLoopback(connection.channel.remoteAddress),
     fellBack: false,
   } as const;
   connection.channel.command('NOOP');
   const answer = await connection.channel.nextReply('the answer to NOOP', PROBE_LIMITS.commandMs);
   if (answer.kind === 'lost')
-    return { probe: probeOf({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
+    return { probe: toProbe({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
   if (answer.code !== 250) {
     const text = `${setting.host}:${setting.port} answered NOOP with ${answer.lines[0] ?? answer.code}`;
     connection.channel.destroy();
-    return { probe: probeOf({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
+    return { probe: toProbe({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
   }
   connection.channel.command('QUIT');
   await connection.channel.nextReply('the answer to QUIT', PROBE_LIMITS.quitMs);
   connection.channel.destroy();
-  return { probe: probeOf(ready), tlsFailed: false };
+  return { probe: toProbe(ready), tlsFailed: false };
 }
 
 /** Records the first line of the server and its time. */

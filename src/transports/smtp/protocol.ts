@@ -34,15 +34,15 @@ export interface EnvelopeLines {
  * Returns `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets. An empty `from` becomes the null
  * path.
  */
-export function envelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
+export function buildEnvelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
   if (to === '') throw new CommandError('the envelope recipient is empty');
   return {
-    mail: pathCommand('MAIL FROM:<', 'sender', from, smtputf8),
-    rcpt: pathCommand('RCPT TO:<', 'recipient', to, smtputf8),
+    mail: buildPathCommand('MAIL FROM:<', 'sender', from, smtputf8),
+    rcpt: buildPathCommand('RCPT TO:<', 'recipient', to, smtputf8),
   };
 }
 
-function pathCommand(verb: string, part: string, address: string, smtputf8: boolean): string {
+function buildPathCommand(verb: string, part: string, address: string, smtputf8: boolean): string {
   checkText(`the envelope ${part}`, address, smtputf8, MAX_PATH_OCTETS - 2);
   // Outside a quoted string, `<`, `>` or a space would end the path or begin a parameter.
   let quoted = false;
@@ -59,35 +59,35 @@ function pathCommand(verb: string, part: string, address: string, smtputf8: bool
 }
 
 /** Returns `MAIL FROM:<…>` with its parameters. */
-export function mailCommand(line: string, size: number | null, smtputf8: boolean): string {
+export function buildMailCommand(line: string, size: number | null, smtputf8: boolean): string {
   const command = `${line}${size === null ? '' : ` SIZE=${size}`}${smtputf8 ? ' SMTPUTF8' : ''}`;
   if (command.length + 2 > MAX_COMMAND_OCTETS) throw new CommandError('the MAIL command is too long');
   return command;
 }
 
 /** Returns `EHLO name` or `HELO name`. Throws if `name` is not a single printable word. */
-export function helloCommand(verb: 'EHLO' | 'HELO', name: string): string {
+export function buildHelloCommand(verb: 'EHLO' | 'HELO', name: string): string {
   checkText('the EHLO name', name, false, MAX_NAME_OCTETS);
   if (name === '' || name.includes(' ')) throw new CommandError('the EHLO name must be one word without spaces');
   return `${verb} ${name}`;
 }
 
 /** Returns `AUTH PLAIN` with its initial response (RFC 4616, RFC 4954 section 4). */
-export function authPlain(user: string, pass: string): string {
-  const command = `AUTH PLAIN ${Buffer.from(`\0${credential('user', user)}\0${credential('password', pass)}`).toString('base64')}`;
+export function buildAuthPlain(user: string, pass: string): string {
+  const command = `AUTH PLAIN ${Buffer.from(`\0${requireCredential('user', user)}\0${requireCredential('password', pass)}`).toString('base64')}`;
   if (command.length + 2 > MAX_AUTH_OCTETS) throw new CommandError('the credentials are too long');
   return command;
 }
 
 /** Returns the two lines that answer the challenges of `AUTH LOGIN`. */
-export function authLogin(user: string, pass: string): readonly [string, string] {
-  const answers = [credential('user', user), credential('password', pass)].map((part) =>
+export function buildAuthLogin(user: string, pass: string): readonly [string, string] {
+  const answers = [requireCredential('user', user), requireCredential('password', pass)].map((part) =>
     Buffer.from(part).toString('base64'),
   );
   return [answers[0] ?? '', answers[1] ?? ''];
 }
 
-function credential(part: string, value: string): string {
+function requireCredential(part: string, value: string): string {
   checkText(`the ${part} of the transport`, value, true, 4_096);
   return value;
 }
@@ -179,7 +179,7 @@ export class ReplyParser {
   }
 
   #addLine(line: string): string | null {
-    const code = codeOf(line);
+    const code = parseCode(line);
     const separator = line.charAt(3);
     if (code < 0 || (separator !== ' ' && separator !== '-' && separator !== '')) {
       return `not an SMTP reply: ${sanitizeLine(line, 80)}`;
@@ -209,7 +209,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
   let text = '';
   for (let i = 0; i < reply.lines.length && text.length < MAX_TEXT_LENGTH; i += 1) {
     const line = reply.lines[i] ?? '';
-    const length = enhancedLength(line, 4);
+    const length = measureEnhancedCode(line, 4);
     let from = 4;
     if (length > 0) {
       const start = line.charAt(4) === '#' ? 5 : 4;
@@ -226,7 +226,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
 
 /** Converts a single reply line, such as `550 5.1.1 No such user`, to the form of outcomes. */
 export function replyFromLine(stage: Stage, line: string): Reply {
-  return toReply(stage, { kind: 'reply', code: codeOf(line), lines: [line] });
+  return toReply(stage, { kind: 'reply', code: parseCode(line), lines: [line] });
 }
 
 /**
@@ -241,9 +241,9 @@ export function sanitizeLine(text: string, max: number): string {
 }
 
 function replaceControls(text: string): string {
-  let out = '';
-  for (let i = 0; i < text.length; i += 1) out += isControl(text.charCodeAt(i)) ? ' ' : text.charAt(i);
-  return out;
+  let replaced = '';
+  for (let i = 0; i < text.length; i += 1) replaced += isControl(text.charCodeAt(i)) ? ' ' : text.charAt(i);
+  return replaced;
 }
 
 /** Returns true for C0, DEL, C1 and the two Unicode line separators. */
@@ -255,16 +255,16 @@ function decode(bytes: Buffer, start: number, stop: number): string {
   return bytes.toString('utf8', start, stop > start && bytes[stop - 1] === CR ? stop - 1 : stop);
 }
 
-function codeOf(line: string): number {
-  const a = line.charCodeAt(0) - 48;
-  const b = line.charCodeAt(1) - 48;
-  const c = line.charCodeAt(2) - 48;
-  const digits = a >= 0 && a <= 9 && b >= 0 && b <= 9 && c >= 0 && c <= 9;
-  return digits ? a * 100 + b * 10 + c : -1;
+function parseCode(line: string): number {
+  const hundreds = line.charCodeAt(0) - 48;
+  const tens = line.charCodeAt(1) - 48;
+  const ones = line.charCodeAt(2) - 48;
+  const areDigits = hundreds >= 0 && hundreds <= 9 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9;
+  return areDigits ? hundreds * 100 + tens * 10 + ones : -1;
 }
 
 /** Returns the length of an enhanced status code (RFC 3463 section 2) at `at`, including a `#` before it, or 0. */
-function enhancedLength(line: string, at: number): number {
+function measureEnhancedCode(line: string, at: number): number {
   let i = line.charAt(at) === '#' ? at + 1 : at;
   const first = line.charAt(i);
   if (first !== '2' && first !== '4' && first !== '5') return 0;

@@ -19,20 +19,20 @@ import {
 import {
   type Connection,
   ConnectionPool,
-  lostOutcome,
   type OpenResult,
   openConnection,
   type SmtpNetwork,
   type SmtpSetting,
+  toLostOutcome,
 } from './connection.ts';
 import {
-  authLogin,
-  authPlain,
+  buildAuthLogin,
+  buildAuthPlain,
+  buildEnvelopeLines,
+  buildHelloCommand,
+  buildMailCommand,
   CommandError,
   type EnvelopeLines,
-  envelopeLines,
-  helloCommand,
-  mailCommand,
   type ServerReply,
   toReply,
 } from './protocol.ts';
@@ -44,10 +44,10 @@ export interface SmtpParts extends SmtpNetwork {
 
 /** Creates the transport. Throws a `CommandError` if the EHLO name or the credentials cannot be sent as SMTP lines. */
 export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Transport {
-  helloCommand('EHLO', setting.name);
+  buildHelloCommand('EHLO', setting.name);
   if (setting.auth !== null) {
-    authPlain(setting.auth.user, setting.auth.pass);
-    authLogin(setting.auth.user, setting.auth.pass);
+    buildAuthPlain(setting.auth.user, setting.auth.pass);
+    buildAuthLogin(setting.auth.user, setting.auth.pass);
   }
   const limits: SmtpLimits = { ...SMTP_LIMITS, ...parts.limits };
   const { clock } = parts;
@@ -57,7 +57,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
   let plaintextUntil = 0;
   let closing = false;
 
-  async function openOnce(transcript: Transcript, deadline: number, plaintext: boolean): Promise<OpenResult> {
+  async function openConnectionOnce(transcript: Transcript, deadline: number, plaintext: boolean): Promise<OpenResult> {
     let channel: Channel | null = null;
     const onChannel = (newChannel: Channel): void => {
       channel = newChannel;
@@ -74,13 +74,13 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
   }
 
   async function open(transcript: Transcript, deadline: number): Promise<OpenResult> {
-    const opened = await openOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
+    const opened = await openConnectionOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
     if (opened.kind === 'open' || !opened.tlsFailed || setting.auth !== null || closing) return opened;
     // RFC 7435: a failure of opportunistic encryption does not prevent delivery. With credentials there is no fallback
     // to clear text.
     plaintextUntil = clock.monotonic() + limits.plaintextAfterTlsFailureMs;
     transcript.remark('TLS failed; repeated in clear text');
-    return openOnce(transcript, deadline, true);
+    return openConnectionOnce(transcript, deadline, true);
   }
 
   return {
@@ -108,12 +108,12 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
 
       try {
         const { from, to, smtputf8 } = message.envelope;
-        const lines = envelopeLines(from, to, smtputf8);
+        const lines = buildEnvelopeLines(from, to, smtputf8);
         for (let requireNew = false; ; requireNew = true) {
           const acquired = pool.acquire(requireNew);
           let connection = acquired instanceof Promise ? await acquired : acquired;
           if (connection === 'closed')
-            return finish(localFailure('connection', 'the service is stopping', 'transport'));
+            return finish(toLocalFailure('connection', 'the service is stopping', 'transport'));
           if (connection === 'open') {
             let opened: OpenResult;
             try {
@@ -130,7 +130,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
             connection = opened.connection;
             pool.opened(connection);
           } else {
-            transcript.remark(`${connection.description}, message ${connection.served + 1} of this connection`);
+            transcript.remark(`${connection.description}, message ${connection.messageCount + 1} of this connection`);
           }
           reached = true;
           connection.channel.beginWork(transcript, deadline);
@@ -151,13 +151,13 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
         // this message.
         const text =
           error instanceof CommandError ? error.message : `the attempt failed by an internal error: ${String(error)}`;
-        return finish(localFailure('unknown', text, 'message'));
+        return finish(toLocalFailure('unknown', text, 'message'));
       }
     },
   };
 }
 
-function localFailure(reason: 'connection' | 'unknown', text: string, scope: 'message' | 'transport'): Outcome {
+function toLocalFailure(reason: 'connection' | 'unknown', text: string, scope: 'message' | 'transport'): Outcome {
   return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
 }
 
@@ -187,10 +187,10 @@ async function transact(
 ): Promise<Outcome | 'stale'> {
   const { channel, extensions } = connection;
   const smtputf8 = message.envelope.smtputf8;
-  if (smtputf8 && !extensions.smtputf8) return smtputf8Unsupported();
-  const reused = connection.served > 0;
-  connection.served += 1;
-  const mail = mailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
+  if (smtputf8 && !extensions.smtputf8) return refuseSmtputf8();
+  const reused = connection.messageCount > 0;
+  connection.messageCount += 1;
+  const mail = buildMailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
 
   // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group. DATA may be only at the end of a group.
   let group = '';
@@ -217,7 +217,7 @@ async function transact(
   }
 
   const mailAnswer = await channel.nextReply('the answer to MAIL', limits.commandMs);
-  if (mailAnswer.kind === 'lost') return lostBefore('mail', mailAnswer, reused);
+  if (mailAnswer.kind === 'lost') return resolveLoss('mail', mailAnswer, reused);
   if (mailAnswer.code === 421 && reused) {
     channel.destroy();
     return 'stale';
@@ -229,7 +229,8 @@ async function transact(
     channel.command(lines.rcpt);
   }
   const rcptAnswer = await channel.nextReply('the answer to RCPT', limits.commandMs);
-  if (rcptAnswer.kind === 'lost') return refusal === null ? lostBefore('rcpt', rcptAnswer, reused) : outcomeOf(refusal);
+  if (rcptAnswer.kind === 'lost')
+    return refusal === null ? resolveLoss('rcpt', rcptAnswer, reused) : outcomeOf(refusal);
   if (!isPositive(rcptAnswer)) refusal ??= { stage: 'rcpt', reply: rcptAnswer };
 
   if (!extensions.pipelining) {
@@ -237,7 +238,8 @@ async function transact(
     channel.command('DATA');
   }
   const dataAnswer = await channel.nextReply('the answer to DATA', limits.commandMs);
-  if (dataAnswer.kind === 'lost') return refusal === null ? lostBefore('data', dataAnswer, reused) : outcomeOf(refusal);
+  if (dataAnswer.kind === 'lost')
+    return refusal === null ? resolveLoss('data', dataAnswer, reused) : outcomeOf(refusal);
   if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer });
   if (refusal !== null) {
     // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. A final dot then ends the
@@ -276,10 +278,10 @@ async function sendContent(
   if (answer.kind === 'lost') {
     // Without a flush, the operating system has not received the final dot. With TLS, a missing flush does not prove
     // this, because TLS has its own buffer.
-    if (!flushed && !channel.secure) return lostOutcome('content', answer);
+    if (!flushed && !channel.isSecure) return toLostOutcome('content', answer);
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
-  if (answer.code === 421 || channel.unread) channel.destroy();
+  if (answer.code === 421 || channel.hasUnread) channel.destroy();
   return classify(toReply('content', answer));
 }
 
@@ -297,12 +299,12 @@ async function awaitPermission(connection: Connection, beforeCompletion: () => P
     const reply = { stage: 'content', code: null, enhanced: null, text } as const;
     return { kind: 'deferred', reply, reason: 'unknown', scope: 'message' };
   }
-  if (channel.lost !== null && !channel.unread) return lostOutcome('content', channel.lost);
-  if (!channel.unread) return null;
+  if (channel.loss !== null && !channel.hasUnread) return toLostOutcome('content', channel.loss);
+  if (!channel.hasUnread) return null;
   // The server has replied before the end of the message, so it cannot have accepted the message.
   const earlyReply: ReplyOrLost = await channel.nextReply('an early answer', 0);
   channel.destroy();
-  if (earlyReply.kind === 'lost') return lostOutcome('content', earlyReply);
+  if (earlyReply.kind === 'lost') return toLostOutcome('content', earlyReply);
   const reply = toReply('content', earlyReply);
   const outcome = classify(reply);
   return outcome.kind === 'delivered' ? { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' } : outcome;
@@ -316,9 +318,9 @@ function isPositive(reply: ServerReply): boolean {
  * Returns `stale` if a reused connection is lost or does not answer MAIL (half open), because the server had already
  * closed the connection.
  */
-function lostBefore(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
+function resolveLoss(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
   const wasClosed = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
-  return reused && wasClosed ? 'stale' : lostOutcome(stage, lost);
+  return reused && wasClosed ? 'stale' : toLostOutcome(stage, lost);
 }
 
 function outcomeOf(refusal: Refusal): Outcome {
@@ -329,7 +331,7 @@ function refuse(connection: Connection, refusal: Refusal): Outcome {
   const { channel } = connection;
   connection.needsReset = true;
   // RFC 5321 section 3.8: after 421 the server closes the connection.
-  if (refusal.reply.code === 421 || channel.unread) channel.destroy();
+  if (refusal.reply.code === 421 || channel.hasUnread) channel.destroy();
   return outcomeOf(refusal);
 }
 
@@ -337,7 +339,7 @@ function refuse(connection: Connection, refusal: Refusal): Outcome {
  * Returns the outcome of a message that needs SMTPUTF8 and must not be sent to a server without this extension (RFC
  * 6531 section 3.2).
  */
-function smtputf8Unsupported(): Outcome {
+function refuseSmtputf8(): Outcome {
   return {
     kind: 'bounced',
     reply: {
@@ -368,10 +370,10 @@ export function dotStuff(data: Buffer): Buffer {
   let dots = data[0] === DOT ? 1 : 0;
   for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) dots += 1;
   const end = data.length;
-  const needsLineEnd = end > 0 && (end < 2 || data[end - 1] !== LF || data[end - 2] !== CR);
-  if (dots === 0 && !needsLineEnd) return data;
+  const isLineEndMissing = end > 0 && (end < 2 || data[end - 1] !== LF || data[end - 2] !== CR);
+  if (dots === 0 && !isLineEndMissing) return data;
 
-  const out = Buffer.allocUnsafe(end + dots + (needsLineEnd ? 2 : 0));
+  const out = Buffer.allocUnsafe(end + dots + (isLineEndMissing ? 2 : 0));
   let to = 0;
   let from = 0;
   if (data[0] === DOT) {
@@ -385,7 +387,7 @@ export function dotStuff(data: Buffer): Buffer {
     from = at + 2;
   }
   to += data.copy(out, to, from);
-  if (needsLineEnd) {
+  if (isLineEndMissing) {
     out[to] = CR;
     out[to + 1] = LF;
   }

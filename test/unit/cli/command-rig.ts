@@ -11,7 +11,7 @@ import { loadSettings } from '../../../src/config/load.ts';
 import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 export interface CommandResult {
   /** 0 if the command succeeded. */
@@ -35,7 +35,7 @@ export interface CommandRig {
 
 /** A store with the account `acme`; `environment` has further settings. */
 export async function commandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const path = join(folder, 'postrider.db');
   const settings = loadSettings({ POSTRIDER_DATABASE: `sqlite:${path}`, ...environment }, null);
   const store = await openStore(settings.database, { exclusive: false });

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { certificateFor } from '../../rig/smtp-certificate.ts';
+import { getCertificate } from '../../rig/smtp-certificate.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
@@ -545,7 +545,7 @@ describe('send', () => {
 
   it('the error says when the certificate is not accepted', () =>
     inFolder(async (folder) => {
-      const server = createTlsServer(await certificateFor('mail.example.com'));
+      const server = createTlsServer(await getCertificate('mail.example.com'));
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as AddressInfo;

@@ -9,7 +9,7 @@ import { createBashScript, createFishScript, createZshScript } from '../../../sr
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { STATES } from '../../../src/model/message.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { commandRig } from './command-rig.ts';
 
 const PROGRAM = await buildProgram(processContext(), () => undefined);
@@ -67,7 +67,7 @@ describe.each(PRESENT)('%s', (shell) => {
   const { script, options } = SHELLS[shell];
 
   test('the script has valid syntax', () => {
-    const path = join(temporaryFolder(), 'script');
+    const path = join(createTemporaryFolder(), 'script');
     writeFileSync(path, script);
     const run = spawnSync(shell, [...options, '-n', path], { encoding: 'utf8' });
     expect([run.status, run.stderr]).toEqual([0, '']);
@@ -90,7 +90,7 @@ describe.each(PRESENT)('%s', (shell) => {
     ['the values of an argument', ['postrider', 'completion', ''], ['bash', 'fish', 'zsh']],
     ['files', ['postrider', 'restore', 'data'], ['data', 'data of May']],
   ])('completes %s', (_name, words, expected) => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     for (const name of ['data', 'data of May']) mkdirSync(join(folder, name));
     expect(complete(shell, folder, words)).toEqual(expected);
   });
@@ -98,7 +98,7 @@ describe.each(PRESENT)('%s', (shell) => {
   test('completes the value after an equals sign', () => {
     // bash passes the equals sign as a word of its own.
     const words = shell === 'bash' ? ['--state', '=', 'de'] : ['--state=de'];
-    const values = complete(shell, temporaryFolder(), ['postrider', 'message', 'list', ...words]);
+    const values = complete(shell, createTemporaryFolder(), ['postrider', 'message', 'list', ...words]);
     expect(values).toContain('delivered');
   });
 });

@@ -7,7 +7,7 @@ import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
 import type { RelayProbe } from '../../../src/transports/smtp/probe.ts';
 import { probeRelay } from '../../../src/transports/smtp/probe.ts';
 import { startDns } from '../../rig/dns.ts';
-import { certificateFor } from '../../rig/smtp-certificate.ts';
+import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 import { commandRig } from './command-rig.ts';
@@ -197,7 +197,7 @@ describe('the probe of the relay', () => {
   });
 
   test('uses STARTTLS and AUTH, and its transcript contains no password', async () => {
-    const certificate = await certificateFor();
+    const certificate = await getCertificate();
     const session = await probe(
       async (wire) => {
         await wire.greet(['peer.example', 'STARTTLS']);

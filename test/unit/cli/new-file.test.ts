@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { CommandFailure } from '../../../src/cli/failure.ts';
 import { writeNewFile } from '../../../src/cli/new-file.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const noLinks = (code: string) => ({
   link: () => Promise.reject(Object.assign(new Error('no links'), { code })),
 });
 
 test('a file gets its name only when complete, only its owner can read it, and no draft is left', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const file = join(folder, 'out');
   await writeNewFile(file, async (draft) => {
     expect(existsSync(file)).toBe(false);
@@ -26,7 +26,7 @@ test('a file gets its name only when complete, only its owner can read it, and n
 });
 
 test('two drafts of one file have different, unpredictable names', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const names: string[] = [];
   for (const file of ['a', 'b']) await writeNewFile(join(folder, file), async (draft) => void names.push(draft));
   expect(new Set(names).size).toBe(2);
@@ -36,7 +36,7 @@ test('two drafts of one file have different, unpredictable names', async () => {
 test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
   'an existing file or link is never overwritten or followed, even if it is created meanwhile (%s)',
   async (failure) => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const publishing = failure === 'link' ? undefined : noLinks(failure);
     const linkTarget = join(folder, 'victim');
     writeFileSync(linkTarget, 'untouched');
@@ -64,7 +64,7 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
 );
 
 test('without hard links the file is a complete copy that never overwrites a file, and only its owner can read it', async () => {
-  const file = join(temporaryFolder(), 'out');
+  const file = join(createTemporaryFolder(), 'out');
   await writeNewFile(file, (draft) => writeFile(draft, 'whole'), noLinks('EPERM'));
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['whole', 0o600]);
 });
@@ -73,14 +73,14 @@ test.each([
   ['ENOSPC', /^cannot write .*\(ENOSPC\); free space/],
   ['EACCES', /^cannot write .*\(EACCES\); give a file in an existing folder/],
 ])('an error %s is one line, and no file is left', async (code, output) => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const write = () => Promise.reject(Object.assign(new Error('no'), { code }));
   await expect(writeNewFile(join(folder, 'out'), write)).rejects.toThrow(output);
   expect(readdirSync(folder)).toEqual([]);
 });
 
 test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends the process, and no draft remains', async (signal) => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const module = new URL('../../../src/cli/new-file.ts', import.meta.url).href;
   const script = `import { writeNewFile } from ${JSON.stringify(module)};
     await writeNewFile(${JSON.stringify(join(folder, 'out'))}, () => new Promise(() => {

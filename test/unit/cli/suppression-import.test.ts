@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { importFile } from '../../../src/cli/suppression-import.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { operationRig } from '../operations/operation-rig.ts';
 
 interface ImportOutput {
@@ -14,7 +14,7 @@ interface ImportOutput {
 
 /** Imports `text`; the clock advances by `tickMs` at each reading, and the store fails at batch `failsAt`. */
 async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } = {}): Promise<ImportOutput> {
-  const file = join(temporaryFolder(), 'list.csv');
+  const file = join(createTemporaryFolder(), 'list.csv');
   writeFileSync(file, text);
   const { context } = await operationRig();
   const lines: string[] = [];

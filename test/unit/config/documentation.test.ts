@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import type { SettingSpec } from '../../../src/config/table.ts';
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
-import { configurationPage, readConfigurationPage } from '../../rig/configuration-page.ts';
+import { generateConfigurationPage, readConfigurationPage } from '../../rig/configuration-page.ts';
 
 const SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
 
 it('docs/configuration.md equals what `npm run docs` generates from the table of settings', () => {
   const page = readConfigurationPage();
-  expect(page).toBe(configurationPage(page));
+  expect(page).toBe(generateConfigurationPage(page));
 });
 
 it('every setting accepts its example', () => {

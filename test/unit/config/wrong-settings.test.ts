@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { type Environment, loadSettings, type ReadFile } from '../../../src/config/load.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
 import { SETTINGS_TABLE, type SettingSpec } from '../../../src/config/table.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { SECRET_WORD, type SettingKey, settingsWithWrongForms, wrongFormsOf } from '../../rig/wrong-settings.ts';
 
 const SPECS = Object.entries(SETTINGS_TABLE) as readonly (readonly [SettingKey, SettingSpec<unknown>])[];
@@ -54,7 +54,7 @@ describe.each(SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s',
 describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
   const name = `${setting}_FILE`;
   const inFile = (content: string | Uint8Array) => {
-    const path = join(temporaryFolder(), 'secret');
+    const path = join(createTemporaryFolder(), 'secret');
     writeFileSync(path, content);
     return path;
   };
@@ -64,7 +64,7 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
   });
 
   test('is refused if the file is absent', () => {
-    expectOneLine(faultOf({ [name]: join(temporaryFolder(), 'none') }), name, 'cannot be read (ENOENT)');
+    expectOneLine(faultOf({ [name]: join(createTemporaryFolder(), 'none') }), name, 'cannot be read (ENOENT)');
   });
 
   test('is refused if the path has a file in the place of a folder', () => {
@@ -72,12 +72,12 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
   });
 
   test('is refused if the path is a folder', () => {
-    expectOneLine(faultOf({ [name]: temporaryFolder() }), name, 'is not a file; give the path of a file');
+    expectOneLine(faultOf({ [name]: createTemporaryFolder() }), name, 'is not a file; give the path of a file');
   });
 
   test('is refused at once if the path is a device or a pipe', () => {
     expectOneLine(faultOf({ [name]: '/dev/zero' }), name, 'is not a file; give the path of a file');
-    const pipe = join(temporaryFolder(), 'pipe');
+    const pipe = join(createTemporaryFolder(), 'pipe');
     execFileSync('mkfifo', [pipe]);
     expectOneLine(faultOf({ [name]: pipe }), name, 'is not a file; give the path of a file');
   });
@@ -109,7 +109,7 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
 });
 
 test('a secret file may be in a folder of symbolic links, as Kubernetes mounts it', () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   mkdirSync(join(folder, '..data'));
   writeFileSync(join(folder, '..data/secret'), `${'0f'.repeat(32)}\n`);
   execFileSync('ln', ['-s', '..data/secret', join(folder, 'secret')]);
@@ -117,7 +117,7 @@ test('a secret file may be in a folder of symbolic links, as Kubernetes mounts i
 });
 
 test('a certificate without a key and a key without a certificate are refused', () => {
-  const pem = join(temporaryFolder(), 'cert.pem');
+  const pem = join(createTemporaryFolder(), 'cert.pem');
   writeFileSync(pem, 'x');
   expectOneLine(
     faultOf({ POSTRIDER_TLS_CERT: pem }),

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { changedLimits, formatPercentInput, NO_LIMITS, toLimitTexts } from '../../../dashboard/src/accounts/limits.ts';
+import {
+  findChangedLimits,
+  formatPercentInput,
+  NO_LIMITS,
+  toLimitTexts,
+} from '../../../dashboard/src/accounts/limits.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 
 const account: AccountDetails = {
@@ -38,17 +43,19 @@ test('a form sends only the changed fields, so that it does not overwrite other 
     maxBounces: '10%',
     maxComplaints: '0.15%',
   });
-  expect(changedLimits(before, before)).toEqual({});
-  expect(changedLimits(before, { ...before, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({ rate: '5/s' });
+  expect(findChangedLimits(before, before)).toEqual({});
+  expect(findChangedLimits(before, { ...before, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({
+    rate: '5/s',
+  });
 });
 
 test('a change to an unlimited volume also sends the expiry, which the service would reset otherwise', () => {
   const before = toLimitTexts(account);
-  expect(changedLimits(before, { ...before, volume: 'unlimited' })).toEqual({
+  expect(findChangedLimits(before, { ...before, volume: 'unlimited' })).toEqual({
     volume: 'unlimited',
     volumeExpires: '2030-06-30T00:00:00.000Z',
   });
-  expect(changedLimits(NO_LIMITS, { ...NO_LIMITS, rate: '5/s' })).toEqual({ rate: '5/s' });
+  expect(findChangedLimits(NO_LIMITS, { ...NO_LIMITS, rate: '5/s' })).toEqual({ rate: '5/s' });
 });
 
 test.each([

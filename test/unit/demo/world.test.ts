@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Behaviour } from '../../../demo/behaviours.ts';
 import { BEHAVIOURS } from '../../../demo/behaviours.ts';
 import { planHistory } from '../../../demo/plan.ts';
-import { seededRandom } from '../../../demo/random.ts';
+import { createSeededRandom } from '../../../demo/random.ts';
 import { Recipients } from '../../../demo/recipients.ts';
 import { composeReport, type ReportKind } from '../../../demo/reports.ts';
 import { attemptDelivery, RECIPIENT_DOMAINS } from '../../../demo/servers.ts';
@@ -13,7 +13,7 @@ import { validateSubmission } from '../../../src/model/submission.ts';
 const NOW = Date.UTC(2026, 10, 21, 12);
 
 function createPlan(seed: number) {
-  const random = seededRandom(seed);
+  const random = createSeededRandom(seed);
   return planHistory(NOW, new Recipients(random), random);
 }
 
@@ -60,7 +60,10 @@ test('the reply of a simulated server has the outcome of its behaviour', () => {
       envelopeFrom: 'a@b.example',
       to: 'ada@bigmail.example',
     };
-    const { outcome, conversation } = attemptDelivery({ ...attempt, sizeBytes: 900, startedAt: NOW }, seededRandom(1));
+    const { outcome, conversation } = attemptDelivery(
+      { ...attempt, sizeBytes: 900, startedAt: NOW },
+      createSeededRandom(1),
+    );
     const reason = 'reason' in outcome ? ` ${outcome.reason}` : '';
     const suppressed = outcome.kind === 'bounced' && outcome.suppress ? ' suppressed' : '';
     expect(`${outcome.kind}${reason}${suppressed}`, behaviour).toBe(expected);
@@ -74,7 +77,7 @@ test('an attempt is unanswered only if the connection is lost after DATA, with e
       const attempt = { behaviour, attemptNumber: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
       const { outcome, conversation } = attemptDelivery(
         { ...attempt, sizeBytes: 900, startedAt: NOW },
-        seededRandom(1),
+        createSeededRandom(1),
       );
       expect(outcome.kind === 'unanswered', `${behaviour} ${domain}`).toBe(behaviour === 'cut-off');
       if (outcome.kind !== 'unanswered') continue;
@@ -93,7 +96,7 @@ test('a server with temporary failures accepts the message afterwards, unless th
       envelopeFrom: 'a@b.example',
       to: 'ada@uni.example.org',
     };
-    const { outcome } = attemptDelivery({ ...attempt, sizeBytes: 900, startedAt: NOW }, seededRandom(1));
+    const { outcome } = attemptDelivery({ ...attempt, sizeBytes: 900, startedAt: NOW }, createSeededRandom(1));
     expect(outcome.kind, behaviour).toBe(repeatsLast ? 'deferred' : 'delivered');
   }
 });

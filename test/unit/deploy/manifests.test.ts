@@ -12,7 +12,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadSettings } from '../../../src/config/load.ts';
 import { ROOT } from '../../house/source.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const FOLDER = join(ROOT, 'deploy', 'kubernetes');
 
@@ -76,7 +76,7 @@ const DECLARATIONS: Readonly<Record<string, string>> = {
  * unknown members; the compiler reports a member that the interface of a literal does not declare.
  */
 function compileManifests(manifests: readonly Manifest[]): readonly string[] {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   const files = manifests.map((manifest, index) => {
     const type = `import('${DECLARATIONS[manifest.apiVersion]}').I${manifest.kind}`;

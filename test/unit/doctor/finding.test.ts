@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Check, createOkFinding, runChecks } from '../../../src/doctor/finding.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const never = new Promise<never>(() => undefined);
@@ -13,7 +13,7 @@ const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProg
 
 test('findings have the order of the checks, and progress names the running checks', async () => {
   const seen: string[] = [];
-  const clock = virtualClock(NOW);
+  const clock = createVirtualClock(NOW);
   const findings = await runChecks([passingCheck('a'), passingCheck('b'), passingCheck('c')], {
     ...LIMITS,
     clock,
@@ -25,7 +25,7 @@ test('findings have the order of the checks, and progress names the running chec
 });
 
 test('a check that hangs ends at its timeout with its own result, without effect on other checks', async () => {
-  const clock = virtualClock(NOW);
+  const clock = createVirtualClock(NOW);
   const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => never };
   const running = runChecks([hangingCheck, passingCheck('b'), passingCheck('c')], { ...LIMITS, clock });
   await clock.advance(1_000);
@@ -42,12 +42,12 @@ test('a check that rejects is a failure', async () => {
     onTimeout: 'warning',
     run: () => Promise.reject(new Error('no such thing')),
   };
-  const findings = await runChecks([rejectingCheck, passingCheck('c')], { ...LIMITS, clock: virtualClock(NOW) });
+  const findings = await runChecks([rejectingCheck, passingCheck('c')], { ...LIMITS, clock: createVirtualClock(NOW) });
   expect(findings).toMatchObject([{ check: 'b', result: 'failure', detail: 'no such thing' }, { result: 'ok' }]);
 });
 
 test('the total time is bounded: a check that did not start in time is a warning', async () => {
-  const clock = virtualClock(NOW);
+  const clock = createVirtualClock(NOW);
   const hangingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: () => never });
   const running = runChecks([hangingCheck('a'), hangingCheck('b'), hangingCheck('c')], {
     ...LIMITS,

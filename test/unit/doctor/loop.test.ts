@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type LoopTest, type LoopTestParts, runLoopTests } from '../../../src/doctor/loop.ts';
 import type { HistoryEntry, StoredMessage } from '../../../src/model/message.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const LOOP_TEST: LoopTest = {
   check: 'loop bounce',
@@ -21,7 +21,7 @@ const messageIn = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>
 
 /** Runs one loop test. Each poll returns the next state; the last state repeats. */
 async function runTest(states: readonly (StoredMessage | null)[], parts: Partial<LoopTestParts> = {}) {
-  const clock = virtualClock(0);
+  const clock = createVirtualClock(0);
   let at = 0;
   const [finding] = await runLoopTests({
     tests: [LOOP_TEST],

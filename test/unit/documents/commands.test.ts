@@ -9,8 +9,8 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from '
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { filesUnder, ROOT } from '../../house/source.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
-import { environment, type ServiceProcess, startProcess } from '../../rig/service.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
+import { buildEnvironment, type ServiceProcess, startProcess } from '../../rig/service.ts';
 
 const LAUNCHER = join(ROOT, 'bin/postrider.js');
 
@@ -45,7 +45,7 @@ function runBlock(block: string, folder: string, service: ServiceProcess) {
   const { PATH = '' } = process.env;
   const child = spawn('sh', ['-e', '-c', script], {
     cwd: folder,
-    env: { ...environment({ POSTRIDER_LISTEN: address }), PATH: `${binFolder}:${PATH}` },
+    env: { ...buildEnvironment({ POSTRIDER_LISTEN: address }), PATH: `${binFolder}:${PATH}` },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -69,7 +69,7 @@ test('quick-start.md, sending.md and simulator.md have blocks to run', () => {
 
 describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
   test('succeed as printed', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const service = await startProcess(folder);
     for (const block of blocks) {
       const { code, output } = await runBlock(block, folder, service);
@@ -79,7 +79,7 @@ describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
 });
 
 test('a failing command is detected, also before other commands', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const service = await startProcess(folder);
   expect((await runBlock('postrider account show nobody\ntrue\n', folder, service)).code).toBe(1);
   expect((await runBlock('curl http://127.0.0.1:8080/nothing\n', folder, service)).code).not.toBe(0);

@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ROOT } from '../../house/source.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { runJsonCommand, startProcess } from '../../rig/service.ts';
 
 const FOLDER = join(ROOT, 'docs/examples');
@@ -48,7 +48,7 @@ function runExample(
   idempotencyKey: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<ExampleRun> {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const [program, ...first] = example.command;
   const body = join(folder, 'message.json');
   writeFileSync(body, JSON.stringify(message));
@@ -102,7 +102,7 @@ const MESSAGE = {
 
 describe.each(RUNNABLE)('$file', (example) => {
   test('prints the id of the 201, the same id in a second run, and the documented error for an invalid request', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const service = await startProcess(folder);
     const environment = { MAIL_API_URL: service.publicUrl, POSTRIDER_API_KEY: service.key ?? '' };
     const first = await runExample(example, MESSAGE, 'receipt-4711', environment);

@@ -12,13 +12,13 @@ import {
   seal,
   unseal,
 } from '../../../src/domains/secret.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const HEX = '0123456789abcdef'.repeat(4);
 
 describe('the secret file', () => {
   it('is created once, readable only by its owner, and read afterwards', () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const path = join(folder, 'secret');
     const secret = loadOrCreateSecret(path);
     expect(secret).toHaveLength(32);
@@ -26,11 +26,11 @@ describe('the secret file', () => {
     expect(readFileSync(path, 'utf8')).toBe(`${secret.toString('hex')}\n`);
     expect(loadOrCreateSecret(path)).toEqual(secret);
     expect(readdirSync(folder)).toEqual(['secret']);
-    expect(loadOrCreateSecret(join(temporaryFolder(), 'secret'))).not.toEqual(secret);
+    expect(loadOrCreateSecret(join(createTemporaryFolder(), 'secret'))).not.toEqual(secret);
   });
 
   it.each(['0644', '0640', '0604', '0660'])('with mode %s is refused with the remedy', (mode) => {
-    const path = join(temporaryFolder(), 'secret');
+    const path = join(createTemporaryFolder(), 'secret');
     writeFileSync(path, HEX);
     chmodSync(path, Number.parseInt(mode, 8));
     expect(() => loadOrCreateSecret(path)).toThrow(`(mode ${mode}); run: chmod 600 ${path}`);
@@ -39,7 +39,7 @@ describe('the secret file', () => {
   it.each(['', 'x', HEX.slice(1), `${HEX}0`, `${HEX}\n${HEX}`, HEX.replace('0', 'g'), '\0'.repeat(64)])(
     'with invalid content is refused, is not changed, and its content is not in the error: %j',
     (content) => {
-      const path = join(temporaryFolder(), 'secret');
+      const path = join(createTemporaryFolder(), 'secret');
       writeFileSync(path, content, { mode: 0o600 });
       expect(() => loadOrCreateSecret(path)).toThrow(SecretError);
       expect(() => loadOrCreateSecret(path)).toThrow('does not contain 64 hexadecimal digits');
@@ -50,13 +50,13 @@ describe('the secret file', () => {
   );
 
   it.each(['HEX', 'hex with a line end'])('can be created by the operator: %s', (kind) => {
-    const path = join(temporaryFolder(), 'secret');
+    const path = join(createTemporaryFolder(), 'secret');
     writeFileSync(path, kind === 'HEX' ? HEX.toUpperCase() : `${HEX}\r\n`, { mode: 0o600 });
     expect(loadOrCreateSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
   });
 
   it('that cannot be created leaves no temporary file, and the error names the setting', () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     expect(() => loadOrCreateSecret(join(folder, 'absent', 'secret'))).toThrow(/ENOENT.*set POSTRIDER_SECRET/);
     mkdirSync(join(folder, 'secret'), { mode: 0o700 });
     expect(() => loadOrCreateSecret(join(folder, 'secret'))).toThrow(SecretError);

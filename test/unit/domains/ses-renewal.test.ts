@@ -7,7 +7,7 @@ import { createKeys } from '../../../src/domains/keys.ts';
 import { updateWithProviderKey } from '../../../src/domains/provider-identity.ts';
 import { loadSealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
 
@@ -37,7 +37,7 @@ async function startFixture(retiring: boolean, endpoint: string | null = null) {
     endpoint: endpoint ?? fake.endpoint,
     configurationSet: null,
   };
-  const database = { kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') } as const;
+  const database = { kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') } as const;
   const settings = { transport, database, secret: null };
   const currentKeys = await createKeys({
     domain: 'example.org',

@@ -5,11 +5,11 @@ import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
 import { checkSecret, getSecretWarning } from '../../../src/domains/setup.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
 
 function createInstallation() {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const path = join(folder, 'secret');
   const database = { kind: 'sqlite', path: join(folder, 'postrider.db') } as const;
   const key = deriveKey(loadOrCreateSecret(path), 'dkim');

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { getCheckIntervalMs, watchDomains } from '../../../src/domains/watcher.ts';
 import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
@@ -23,7 +23,7 @@ const domain = (name: string, changes: Partial<SendingDomain> = {}): SendingDoma
 });
 
 function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] = null) {
-  const clock = virtualClock(NOW);
+  const clock = createVirtualClock(NOW);
   const checked: string[] = [];
   const events: string[] = [];
   const failures: string[] = [];

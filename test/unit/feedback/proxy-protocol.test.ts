@@ -1,7 +1,7 @@
 /** Tests the parser of the PROXY protocol: both versions, every split, and headers that are refused. */
 import { expect, test } from 'vitest';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from '../../../src/feedback/proxy-protocol.ts';
-import { proxyHeaderV2 } from '../../rig/proxy-header.ts';
+import { createProxyHeaderV2 } from '../../rig/proxy-header.ts';
 
 const v1 = (line: string) => Buffer.from(`${line}\r\n`, 'latin1');
 const V6 = Buffer.from(`${'20010db8000000000000000000000009'.repeat(2)}12670019`, 'hex');
@@ -11,17 +11,21 @@ test.each([
   ['version 1, IPv6', v1('PROXY TCP6 2001:db8::9 2001:db8::1 4711 25'), '2001:db8::9'],
   ['version 1, unknown', v1('PROXY UNKNOWN'), null],
   ['version 1, unknown with addresses', v1('PROXY UNKNOWN ffff::1 ffff::2 65535 65535'), null],
-  ['version 2, IPv4', proxyHeaderV2('203.0.113.9'), '203.0.113.9'],
-  ['version 2, IPv6', proxyHeaderV2(V6, 0x21), '2001:db8:0:0:0:0:0:9'],
+  ['version 2, IPv4', createProxyHeaderV2('203.0.113.9'), '203.0.113.9'],
+  ['version 2, IPv6', createProxyHeaderV2(V6, 0x21), '2001:db8:0:0:0:0:0:9'],
   [
     'version 2, IPv4-mapped',
-    proxyHeaderV2(Buffer.from(`${'00'.repeat(10)}ffffcb007109${'00'.repeat(20)}`, 'hex'), 0x21),
+    createProxyHeaderV2(Buffer.from(`${'00'.repeat(10)}ffffcb007109${'00'.repeat(20)}`, 'hex'), 0x21),
     '203.0.113.9',
   ],
-  ['version 2, extensions', Buffer.concat([proxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(1_000, 4))]), '203.0.113.9'],
-  ['version 2, LOCAL', proxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(0), 0x20), null],
-  ['version 2, unspecified', proxyHeaderV2(Buffer.alloc(0), 0x00), null],
-  ['version 2, unix socket', proxyHeaderV2(Buffer.alloc(216), 0x31), null],
+  [
+    'version 2, extensions',
+    Buffer.concat([createProxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(1_000, 4))]),
+    '203.0.113.9',
+  ],
+  ['version 2, LOCAL', createProxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(0), 0x20), null],
+  ['version 2, unspecified', createProxyHeaderV2(Buffer.alloc(0), 0x00), null],
+  ['version 2, unix socket', createProxyHeaderV2(Buffer.alloc(216), 0x31), null],
 ] as const)('%s: the address is read, and the bytes after the header remain', (_name, header, address) => {
   const bytes = Buffer.concat([header, Buffer.from('EHLO a\r\n')]);
   expect(parseProxyHeader(bytes)).toEqual({ kind: 'complete', address, length: header.length });
@@ -44,11 +48,14 @@ test.each([
   ['a third port', v1('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25 26')],
   ['a bare LF', Buffer.from('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25\n'.padEnd(107))],
   ['a line without an end', Buffer.from(`PROXY UNKNOWN ${'x'.repeat(200)}`)],
-  ['version 2, another version', proxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(0), 0x11)],
-  ['version 2, an unknown command', proxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(0), 0x22)],
-  ['version 2, addresses that are too short', proxyHeaderV2(Buffer.alloc(11), 0x11)],
-  ['version 2, IPv6 addresses that are too short', proxyHeaderV2(Buffer.alloc(35), 0x21)],
-  ['version 2, a header above the limit', proxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(MAX_PROXY_HEADER_BYTES))],
+  ['version 2, another version', createProxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(0), 0x11)],
+  ['version 2, an unknown command', createProxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(0), 0x22)],
+  ['version 2, addresses that are too short', createProxyHeaderV2(Buffer.alloc(11), 0x11)],
+  ['version 2, IPv6 addresses that are too short', createProxyHeaderV2(Buffer.alloc(35), 0x21)],
+  [
+    'version 2, a header above the limit',
+    createProxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(MAX_PROXY_HEADER_BYTES)),
+  ],
 ])('malformed: %s', (_name, bytes) => {
   expect(parseProxyHeader(bytes)).toEqual({ kind: 'malformed' });
 });

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createReportReader, MAX_PENDING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const HOSTILE = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
 const BOUNCE = Buffer.from(
@@ -10,7 +10,7 @@ const BOUNCE = Buffer.from(
 );
 
 function rig() {
-  const clock = virtualClock(Date.now());
+  const clock = createVirtualClock(Date.now());
   const faults: string[] = [];
   const reader = createReportReader({
     clock,

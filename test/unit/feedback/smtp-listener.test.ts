@@ -23,10 +23,10 @@ import { MAX_SESSIONS } from '../../../src/feedback/smtp-sessions.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackReport, FeedbackResult } from '../../../src/model/feedback.ts';
-import { virtualClock } from '../../rig/clock.ts';
-import { proxyHeaderV2 } from '../../rig/proxy-header.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+import { createProxyHeaderV2 } from '../../rig/proxy-header.ts';
 import { startResettingPeer } from '../../rig/resetting-peer.ts';
-import { certificateFor } from '../../rig/smtp-certificate.ts';
+import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
 
 const DOMAIN = 'bounces.example.org';
@@ -454,7 +454,7 @@ describe('limits of sessions', () => {
     ['repeated recipients', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'], COMMANDS_TIMEOUT_MS],
     ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
   ])('a session with %s ends after its timeout', async (_, lines, ms) => {
-    const clock = virtualClock(Date.now());
+    const clock = createVirtualClock(Date.now());
     const { dialog, refusals } = await rig(undefined, null, { clock });
     const peer = await dialog();
     for (const line of lines) await peer.command(line);
@@ -465,7 +465,7 @@ describe('limits of sessions', () => {
   });
 
   test('a new connection of a peer at its limit evicts an idle one', async () => {
-    const clock = virtualClock(Date.now());
+    const clock = createVirtualClock(Date.now());
     const { dialog, refusals } = await rig(undefined, null, { clock });
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => dialog()));
     await clock.advance(15_000);
@@ -478,7 +478,7 @@ describe('limits of sessions', () => {
     ['abuse', () => `abuse@${DOMAIN}`, PEER_ROLE_MESSAGE_RATE.burst],
     ['a return path', tokenOf, PEER_MESSAGE_RATE.burst],
   ] as const)('a peer over its rate limit for %s gets 451, without effect on another peer', async (_, to, burst) => {
-    const clock = virtualClock(Date.now());
+    const clock = createVirtualClock(Date.now());
     const { dialog, reports, refusals } = await rig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
@@ -493,7 +493,7 @@ describe('limits of sessions', () => {
   });
 
   test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {
-    const clock = virtualClock(Date.now());
+    const clock = createVirtualClock(Date.now());
     const { dialog, reports } = await rig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
@@ -513,7 +513,7 @@ describe('limits of sessions', () => {
   });
 
   test('buffered bytes of one peer are bounded, and further messages get 451', async () => {
-    const clock = virtualClock(Date.now());
+    const clock = createVirtualClock(Date.now());
     const waiting: (() => void)[] = [];
     const { dialog, refusals } = await rig(undefined, null, {
       clock,
@@ -546,7 +546,7 @@ describe('limits of sessions', () => {
 
 describe('a report that is too expensive to read', () => {
   test('gets 250 and is stored unread, and the next report is read', async () => {
-    const clock = virtualClock(Date.now());
+    const clock = createVirtualClock(Date.now());
     const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
     const { dialog, reports, refusals, faults, reads } = await rig(undefined, null, { clock, module });
     const peer = await dialog();
@@ -592,8 +592,8 @@ describe('a report that is too expensive to read', () => {
 });
 
 test('a session under TLS is removed with its timeouts when it ends', async () => {
-  const { key, cert } = await certificateFor('localhost');
-  const clock = virtualClock(Date.now());
+  const { key, cert } = await getCertificate('localhost');
+  const clock = createVirtualClock(Date.now());
   const { dialog, refusals, close } = await rig(
     undefined,
     { key: Buffer.from(key), cert: Buffer.from(cert) },
@@ -614,7 +614,7 @@ test('a session under TLS is removed with its timeouts when it ends', async () =
 });
 
 test('with a certificate it offers STARTTLS, and refuses bare line ends under TLS too', async () => {
-  const { key, cert } = await certificateFor('localhost');
+  const { key, cert } = await getCertificate('localhost');
   const { dialog, reports, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
   const peer = await dialog();
   expect(await peer.command('EHLO peer.example')).toContain('STARTTLS');
@@ -653,16 +653,16 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   test('the limits count the client that the proxy reports, in both versions', async () => {
     const { port, dialog, refusals, reports } = await rig(undefined, null, { trustedProxy: PROXY });
     for (let at = 0; at < MAX_SESSIONS.perPeer; at += 1)
-      await dialog(PROXY, at % 2 === 0 ? headerFor('203.0.113.1') : proxyHeaderV2('203.0.113.1'));
+      await dialog(PROXY, at % 2 === 0 ? headerFor('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));
     expect(await sendAndRead(port, headerFor('203.0.113.1'))).toMatch(/^421 4\.3\.2 too many connections/);
     expect(refusals).toEqual(['too-many-connections']);
-    const other = await dialog(PROXY, proxyHeaderV2('203.0.113.2'));
+    const other = await dialog(PROXY, createProxyHeaderV2('203.0.113.2'));
     expect(await other.send('', tokenOf(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
   });
 
   test('bytes after the header belong to the session, and STARTTLS works', async () => {
-    const { key, cert } = await certificateFor('localhost');
+    const { key, cert } = await getCertificate('localhost');
     const certificate = { key: Buffer.from(key), cert: Buffer.from(cert) };
     const { dialog, refusals } = await rig(undefined, certificate, { trustedProxy: PROXY });
     const peer = await dialog(PROXY, headerFor('203.0.113.1'));
@@ -679,14 +679,14 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
     const malformed = [
       'EHLO peer.example\r\n',
       'PROXY TCP4 a b c d\r\n',
-      proxyHeaderV2('203.0.113.1', 0x11, undefined, 0x11),
+      createProxyHeaderV2('203.0.113.1', 0x11, undefined, 0x11),
     ];
     for (const bytes of malformed) expect(await sendAndRead(port, bytes)).toBe('');
     expect(refusals).toEqual(malformed.map(() => 'proxy-header'));
   });
 
   test('a header that is late closes the connection', async () => {
-    const clock = virtualClock(Date.now());
+    const clock = createVirtualClock(Date.now());
     const { port, refusals } = await rig(undefined, null, { trustedProxy: PROXY, clock });
     const answers = ['PROXY TCP4', ''].map((bytes) => sendAndRead(port, bytes));
     await expect

@@ -12,9 +12,9 @@ import { CONNECTION_LIMITS, Connections } from '../../../src/http/connections.ts
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
-import { sampleOrFull } from '../../rig/sample.ts';
-import { certificateFor } from '../../rig/smtp-certificate.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
+import { selectCaseCount } from '../../rig/sample.ts';
+import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { ACCEPTED, MESSAGE, type Rig, rawRequest, startRig, waitUntil } from './rig.ts';
 
 const rigs: Rig[] = [];
@@ -135,7 +135,7 @@ describe('pipelining', () => {
 
   test('clients that pipeline requests and never read are closed and do not delay other clients', async () => {
     const rig = await startListener({ limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 } });
-    const clients = await Promise.all(Array.from({ length: sampleOrFull(3, 30) }, () => connectClient(rig, true)));
+    const clients = await Promise.all(Array.from({ length: selectCaseCount(3, 30) }, () => connectClient(rig, true)));
     const pipelinedRequests = Buffer.from(HEALTH_REQUEST.repeat(200_000));
     for (const { socket } of clients) socket.write(pipelinedRequests);
     let served = 0;
@@ -226,7 +226,7 @@ describe('a response that is larger than the buffers of the operating system', (
       onDrop: (reason) => dropped.push(reason),
     });
     const sendLargeBody: RequestListener = (_request, response) => response.end(Buffer.alloc(bytes));
-    const server = tls ? createTlsServer(await certificateFor(), sendLargeBody) : createServer(sendLargeBody);
+    const server = tls ? createTlsServer(await getCertificate(), sendLargeBody) : createServer(sendLargeBody);
     server.on('connect', (_request, socket) => connections.endWithResponse(socket, 'HTTP/1.1 404 Not Found\r\n\r\n'));
     connections.attach(server);
     server.listen(0, '127.0.0.1');
@@ -304,8 +304,8 @@ describe('a full listener', () => {
   });
 
   test('counts a TLS connection before its handshake and authenticates it after the handshake', async () => {
-    const folder = temporaryFolder();
-    const { cert, key } = await certificateFor();
+    const folder = createTemporaryFolder();
+    const { cert, key } = await getCertificate();
     const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };
     writeFileSync(paths.certPath, cert);
     writeFileSync(paths.keyPath, key);

@@ -7,7 +7,7 @@ import {
   MAX_WAITING_LOOKUPS,
 } from '../../../src/http/keys.ts';
 import type { FoundKeys } from '../../../src/model/account.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 import { account, apiKey } from './rig.ts';
 
 const RAW_KEY = `pr_${'d'.repeat(43)}`;
@@ -116,7 +116,7 @@ test('the use of a valid key is reported at most once per minute', () => {
 const NO_KEYS: FoundKeys = { revision: 0, accounts: [], keys: [] };
 
 function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> = () => Promise.resolve(NO_KEYS)) {
-  const clock = virtualClock(1_000);
+  const clock = createVirtualClock(1_000);
   const queries: { readonly at: number; readonly hashes: readonly string[] }[] = [];
   const results: FoundKeys[] = [];
   const errors: unknown[] = [];

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { bind } from '../../../src/http/bind.ts';
 import { createTrustedProxies, getClientAddress } from '../../../src/http/trusted-proxies.ts';
-import { connectionsFor } from '../../rig/connections.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createConnections } from '../../rig/connections.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 function newServer(): Server {
   const server = createServer();
@@ -17,7 +17,7 @@ function newServer(): Server {
 }
 
 test('the user and the group of the service can connect, and closing the listener removes the file', async () => {
-  const socketPath = join(temporaryFolder(), 'api.sock');
+  const socketPath = join(createTemporaryFolder(), 'api.sock');
   const server = newServer();
   expect(await bind(server, { socketPath }, 'POSTRIDER_LISTEN')).toEqual({ socketPath });
   expect((statSync(socketPath).mode & 0o777).toString(8)).toBe('660');
@@ -27,7 +27,7 @@ test('the user and the group of the service can connect, and closing the listene
 });
 
 test('a socket on which another process listens is not removed', async () => {
-  const socketPath = join(temporaryFolder(), 'api.sock');
+  const socketPath = join(createTemporaryFolder(), 'api.sock');
   await bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN');
   await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
     `POSTRIDER_LISTEN unix:${socketPath}: another process listens on this socket; stop it, or choose another path`,
@@ -36,7 +36,7 @@ test('a socket on which another process listens is not removed', async () => {
 });
 
 test('the socket of a process that was killed is replaced', async () => {
-  const socketPath = join(temporaryFolder(), 'api.sock');
+  const socketPath = join(createTemporaryFolder(), 'api.sock');
   const server = newServer();
   await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
   // The file of a killed process remains: a second name of the socket survives the removal of the first.
@@ -48,7 +48,7 @@ test('the socket of a process that was killed is replaced', async () => {
 });
 
 test('a file that is not a socket is not removed', async () => {
-  const socketPath = join(temporaryFolder(), 'file');
+  const socketPath = join(createTemporaryFolder(), 'file');
   writeFileSync(socketPath, 'content');
   await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
     `POSTRIDER_LISTEN unix:${socketPath}: the file exists and is not a socket; choose another path`,
@@ -57,18 +57,18 @@ test('a file that is not a socket is not removed', async () => {
 });
 
 test('a missing folder is one line that names the remedy', async () => {
-  const socketPath = join(temporaryFolder(), 'missing', 'api.sock');
+  const socketPath = join(createTemporaryFolder(), 'missing', 'api.sock');
   await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
     `POSTRIDER_LISTEN unix:${socketPath}: the socket cannot be created; create its folder, and let the user of the service write there`,
   );
 });
 
 test('connections of a unix socket are accepted, and the client is the one that the proxy reports', async () => {
-  const socketPath = join(temporaryFolder(), 'api.sock');
+  const socketPath = join(createTemporaryFolder(), 'api.sock');
   const proxies = createTrustedProxies([], true);
   const server = createHttpServer((req, res) => res.end(getClientAddress(req, proxies)));
   onTestFinished(() => void server.close());
-  connectionsFor().attach(server);
+  createConnections().attach(server);
   await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
   const ask = async (headers: Record<string, string>): Promise<string> => {
     const { promise, resolve, reject } = Promise.withResolvers<string>();

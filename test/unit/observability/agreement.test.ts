@@ -10,7 +10,7 @@ import type { Outcome, Reply } from '../../../src/model/outcome.ts';
 import { HOUR_MS } from '../../../src/model/traffic.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { newAttempt } from '../../rig/messages.ts';
 import { submitAccepted } from '../../rig/service.ts';
 
@@ -38,7 +38,7 @@ function withOutcomes(inner: Transport): Transport {
 }
 
 test('history, metrics, time series and reputation agree after a run of mixed outcomes', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const settings = loadSettings(
     {
       POSTRIDER_DATABASE: `sqlite:${path}`,

@@ -4,10 +4,10 @@ import type { ChangeFeedPosition } from '../../../src/model/overview.ts';
 import { TOPICS, type Topic } from '../../../src/model/topic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates } from '../../../src/observability/live-updates.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 function rig(topics: readonly Topic[] = TOPICS) {
-  const clock = virtualClock(Date.UTC(2030, 0, 1));
+  const clock = createVirtualClock(Date.UTC(2030, 0, 1));
   const store = { polls: 0, changed: [] as Topic[] };
   const events = createEvents(clock);
   events.endStartup();

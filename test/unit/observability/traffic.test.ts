@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TrafficRow } from '../../../src/model/traffic.ts';
 import { startTrafficCounter } from '../../../src/observability/traffic.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);
 
 /** A counter whose writes are recorded. */
 function counterRig(startAt = HOUR) {
-  const clock = virtualClock(startAt);
+  const clock = createVirtualClock(startAt);
   const writes: TrafficRow[][] = [];
   const faults: unknown[] = [];
   const storeState = { fault: null as Error | null };

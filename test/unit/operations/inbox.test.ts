@@ -8,14 +8,14 @@ import type { Inbox, InboxEntry } from '../../../src/model/inbox.ts';
 import { parseCapturedMessage } from '../../../src/operations/inbox/captured-message.ts';
 import { listInbox, showInbox } from '../../../src/operations/inbox.ts';
 import { perform } from '../../../src/operations/operation.ts';
-import { capturedSource } from '../../rig/captured-message.ts';
+import { createCapturedSource } from '../../rig/captured-message.ts';
 
 const ids = [3, 2, 1].map((n) => `0192a3b4-c5d6-7e8f-9012-34567890000${n}`);
 const [NEWEST = '', MIDDLE = '', OLDEST = ''] = ids;
 const UNKNOWN = '0192a3b4-c5d6-7e8f-9012-345678900009';
 const HOSTILE = '</script><script>alert(1)</script>"\'&\u2028\ud83d\ude00';
 
-const SOURCE = capturedSource('<html><p>x</p></html>');
+const SOURCE = createCapturedSource('<html><p>x</p></html>');
 const ENTRY = {
   to: 'ada@example.com',
   from: 'shop@example.org',

@@ -3,13 +3,13 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
-import { virtualClock } from '../../rig/clock.ts';
-import { connectionsFor } from '../../rig/connections.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+import { createConnections } from '../../rig/connections.ts';
 
 /** Starts a server and a request to it with a body of 3 bytes. Calls `onRequest` with the request. */
 async function startServer(onRequest: (request: IncomingMessage, bodyTimeouts: BodyTimeouts) => void) {
-  const clock = virtualClock(0);
-  const bodyTimeouts = new BodyTimeouts(clock, connectionsFor());
+  const clock = createVirtualClock(0);
+  const bodyTimeouts = new BodyTimeouts(clock, createConnections());
   const firstRequest = Promise.withResolvers<IncomingMessage>();
   const server = createServer((request) => {
     bodyTimeouts.start(request);

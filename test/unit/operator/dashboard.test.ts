@@ -5,7 +5,7 @@ import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { addDashboard, isDashboardRoute } from '../../../src/operator/dashboard.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 /** This module is JavaScript because it runs while packages are installed. */
 const { finishBuild } = (await import(new URL('../../../bin/finish-build.js', import.meta.url).href)) as {
@@ -27,7 +27,7 @@ const ADDRESSES = [
 ];
 
 function createBuild(): string {
-  const folder = join(temporaryFolder(), 'dist');
+  const folder = join(createTemporaryFolder(), 'dist');
   mkdirSync(join(folder, 'assets'), { recursive: true });
   writeFileSync(join(folder, 'index.html'), INDEX);
   writeFileSync(join(folder, 'icon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
@@ -67,7 +67,7 @@ describe('the page', () => {
   });
 
   test('explains how to create a missing build, and is served after the build', async () => {
-    const folder = join(temporaryFolder(), 'dist');
+    const folder = join(createTemporaryFolder(), 'dist');
     const request = serve(folder);
     const before = await request('/');
     expect([before.statusCode, before.body.includes('npm run build')]).toEqual([200, true]);

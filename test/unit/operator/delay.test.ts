@@ -2,7 +2,7 @@
 import { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { delayResponse } from '../../../src/operator/delay.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 test('many delayed responses of one connection cause no warning, and closing the connection ends all delays', async () => {
   const warnings: string[] = [];
@@ -13,7 +13,7 @@ test('many delayed responses of one connection cause no warning, and closing the
   });
   const socket = new Socket();
   const maxListenersBefore = socket.getMaxListeners();
-  const delays = Array.from({ length: 30 }, () => delayResponse({ socket }, virtualClock(0), 1_000));
+  const delays = Array.from({ length: 30 }, () => delayResponse({ socket }, createVirtualClock(0), 1_000));
   socket.destroy();
   await Promise.all(delays);
   // A warning is emitted in a later iteration of the event loop.

@@ -14,7 +14,7 @@ import { MAX_STREAMS } from '../../../src/operator/events.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { SESSION_LIFETIME_MS } from '../../../src/operator/sessions.ts';
-import { connectionsFor } from '../../rig/connections.ts';
+import { createConnections } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 
 const running: OperatorListener[] = [];
@@ -42,7 +42,7 @@ async function startListener(
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null, trustedProxies: [] },
     clock,
     bind,
-    connections: connectionsFor(),
+    connections: createConnections(),
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',

@@ -12,7 +12,7 @@ import { MAX_FAILURES } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { connectionsFor } from '../../rig/connections.ts';
+import { createConnections } from '../../rig/connections.ts';
 import { signIn as beginSession } from '../../rig/session.ts';
 
 const running: OperatorListener[] = [];
@@ -66,7 +66,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     },
     clock,
     bind,
-    connections: connectionsFor(),
+    connections: createConnections(),
     metrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{}',

@@ -5,7 +5,7 @@ import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox } from '../../../src/model/inbox.ts';
 import { frameHtml } from '../../../src/operator/frame-html.ts';
 import { addInboxFiles, HTML_POLICY } from '../../../src/operator/inbox.ts';
-import { capturedSource } from '../../rig/captured-message.ts';
+import { createCapturedSource } from '../../rig/captured-message.ts';
 
 const MESSAGE_ID = '0192a3b4-c5d6-7e8f-9012-345678900001';
 const UNKNOWN_ID = '0192a3b4-c5d6-7e8f-9012-345678900009';
@@ -23,7 +23,7 @@ function serve(sources: Readonly<Record<string, Buffer>>, signedIn = true, captu
   return (path: string, headers: Record<string, string> = {}) => app.inject({ url: `/api/v1/inbox${path}`, headers });
 }
 
-const ONE_MESSAGE = { [MESSAGE_ID]: capturedSource('<html><p>x</p></html>') };
+const ONE_MESSAGE = { [MESSAGE_ID]: createCapturedSource('<html><p>x</p></html>') };
 
 describe('one message', () => {
   test('the source of a message is plain text for any content', async () => {
@@ -84,7 +84,7 @@ describe('HTML for a frame', () => {
   ];
 
   test.each(BODIES)('%j is served with the same policy', async (body) => {
-    const response = await serve({ [MESSAGE_ID]: capturedSource(body) })(`/${MESSAGE_ID}/html`);
+    const response = await serve({ [MESSAGE_ID]: createCapturedSource(body) })(`/${MESSAGE_ID}/html`);
     expect(response.statusCode).toBe(200);
     expect(response.headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
@@ -99,7 +99,7 @@ describe('HTML for a frame', () => {
 
   test('is sent as plain text to a browser outside a frame, with the path of the page that shows it', async () => {
     const request = serve({
-      [MESSAGE_ID]: capturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
+      [MESSAGE_ID]: createCapturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
     });
     const framed = await request(`/${MESSAGE_ID}/html`, { 'Sec-Fetch-Dest': 'iframe' });
     expect([framed.headers['content-type'], framed.headers.vary]).toEqual([

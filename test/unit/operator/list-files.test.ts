@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
 import { addListFiles } from '../../../src/operator/list-files.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { virtualClock } from '../../rig/clock.ts';
-import { connectionsFor } from '../../rig/connections.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+import { createConnections } from '../../rig/connections.ts';
 import { type OperationRig, operationRig } from '../operations/operation-rig.ts';
 
 const EXPORT = '/accounts/acme/suppressions/export';
@@ -17,11 +17,11 @@ function createApp({ context }: OperationRig, store: Partial<OperationRig['conte
   const app = Fastify();
   onTestFinished(() => app.close());
   // An injected request has no socket that the timer for a refused upload could close, so timers never run.
-  const clock = virtualClock(0);
+  const clock = createVirtualClock(0);
   addListFiles(app, {
     base: '',
     clock,
-    bodyTimeouts: new BodyTimeouts(clock, connectionsFor()),
+    bodyTimeouts: new BodyTimeouts(clock, createConnections()),
     contextFor: () => ({ ...context, store: { ...context.store, ...store } }),
     onChange: () => undefined,
     admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page' }),

@@ -6,7 +6,7 @@ import { bind } from '../../../src/http/bind.ts';
 import { isLoopbackHost } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener, OperatorOptions } from '../../../src/operator/ports.ts';
-import { connectionsFor } from '../../rig/connections.ts';
+import { createConnections } from '../../rig/connections.ts';
 
 const running: OperatorListener[] = [];
 afterEach(async () => {
@@ -24,7 +24,7 @@ function createOptions(
     },
     clock: { now: () => Date.now(), after: () => () => {} },
     bind,
-    connections: connectionsFor(),
+    connections: createConnections(),
     metrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{"openapi":"3.1.0"}',

@@ -14,7 +14,7 @@ import type { Store } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { startDns } from '../../rig/dns.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { submitAccepted } from '../../rig/service.ts';
 import { signIn } from '../../rig/session.ts';
 import {
@@ -50,7 +50,7 @@ interface RunningService {
 async function startTestService(variables: Readonly<Record<string, string>>): Promise<RunningService> {
   const simulatedFailures = { storeUnavailable: false, settingsUnreadable: false };
   const environment = {
-    POSTRIDER_DATABASE: `sqlite:${join(temporaryFolder(), 'postrider.db')}`,
+    POSTRIDER_DATABASE: `sqlite:${join(createTemporaryFolder(), 'postrider.db')}`,
     POSTRIDER_LISTEN: '127.0.0.1:0',
     POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
     POSTRIDER_OPERATOR_PASSWORD: PASSWORD,

@@ -7,7 +7,7 @@ import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { connectionsFor } from '../../rig/connections.ts';
+import { createConnections } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 
 const running: OperatorListener[] = [];
@@ -24,7 +24,7 @@ async function startListener() {
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null, trustedProxies: [] },
     clock: systemClock,
     bind,
-    connections: connectionsFor(),
+    connections: createConnections(),
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { LeasedMessage, StateChange } from '../../../src/model/message.ts';
 import type { Outcome } from '../../../src/model/outcome.ts';
 import { createCircuitBreaker, createSuppressionCheck, LEASE_MS } from '../../../src/queue/attempt.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 import { newMessage } from '../../rig/messages.ts';
 import { START } from '../../rig/queue.ts';
 
@@ -15,7 +15,7 @@ const change = (suppress: StateChange['suppress']): StateChange => ({
 });
 
 function checkRig(answer: boolean) {
-  const clock = virtualClock(START);
+  const clock = createVirtualClock(START);
   const queried: string[] = [];
   const check = createSuppressionCheck(clock, async ({ id }) => {
     queried.push(id);

@@ -6,7 +6,7 @@ import { createIntake } from '../../../src/queue/dispatcher.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { packSettlements } from '../../../src/store/rules/messages.ts';
 import { newAttempt, newMessage, newSettlement } from '../../rig/messages.ts';
-import { queueRig, START } from '../../rig/queue.ts';
+import { createQueueRig, START } from '../../rig/queue.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -24,7 +24,7 @@ const unanswered: Attempt['outcome'] = {
 };
 
 test('a queued message is delivered once, in one attempt', async () => {
-  const { clock, store, dispatcher, attempts } = queueRig();
+  const { clock, store, dispatcher, attempts } = createQueueRig();
   const message = newMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
@@ -34,7 +34,7 @@ test('a queued message is delivered once, in one attempt', async () => {
 });
 
 test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
-  const { clock, store, dispatcher, attempts } = queueRig({ respond: () => newAttempt(deferral()) });
+  const { clock, store, dispatcher, attempts } = createQueueRig({ respond: () => newAttempt(deferral()) });
   const message = newMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
@@ -47,7 +47,7 @@ test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 m
 });
 
 test('a message past its maximum age expires without an attempt', async () => {
-  const { clock, store, dispatcher, attempts } = queueRig();
+  const { clock, store, dispatcher, attempts } = createQueueRig();
   const message = newMessage({ acceptedAt: START - 24 * HOUR });
   store.accept([message]);
   dispatcher.start();
@@ -56,7 +56,7 @@ test('a message past its maximum age expires without an attempt', async () => {
 });
 
 test('a new message is attempted from memory under its lease', async () => {
-  const { clock, store, dispatcher, attempts } = queueRig();
+  const { clock, store, dispatcher, attempts } = createQueueRig();
   dispatcher.start();
   await clock.advance(1);
   const lease = dispatcher.leaseForNewMessage(clock.now(), 100);
@@ -69,7 +69,7 @@ test('a new message is attempted from memory under its lease', async () => {
 });
 
 test('the number of leases stays within its limit, and returned leases are available again', async () => {
-  const { clock, dispatcher } = queueRig();
+  const { clock, dispatcher } = createQueueRig();
   dispatcher.start();
   await clock.advance(1);
   let leaseCount = 0;
@@ -82,7 +82,7 @@ test('the number of leases stays within its limit, and returned leases are avail
 
 test('an outcome that cannot be recorded is recorded later, and until then no attempt starts and no message is sent again', async () => {
   let broken = true;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       settle: async (settlement) => {
         if (broken) throw rig.storeError;
@@ -110,7 +110,7 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
 
 test('a failed claim is reported and repeated', async () => {
   let broken = true;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       claim: async (limits, lease, now) => {
         if (broken) throw rig.storeError;
@@ -133,7 +133,7 @@ test('an unanswered message is sent again under resend and waits for the operato
     ['hold', 'uncertain', 1],
   ] as const) {
     let answers = 0;
-    const rig = queueRig({
+    const rig = createQueueRig({
       parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain } },
       respond: () => newAttempt(answers++ === 0 ? unanswered : undefined),
     });
@@ -147,7 +147,7 @@ test('an unanswered message is sent again under resend and waits for the operato
 
 test('under hold the mark is in the store before the message is completed, and no message is completed under a lost lease', async () => {
   const marks: string[] = [];
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' } },
     respond: async ({ id }, mark) => {
       if (marks.length === 1)
@@ -185,7 +185,7 @@ test('under hold the mark is in the store before the message is completed, and n
 });
 
 test('an error of the transport or of the preparation defers the message, and no message is lost', async () => {
-  const rig = queueRig({
+  const rig = createQueueRig({
     respond: () => {
       throw new Error('bug');
     },
@@ -200,7 +200,7 @@ test('an error of the transport or of the preparation defers the message, and no
 
 test('while the circuit breaker is open no attempt starts; when it is half-open exactly one probe starts', async () => {
   let retryAt: number | null = START + 30_000;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       breaker: {
         allowsAttempt: () => true,
@@ -226,7 +226,7 @@ test('while the circuit breaker is open no attempt starts; when it is half-open 
 
 test('when the circuit breaker opens, leased messages are released to the store without counting an attempt, and an operator can cancel them', async () => {
   let retryAt: number | null = null;
-  const rig = queueRig({
+  const rig = createQueueRig({
     concurrency: 1,
     parts: {
       breaker: {
@@ -252,7 +252,7 @@ test('when the circuit breaker opens, leased messages are released to the store 
 
 test('a message whose probe the circuit breaker refuses waits for the next probe', async () => {
   let allowed = false;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       breaker: {
         allowsAttempt: () => allowed,
@@ -273,7 +273,7 @@ test('a message whose probe the circuit breaker refuses waits for the next probe
 
 test('a drain waits for running attempts and releases the other leases without counting an attempt', async () => {
   const answers: ((attempt: Attempt) => void)[] = [];
-  const rig = queueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
+  const rig = createQueueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
   const messages = [
     newMessage({ acceptedAt: START }),
     newMessage({ acceptedAt: START }),
@@ -293,7 +293,7 @@ test('a drain waits for running attempts and releases the other leases without c
 });
 
 test('a drain ends within its time limit even if an attempt never ends', async () => {
-  const rig = queueRig({ respond: () => new Promise(() => undefined) });
+  const rig = createQueueRig({ respond: () => new Promise(() => undefined) });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
@@ -307,7 +307,7 @@ test('a drain ends within its time limit even if an attempt never ends', async (
 });
 
 test('the complaint of a local answer follows the delivery in the same transaction', async () => {
-  const rig = queueRig({ localAnswer: COMPLAINT });
+  const rig = createQueueRig({ localAnswer: COMPLAINT });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
@@ -320,7 +320,7 @@ test('the complaint of a local answer follows the delivery in the same transacti
 });
 
 test('a message that must not be attempted is released without a counted attempt', async () => {
-  const rig = queueRig({ parts: { mustNotAttempt: () => true } });
+  const rig = createQueueRig({ parts: { mustNotAttempt: () => true } });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
@@ -330,7 +330,7 @@ test('a message that must not be attempted is released without a counted attempt
 });
 
 test('leased messages in memory are served round-robin by account', async () => {
-  const rig = queueRig({ concurrency: 1 });
+  const rig = createQueueRig({ concurrency: 1 });
   rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
   rig.store.accept(Array.from({ length: 20 }, () => newMessage({ acceptedAt: START })));
   const other = newMessage({ acceptedAt: START, accountId: 2 });
@@ -344,7 +344,7 @@ test('leased messages in memory are served round-robin by account', async () => 
 test('a prepared message is not sent after its account is locked or its recipient is suppressed', async () => {
   let [locked, suppressed] = [false, false];
   const answers: ((attempt: Attempt) => void)[] = [];
-  const rig = queueRig({
+  const rig = createQueueRig({
     concurrency: 1,
     parts: { mustNotAttempt: () => locked, mayReceive: async () => !suppressed },
     respond: () => new Promise((resolve) => answers.push(resolve)),
@@ -373,7 +373,7 @@ test('a prepared message is not sent after its account is locked or its recipien
 });
 
 test('a settlement after the lease was recovered changes nothing and is published', async () => {
-  const rig = queueRig({
+  const rig = createQueueRig({
     respond: ({ id }) => {
       rig.store.recover({
         now: rig.clock.now(),
@@ -405,7 +405,7 @@ test('a settlement after the lease was recovered changes nothing and is publishe
 });
 
 test('memory is limited: the total size of leased messages has a limit, and a larger message is leased alone', async () => {
-  const { clock, dispatcher } = queueRig();
+  const { clock, dispatcher } = createQueueRig();
   dispatcher.start();
   await clock.advance(1);
   const size = 8 * 1024 * 1024;
@@ -419,7 +419,7 @@ test('memory is limited: the total size of leased messages has a limit, and a la
 
 test('a backlog of large messages is delivered with a limited number of them in memory', async () => {
   const message = 'x'.repeat(2_000_000);
-  const rig = queueRig({
+  const rig = createQueueRig({
     concurrency: 2,
     parts: {
       claim: async (limits, lease, now) => {
@@ -448,7 +448,7 @@ test('a backlog of large messages is delivered with a limited number of them in 
 test('while the store fails, a lease with an unrecorded outcome is not recovered, so no message is sent twice', async () => {
   for (const onUncertain of ['resend', 'hold'] as const) {
     let broken = true;
-    const rig = queueRig({
+    const rig = createQueueRig({
       parts: {
         policy: { maxAgeMs: 24 * HOUR, onUncertain },
         settle: async (settlement) => {
@@ -483,7 +483,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
 });
 
 test('a drain without running attempts ends at once, even if leases are released', async () => {
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       breaker: {
         ...createCircuitBreaker({ random: () => 0, publish: () => undefined }),
@@ -506,7 +506,7 @@ test('a drain without running attempts ends at once, even if leases are released
 test('a drain that releases leases ends before its time limit', async () => {
   let finish: (() => void) | null = null;
   const answers: ((attempt: Attempt) => void)[] = [];
-  const rig = queueRig({
+  const rig = createQueueRig({
     concurrency: 1,
     respond: () => new Promise((resolve) => answers.push(resolve)),
     parts: {
@@ -536,7 +536,7 @@ test('a drain that releases leases ends before its time limit', async () => {
 
 test('a drain waits for a running claim and releases its leases', async () => {
   let answer: (() => void) | null = null;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       claim: async (limits, lease, now) => {
         const claimed = rig.store.claim(limits, lease, now);
@@ -566,7 +566,7 @@ test('a drain waits for a running claim and releases its leases', async () => {
 test('while the circuit breaker is not closed, each probe leases one message, and the other messages get no history entry', async () => {
   const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
   let leased = 0;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       breaker,
       prepare: async ({ id, from, to, message }: LeasedMessage) => {
@@ -603,7 +603,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
     for (let n = 0; n < 3; n += 1) breaker.recordOutcome(deferral('transport'), START);
     let answers = 0;
-    const rig = queueRig({
+    const rig = createQueueRig({
       parts: { breaker, policy: { maxAgeMs: 24 * HOUR, onUncertain } },
       respond: async (_message, mark) => {
         answers += 1;
@@ -627,7 +627,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
 
 test('if the store does not answer a mark, the attempt ends before the message is complete', async () => {
   let completed = false;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
     respond: async (_message, mark) => {
       try {
@@ -648,7 +648,7 @@ test('if the store does not answer a mark, the attempt ends before the message i
 
 test('after a stop, the failed recording of an outcome is not repeated', async () => {
   let attemptCount = 0;
-  const rig = queueRig({
+  const rig = createQueueRig({
     parts: {
       settle: async () => {
         attemptCount += 1;
@@ -668,7 +668,7 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
 });
 
 test('each change of a settlement is published after it is recorded', async () => {
-  const rig = queueRig({ localAnswer: COMPLAINT });
+  const rig = createQueueRig({ localAnswer: COMPLAINT });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
@@ -684,7 +684,7 @@ test('each change of a settlement is published after it is recorded', async () =
 });
 
 test('an outcome that is not recorded is not published', async () => {
-  const rig = queueRig({ parts: { settle: async () => 'lost' } });
+  const rig = createQueueRig({ parts: { settle: async () => 'lost' } });
   rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
@@ -693,7 +693,7 @@ test('an outcome that is not recorded is not published', async () => {
 
 test('an outcome is published after its commit, even if the store is slow', async () => {
   const commit = Promise.withResolvers<'settled'>();
-  const rig = queueRig({ parts: { settle: () => commit.promise } });
+  const rig = createQueueRig({ parts: { settle: () => commit.promise } });
   rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
@@ -711,7 +711,7 @@ test('a local answer changes no reputation, and an answer of the next hop change
     suppress: true,
   } as const;
   for (const simulated of [true, false]) {
-    const rig = queueRig({
+    const rig = createQueueRig({
       ...(simulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
       respond: () => newAttempt(bounced),
     });
@@ -725,7 +725,7 @@ test('a local answer changes no reputation, and an answer of the next hop change
 
 test('a step of the clock does not abort a running attempt', async () => {
   const answer = Promise.withResolvers<Attempt>();
-  const rig = queueRig({ respond: () => answer.promise });
+  const rig = createQueueRig({ respond: () => answer.promise });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();

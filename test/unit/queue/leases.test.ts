@@ -12,7 +12,7 @@ import {
   MODE_TRANSITIONS,
 } from '../../../src/queue/leases.ts';
 import { newMessage } from '../../rig/messages.ts';
-import { queueRig, START } from '../../rig/queue.ts';
+import { createQueueRig, START } from '../../rig/queue.ts';
 
 const MIB = 1024 * 1024;
 
@@ -157,7 +157,7 @@ test('the mode follows its table of transitions; every other transition throws a
 });
 
 test('a dispatcher starts once, and does not start after it has drained', async () => {
-  const { dispatcher, clock } = queueRig();
+  const { dispatcher, clock } = createQueueRig();
   dispatcher.start();
   expect(() => dispatcher.start()).toThrow('no transition from running to running');
   const drained = dispatcher.drain(1_000);
@@ -167,7 +167,7 @@ test('a dispatcher starts once, and does not start after it has drained', async 
 });
 
 test('before its start a dispatcher claims no message, returns no lease, and drains at once', async () => {
-  const rig = queueRig();
+  const rig = createQueueRig();
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.wake();

@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { advanceRunningTime, type RunningTime, startRunningTime } from '../../../src/model/running-time.ts';
 import { HEARTBEAT_MS, joinCluster, LIVENESS_TIMEOUT_MS, startAgeClock } from '../../../src/queue/membership.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const NODE = { name: 'node-a', roles: ['deliver'], version: '1.0.0' };
 
 /** Creates a node whose store answers, fails or is slow. */
 async function createMember() {
-  const clock = virtualClock(START);
+  const clock = createVirtualClock(START);
   const store = { failing: false, heartbeats: 0, removedNodes: [] as string[], delayMs: 0 };
   const failures: string[] = [];
   const membership = await joinCluster({
@@ -110,7 +110,7 @@ function storeRig() {
   return store;
 }
 
-async function startClock(store = storeRig(), clock = virtualClock(START)) {
+async function startClock(store = storeRig(), clock = createVirtualClock(START)) {
   const failures: string[] = [];
   const { ages, stop } = await startAgeClock({ clock, store, onError: (operation) => failures.push(operation) });
   onTestFinished(stop);
@@ -149,7 +149,7 @@ test('a start after days without a service continues with the running time of th
   const first = await startClock();
   await first.clock.advance(5 * MINUTE);
   await first.stop();
-  const clock = virtualClock(START + 3 * DAY);
+  const clock = createVirtualClock(START + 3 * DAY);
   const second = await startClock(first.store, clock);
   expect(second.ageOf(START)).toBe(5 * MINUTE);
   await clock.advance(MINUTE);
@@ -160,7 +160,7 @@ test('a restart that lasts seconds counts as running time', async () => {
   const first = await startClock();
   await first.clock.advance(5 * MINUTE);
   await first.stop();
-  const second = await startClock(first.store, virtualClock(START + 5 * MINUTE + 20_000));
+  const second = await startClock(first.store, createVirtualClock(START + 5 * MINUTE + 20_000));
   expect(second.ageOf(START)).toBe(5 * MINUTE + 20_000);
 });
 

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { LEASE_MS } from '../../../src/queue/attempt.ts';
 import { LIVENESS_TIMEOUT_MS } from '../../../src/queue/membership.ts';
 import { startSweeper } from '../../../src/queue/sweeper.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const HOUR = 3_600_000;
@@ -20,7 +20,7 @@ function sweeperRig(
     stoppedMs?: () => number;
   } = {},
 ) {
-  const clock = virtualClock(START);
+  const clock = createVirtualClock(START);
   const calls: unknown[][] = [];
   const published = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
   const store = {

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { requireTransition } from '../../../src/store/rules/messages.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -11,7 +11,7 @@ const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 test('the duration of a claim does not depend on the number of queued messages of locked accounts', () => {
   /** Returns the shortest duration of a claim, in ms, while a locked account has this many queued messages. */
   const measureClaim = (locked: number): number => {
-    const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
+    const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
     onTestFinished(() => database.close());
     const { operations: store, run } = createEngine(database);
     store.createAccount('locked', NO_LIMITS, 1);

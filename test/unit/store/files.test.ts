@@ -3,11 +3,11 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createFolder } from '../../../src/store/sqlite/files.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { runCommand } from '../../rig/service.ts';
 
 test('missing folders are created for this user alone, and an existing folder is left as it is', () => {
-  const folder = join(temporaryFolder(), 'a', 'b');
+  const folder = join(createTemporaryFolder(), 'a', 'b');
   createFolder(folder);
   createFolder(folder);
   expect(statSync(folder).mode & 0o777).toBe(0o700);
@@ -15,7 +15,7 @@ test('missing folders are created for this user alone, and an existing folder is
 
 test('a database in a folder that cannot be created ends the command with one line', async () => {
   // Linux refuses a new folder in /proc with ENOENT, at which the recursive mode of Node never returns. Other systems refuse /proc.
-  const { code, stderr } = await runCommand(temporaryFolder(), ['key', 'create', 'default'], {
+  const { code, stderr } = await runCommand(createTemporaryFolder(), ['key', 'create', 'default'], {
     POSTRIDER_DATABASE: 'sqlite:/proc/postrider/a.db',
   });
   expect(stderr).toMatch(/^postrider: .*\/proc\/postrider\/a\.db.*\n$/);

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { watchHealth } from '../../../src/store/commits.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const FAULT = 'the store cannot commit';
 
 function healthRig() {
-  const clock = virtualClock(1_000_000);
+  const clock = createVirtualClock(1_000_000);
   const disk = { broken: false, probes: 0 };
   const write = async () => {
     if (disk.broken) throw new Error('disk I/O error at /secret/path');

@@ -3,14 +3,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { getMinIdAt } from '../../../src/store/rules/messages.ts';
 import type { IndexStep } from '../../../src/store/search/index-step.ts';
 import { startIndexer } from '../../../src/store/search/indexer.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const ROUND_INTERVAL_MS = 5_000;
 
 /** A store with `waiting` messages that are not indexed. */
 function rig({ shared = false }: { shared?: boolean } = {}) {
-  const clock = virtualClock(START);
+  const clock = createVirtualClock(START);
   const steps: IndexStep[] = [];
   const faults: unknown[] = [];
   const state = { newest: getMinIdAt(START) as string | null, waiting: 0, failing: false };

@@ -8,7 +8,7 @@ import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/messages.ts';
 
 const NEWEST = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
@@ -20,7 +20,7 @@ function schemaOf(database: DatabaseSync): unknown[] {
 const versionOf = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
 test('every migration is applied to a new file, and only the owner can read the file and its folder', () => {
-  const path = join(temporaryFolder(), 'deep/data/postrider.db');
+  const path = join(createTemporaryFolder(), 'deep/data/postrider.db');
   const database = openDatabase(path);
   onTestFinished(() => database.close());
   expect(versionOf(database)).toBe(NEWEST);
@@ -30,7 +30,7 @@ test('every migration is applied to a new file, and only the owner can read the 
 });
 
 test('the lock file of a service is readable by its owner only, because a reader could lock it', () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const unlock = acquireServeLock(path);
   expect((statSync(`${path}-serve`).mode & 0o777).toString(8)).toBe('600');
   expect(() => acquireServeLock(path)).toThrow(StoreError);
@@ -39,7 +39,7 @@ test('the lock file of a service is readable by its owner only, because a reader
 });
 
 test('opening a database for the second time changes nothing', () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const first = openDatabase(path);
   createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
   const schema = schemaOf(first);
@@ -56,7 +56,7 @@ test('opening a database for the second time changes nothing', () => {
 });
 
 test('a second process opens a database while the first process has it open', () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const [first, second] = [openDatabase(path), openDatabase(path)];
   onTestFinished(() => {
     first.close();
@@ -67,7 +67,7 @@ test('a second process opens a database while the first process has it open', ()
 });
 
 test('a newer schema than the supported one is refused with both version numbers, and the file is unchanged', () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   openDatabase(path).close();
   const later = new DatabaseSync(path);
   later.exec(`PRAGMA user_version = ${NEWEST + 1}`);
@@ -80,7 +80,7 @@ test('a newer schema than the supported one is refused with both version numbers
 });
 
 test('a database of another program is refused and unchanged', () => {
-  const path = join(temporaryFolder(), 'diary.db');
+  const path = join(createTemporaryFolder(), 'diary.db');
   const other = new DatabaseSync(path);
   other.exec('CREATE TABLE diary (day TEXT); PRAGMA application_id = 7');
   other.close();
@@ -91,7 +91,7 @@ test('a database of another program is refused and unchanged', () => {
 
 /** Creates a database with the schema before the newest migration. */
 function olderDatabase(): string {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const database = new DatabaseSync(path);
   database.exec('PRAGMA user_version = 0');
   database.close();
@@ -124,7 +124,7 @@ test('a second service does not change a database that another service uses', as
 });
 
 test('the message for an error of the lock file does not name another service', () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'a.db-serve'));
   writeFileSync(join(folder, 'b.db-serve'), 'garbage '.repeat(1_000));
   for (const name of ['a.db', 'b.db']) {
@@ -133,7 +133,7 @@ test('the message for an error of the lock file does not name another service', 
 });
 
 test('a backup of a database that is open under another name is refused', async () => {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const [before, after] = [join(folder, 'before.db'), join(folder, 'after.db')];
   const open = openDatabase(before);
   onTestFinished(() => open.close());

@@ -6,7 +6,7 @@ import { prepareAccept } from '../../../src/store/postgres/accept.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import type { Database, Statement } from '../../../src/store/postgres/session.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
-import { temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 interface InterceptedStore {
@@ -19,7 +19,7 @@ interface InterceptedStore {
 async function openInterceptedStore(
   before: (statement: Statement, store: Store) => Promise<void>,
 ): Promise<InterceptedStore> {
-  const setting = parsePostgresUrl(await temporaryDatabase());
+  const setting = parsePostgresUrl(await createTemporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const store = await openStore(setting, { exclusive: true });
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { encodeArray } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const ROWS = {
@@ -16,7 +16,7 @@ const LENGTHS = {
 };
 
 async function pool() {
-  const setting = parsePostgresUrl(await temporaryDatabase());
+  const setting = parsePostgresUrl(await createTemporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('not a PostgreSQL');
   const opened = createPool({
     setting,

@@ -5,7 +5,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement, startPostgres } from '../../rig/postgres.ts';
 import { startServerOfVersion } from '../../rig/postgres-of-version.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
@@ -67,7 +67,7 @@ async function startServer(behave: (socket: Socket) => void): Promise<number> {
 
 describe('one line reports', () => {
   test('a port without a server', async () => {
-    const url = changeUrl(await temporaryDatabase(), (parts) => {
+    const url = changeUrl(await createTemporaryDatabase(), (parts) => {
       parts.port = '1';
       parts.password = SECRET;
     });
@@ -106,28 +106,28 @@ describe('one line reports', () => {
   });
 
   test('a wrong password', async () => {
-    const url = changeUrl(await temporaryDatabase(), (parts) => {
+    const url = changeUrl(await createTemporaryDatabase(), (parts) => {
       parts.password = SECRET;
     });
     expect(await openFailure(url)).toMatch(/refuses the user or the password .*Correct them in POSTRIDER_DATABASE/);
   });
 
   test('a database that does not exist', async () => {
-    const url = changeUrl(await temporaryDatabase(), (parts) => {
+    const url = changeUrl(await createTemporaryDatabase(), (parts) => {
       parts.pathname = '/no_such_database';
     });
     expect(await openFailure(url)).toMatch(/the database does not exist\. Create it with `createdb`/);
   });
 
   test('a user who may not create tables', async () => {
-    const url = await urlOfRole(await temporaryDatabase(), '', '');
+    const url = await urlOfRole(await createTemporaryDatabase(), '', '');
     expect(await openFailure(url)).toMatch(
       /the user lacks a permission \(permission denied for schema public\)\. Make the user the owner/,
     );
   });
 
   test('a server with no free connection', async () => {
-    const url = await urlOfRole(await temporaryDatabase(), 'CONNECTION LIMIT 0', '');
+    const url = await urlOfRole(await createTemporaryDatabase(), 'CONNECTION LIMIT 0', '');
     expect(await openFailure(url)).toMatch(/no free connection\. Increase max_connections/);
   });
 
@@ -144,7 +144,7 @@ describe('one line reports', () => {
   });
 
   test('a server without TLS if TLS is required', async () => {
-    const url = changeUrl(await temporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
+    const url = changeUrl(await createTemporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
     expect(await openFailure(url)).toMatch(
       /the TLS connection failed \(The server does not support SSL connections\)\. Correct sslmode=/,
     );
@@ -158,7 +158,7 @@ describe('one line reports', () => {
   });
 
   test('an option that the server does not know', async () => {
-    const url = changeUrl(await temporaryDatabase(), (parts) =>
+    const url = changeUrl(await createTemporaryDatabase(), (parts) =>
       parts.searchParams.set('options', '-c no_such_setting=1'),
     );
     expect(await openFailure(url)).toMatch(/does not recognize a setting .*no_such_setting.*Correct options=/);
@@ -171,7 +171,7 @@ describe('one line reports', () => {
   });
 
   test('no error for a server without TLS if TLS is only preferred', async () => {
-    const url = changeUrl(await temporaryDatabase(), (parts) => parts.searchParams.delete('sslmode'));
+    const url = changeUrl(await createTemporaryDatabase(), (parts) => parts.searchParams.delete('sslmode'));
     expect(await openFailure(url)).toBe('it opened');
   });
 });

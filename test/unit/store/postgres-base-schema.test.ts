@@ -7,9 +7,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
-import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const MIGRATIONS = new URL('../../../src/store/postgres/migrations/', import.meta.url);
@@ -25,7 +25,7 @@ function poolOf(url: string): Pool {
 
 /** Creates a folder with the current migrations and an additional one. */
 function createMigrationFolder(sql: string): URL {
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
   writeFileSync(join(folder, `${String(NEWEST + 1).padStart(4, '0')}-next.sql`), sql);
   return pathToFileURL(`${folder}/`);
@@ -42,7 +42,7 @@ async function rowsOf(url: string, sql: string): Promise<unknown[]> {
 }
 
 test('if many nodes start together on an empty database, the schema is created once and all nodes work', async () => {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   const stores = await Promise.all(
     Array.from({ length: 6 }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
   );
@@ -54,7 +54,7 @@ test('if many nodes start together on an empty database, the schema is created o
 });
 
 test('a start does not change a current schema', async () => {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   await migrate(poolOf(url));
   const before = await rowsOf(url, 'SELECT xmin::text, * FROM postrider');
   await migrate(poolOf(url));
@@ -62,7 +62,7 @@ test('a start does not change a current schema', async () => {
 });
 
 test('a failing migration changes nothing, and reports the failure in one line', async () => {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   await migrate(poolOf(url));
   const broken = createMigrationFolder('CREATE TABLE half (n int); CREATE TABLE account (n int);');
   await expect(migrate(poolOf(url), broken)).rejects.toThrow(/^PostgreSQL .*relation "account" already exists\.$/);
@@ -72,7 +72,7 @@ test('a failing migration changes nothing, and reports the failure in one line',
 });
 
 test('a node continues, and can restart, after a newer node has added columns to the schema', async () => {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   const old = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => old.close());
   await old.createAccount('default', NO_LIMITS, 1);
@@ -94,7 +94,7 @@ test('a node continues, and can restart, after a newer node has added columns to
 });
 
 test('a schema that is incompatible with this version is refused with one line that contains both versions', async () => {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   await migrate(poolOf(url));
   await runStatement(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
@@ -105,7 +105,7 @@ test('a schema that is incompatible with this version is refused with one line t
 });
 
 test('a database of another program is refused and unchanged', async () => {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   await runStatement(url, 'CREATE TABLE account (name text)');
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     /is not a Postrider database.*createdb/,

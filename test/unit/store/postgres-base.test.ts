@@ -3,14 +3,14 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Statement } from '../../../src/store/postgres/session.ts';
 import { startCommitProxy } from '../../rig/commit-proxy.ts';
-import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const INSERT: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
 const ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
 
 async function database(): Promise<string> {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   await runStatement(url, 'CREATE TABLE t (n bigint PRIMARY KEY)');
   return url;
 }

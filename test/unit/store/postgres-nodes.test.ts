@@ -8,7 +8,7 @@ import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../../rig/messages.ts';
-import { temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const NODES = 3;
@@ -22,7 +22,7 @@ interface Installation {
 
 /** Starts an installation of several nodes that has accounts with these limits. */
 async function startInstallation(...accounts: readonly AccountLimits[]): Promise<Installation> {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   const nodes = await Promise.all(
     Array.from({ length: NODES }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
   );

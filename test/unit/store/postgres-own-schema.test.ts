@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
-import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 /** Creates a role without any right in `url` except those that `sql` grants. */
@@ -48,7 +48,7 @@ async function useStore(url: string): Promise<void> {
 }
 
 test('a role that owns only its schema runs the store in it, and two schemas of one database are separate installations', async () => {
-  const admin = await temporaryDatabase();
+  const admin = await createTemporaryDatabase();
   const role = await roleWith(
     admin,
     'CREATE SCHEMA mail AUTHORIZATION $1; CREATE SCHEMA "Other-mail" AUTHORIZATION $1',
@@ -60,7 +60,7 @@ test('a role that owns only its schema runs the store in it, and two schemas of 
 });
 
 test('a schema that does not exist is created if the role may, and otherwise reported in one line with the remedy', async () => {
-  const admin = await temporaryDatabase();
+  const admin = await createTemporaryDatabase();
   await useStore(withSchema(new URL(admin), 'created'));
   expect(await tableSchemas(admin)).toEqual(['created']);
   const role = await roleWith(admin, '');

@@ -9,7 +9,7 @@ import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { dropExpiredBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../../rig/messages.ts';
-import { temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const DAY_MS = 86_400_000;
@@ -23,7 +23,7 @@ interface Opened {
 }
 
 async function opened(): Promise<Opened> {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const store = await openStore(setting, { exclusive: true });

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
-import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement, startPostgres } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
@@ -42,7 +42,7 @@ async function setCarelessDefaults(url: string): Promise<void> {
 }
 
 test('every transaction and every single statement sets what durability requires, whatever the database says', async () => {
-  const database = await temporaryDatabase();
+  const database = await createTemporaryDatabase();
   await setCarelessDefaults(database);
   const { pooler, url } = await pooled(database);
   const pool = createPool({ setting: postgresSetting(url), application: 'postrider test', random: Math.random });
@@ -87,7 +87,7 @@ test('after an immediate shutdown of a server whose default is synchronous_commi
 });
 
 test('a change is visible to other nodes within 2 s, by polling and by notifications of a direct connection', async () => {
-  const database = await temporaryDatabase();
+  const database = await createTemporaryDatabase();
   const { pooler, url } = await pooled(database);
   const direct = postgresSetting(database);
   for (const [name, setting] of [
@@ -106,7 +106,7 @@ test('a change is visible to other nodes within 2 s, by polling and by notificat
 });
 
 test('a direct connection to another database is refused before anything is migrated', async () => {
-  const [database, other] = await Promise.all([temporaryDatabase(), temporaryDatabase()]);
+  const [database, other] = await Promise.all([createTemporaryDatabase(), createTemporaryDatabase()]);
   const { url } = await pooled(database);
   const setting = { ...postgresSetting(url), direct: postgresSetting(other) };
   await expect(openStore(setting, { exclusive: true })).rejects.toThrow(
@@ -119,7 +119,7 @@ test('a direct connection to another database is refused before anything is migr
 });
 
 test('a schema of its own is used behind a pooler', async () => {
-  const { url } = await pooled(await temporaryDatabase());
+  const { url } = await pooled(await createTemporaryDatabase());
   const withSchema = new URL(url);
   withSchema.searchParams.set('schema', 'mail');
   const store = await openStore(parsePostgresUrl(withSchema.href), { exclusive: true });

@@ -7,8 +7,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
-import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
-import { testedVersion } from '../../rig/postgres-version.ts';
+import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
+import { getTestedVersion } from '../../rig/postgres-version.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const ROLE_SETTINGS = {
@@ -19,7 +19,7 @@ const ROLE_SETTINGS = {
   idle_session_timeout: '8s',
 };
 /** A setting of version 17 and later. */
-const NEWER = testedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
+const NEWER = getTestedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
 /** The statement timeout of a service, which determines its other time limits. */
 const LIMIT_MS = 30_000;
 const SERVICE_SETTINGS = {
@@ -33,7 +33,7 @@ const SERVICE_SETTINGS = {
 test.each(['ROLE', 'DATABASE'])(
   'the settings of the service take precedence over those of a %s, and accounts and messages are stored',
   async (kind) => {
-    const admin = await temporaryDatabase();
+    const admin = await createTemporaryDatabase();
     const url = new URL(admin);
     const database = url.pathname.slice(1);
     // The role owns the database and is dropped with the server.
@@ -61,7 +61,7 @@ test.each(['ROLE', 'DATABASE'])(
     onTestFinished(() => pool.close());
     const expectedSettings = {
       ...SERVICE_SETTINGS,
-      ...(testedVersion() === 'newest' ? { transaction_timeout: '0' } : {}),
+      ...(getTestedVersion() === 'newest' ? { transaction_timeout: '0' } : {}),
     };
     const columns = Object.keys(expectedSettings).map((name) => `current_setting('${name}') AS ${name}`);
     expect(await pool.query({ name: 'test_in_force', text: `SELECT ${columns.join(', ')}` }, [])).toEqual([

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
-import { temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 /**
@@ -46,7 +46,7 @@ UNION ALL
 SELECT format('trigger %s.%s: %s', tgrelid::regclass, tgname, pg_get_triggerdef(oid)) FROM pg_trigger WHERE NOT tgisinternal`;
 
 test('the migrations produce the recorded schema on every supported version of PostgreSQL', async () => {
-  const url = await temporaryDatabase();
+  const url = await createTemporaryDatabase();
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });

@@ -9,14 +9,14 @@ import { type Connection, connect } from '../../../src/store/postgres/connection
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { parseOptions } from '../../../src/store/postgres/server-settings.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
-import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const LIMIT_MS = 7_000;
 
 /** Creates a database whose owner has settings with which messages could be lost without an error. */
 async function createUnsafeDatabase(): Promise<URL> {
-  const url = new URL(await temporaryDatabase());
+  const url = new URL(await createTemporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const admin = url.href;
   const settings = ['synchronous_commit = off', 'client_min_messages = error', 'statement_timeout = 0', 'jit = on'];
@@ -120,7 +120,7 @@ test('options that can be set only at the start of a connection are sent unchang
     ],
     atStart: '-c jit_debugging_support=off -e -c',
   });
-  const url = new URL(await temporaryDatabase());
+  const url = new URL(await createTemporaryDatabase());
   url.searchParams.set('options', '-c ignore_system_indexes=on');
   const connection = await openConnection(url.href);
   const text = `SELECT current_setting('ignore_system_indexes') AS value`;
@@ -128,7 +128,7 @@ test('options that can be set only at the start of a connection are sent unchang
 });
 
 test('a value that the server refuses is reported in one line', async () => {
-  const url = new URL(await temporaryDatabase());
+  const url = new URL(await createTemporaryDatabase());
   url.searchParams.set('options', '-c work_mem=much');
   expect(await faultOf(url.href)).toMatch(
     /^StoreError: PostgreSQL .*: the server refuses a setting of options= in POSTRIDER_DATABASE \(.*work_mem.*\)\. Correct it\.$/,
@@ -144,7 +144,7 @@ test('a server that does not apply SET is refused in one line', async () => {
 });
 
 test('a connection whose settings were changed later commits nothing', async () => {
-  const url = new URL(await temporaryDatabase());
+  const url = new URL(await createTemporaryDatabase());
   await runStatement(url.href, 'CREATE TABLE t (n bigint)');
   const setting = parsePostgresUrl(url.href);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');

@@ -7,7 +7,7 @@ import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createAuthority, startTlsServer } from '../../rig/postgres-tls.ts';
 import { runCommand, startProcess } from '../../rig/service.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -43,7 +43,7 @@ async function open(url: string): Promise<string> {
 test('over TLS, only a server with a trusted certificate is used, and any other ends the opening at once with one line', async () => {
   const { authority, client, server, url } = await startTlsServer();
   const foreign = await createAuthority('Another authority');
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const file = (name: string, content: string) => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);

@@ -5,12 +5,12 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const worker = new URL('./dying-worker.ts', import.meta.url);
 
 async function openStoreRig() {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true, worker });
   return { path, store, kill: () => writeFileSync(`${path}-die`, ''), cancelKill: () => rmSync(`${path}-die`) };
 }
@@ -52,14 +52,14 @@ test('a reader thread that could not start, or has ended, is replaced by the nex
 });
 
 test('a store that cannot be opened releases the lock', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   writeFileSync(`${path}-die`, '');
   await expect(openSqliteStore({ path, exclusive: true, worker })).rejects.toThrow('has ended');
   acquireServeLock(path)();
 });
 
 test('a closed store rejects every call, because a thread started later would prevent the process from ending', async () => {
-  const store = await openSqliteStore({ path: join(temporaryFolder(), 'postrider.db'), exclusive: true });
+  const store = await openSqliteStore({ path: join(createTemporaryFolder(), 'postrider.db'), exclusive: true });
   await store.readQueueStatistics();
   await store.close();
   await expect(store.newestId()).rejects.toThrow('the store is closed');
@@ -78,7 +78,7 @@ test('no WebAssembly code is collected after a thread has started, because V8 13
     console.log('CLOSED');`;
   // Each unused function would start a collection, and V8 reports each collection.
   const flags = ['--stress-wasm-code-gc', '--trace-wasm-code-gc', '--eval', code];
-  const folder = temporaryFolder();
+  const folder = createTemporaryFolder();
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--', join(folder, 'store-')]);
   const outputSinceOpen = stdout.slice(stdout.indexOf('OPENED'));
   expect(outputSinceOpen).toContain('CLOSED');

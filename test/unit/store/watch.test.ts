@@ -2,11 +2,11 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/messages.ts';
 
 test('a lock of an account by any process is detected even if the first poll after the lock fails', async () => {
-  const path = join(temporaryFolder(), 'postrider.db');
+  const path = join(createTemporaryFolder(), 'postrider.db');
   const worker = new URL('./failing-poll-worker.ts', import.meta.url);
   const service = await openSqliteStore({ path, exclusive: true, worker });
   const command = await openSqliteStore({ path, exclusive: false });

@@ -6,14 +6,14 @@ import { systemClock } from '../../../src/clock.ts';
 import { compose } from '../../../src/message/compose.ts';
 import { createCaptureInbox } from '../../../src/transports/capture/inbox.ts';
 import { createCaptureTransport } from '../../../src/transports/capture/transport.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
-import { outgoingMessage } from '../../rig/smtp-message.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
+import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
 describe('the capture transport', () => {
   test('a second attempt with the same id replaces the first file', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
-    const message = outgoingMessage('Subject: first\r\n\r\n1\r\n');
+    const message = createOutgoingMessage('Subject: first\r\n\r\n1\r\n');
     await transport.attempt(message, null);
     await transport.attempt({ ...message, data: Buffer.from('Subject: second\r\n\r\n2\r\n') }, null);
     expect(await readdir(join(folder, 'new'))).toEqual([`${message.id}.eml`]);
@@ -22,14 +22,16 @@ describe('the capture transport', () => {
   });
 
   test('a message that is not completed leaves no file', async () => {
-    const folder = temporaryFolder();
-    await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), () => Promise.reject(new Error('no')));
+    const folder = createTemporaryFolder();
+    await createCaptureTransport(folder, systemClock).attempt(createOutgoingMessage(), () =>
+      Promise.reject(new Error('no')),
+    );
     expect(await readdir(join(folder, 'new'))).toEqual([]);
     expect(await readdir(join(folder, 'tmp'))).toEqual([]);
   });
 
   test('an id that is not a UUID never becomes a path', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const transport = createCaptureTransport(join(folder, 'inbox'), systemClock);
     for (const id of [
       '../../evil',
@@ -37,66 +39,66 @@ describe('the capture transport', () => {
       '01890000-0000-7000-8000-00000000000/',
       '01890000-0000-7000-8000-00000000000G',
     ]) {
-      const { outcome } = await transport.attempt({ ...outgoingMessage(), id }, null);
+      const { outcome } = await transport.attempt({ ...createOutgoingMessage(), id }, null);
       expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
     }
     expect(await readdir(folder)).toEqual([]);
   });
 
   test('as long as a directory cannot be written, messages are deferred, and the text names the directory', async () => {
-    const folder = join(temporaryFolder(), 'inbox');
+    const folder = join(createTemporaryFolder(), 'inbox');
     await writeFile(folder, 'in the way');
     const transport = createCaptureTransport(folder, systemClock);
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(outcome.reply.text).toContain(folder);
     await rm(folder);
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     await rm(folder, { recursive: true });
-    await transport.attempt(outgoingMessage(), null);
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    await transport.attempt(createOutgoingMessage(), null);
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
   test('on a full disk messages are deferred, and the text names the cause', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock, {
       open: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })),
     });
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'unavailable', scope: 'transport' });
     expect(outcome.reply.text).toContain('no space left');
   });
 
   test('a file that another process removes from tmp is not an error', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     await mkdir(join(folder, 'tmp'));
     // A dangling link is listed, but `stat` fails, as after a removal by another process.
     await symlink('nowhere', join(folder, 'tmp', 'gone'));
-    const { outcome } = await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), null);
+    const { outcome } = await createCaptureTransport(folder, systemClock).attempt(createOutgoingMessage(), null);
     expect(outcome.kind).toBe('delivered');
   });
 
   test('a file that a crash left in tmp is removed after 36 hours, not before', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     await mkdir(join(folder, 'tmp'));
     await writeFile(join(folder, 'tmp', 'old'), '');
     await utimes(join(folder, 'tmp', 'old'), 0, 0);
     await writeFile(join(folder, 'tmp', 'recent'), '');
-    await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), null);
+    await createCaptureTransport(folder, systemClock).attempt(createOutgoingMessage(), null);
     expect(await readdir(join(folder, 'tmp'))).toEqual(['recent']);
   });
 });
 
 describe('the inbox', () => {
   test('is empty before the first message', async () => {
-    expect(await createCaptureInbox(join(temporaryFolder(), 'none')).list(10)).toEqual([]);
+    expect(await createCaptureInbox(join(createTemporaryFolder(), 'none')).list(10)).toEqual([]);
   });
 
   test('lists the newest messages first, up to the limit, with sender, return path, recipient and subject', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const messages = [1, 2, 3].map((n) =>
-      outgoingMessage(
+      createOutgoingMessage(
         `From: =?utf-8?Q?L=C3=BCx?= <x@from.example>\r\nSubject: =?utf-8?B?${Buffer.from(`nº ${n}`).toString('base64')}?=\r\n folded\r\n\r\nbody\r\n`,
       ),
     );
@@ -113,10 +115,10 @@ describe('the inbox', () => {
   });
 
   test('lists pages in order of the ids, and reads one message by its id', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
-    const messages = Array.from({ length: 7 }, () => outgoingMessage());
-    for (const at of [3, 0, 6, 1, 5, 2, 4]) await transport.attempt(messages[at] ?? outgoingMessage(), null);
+    const messages = Array.from({ length: 7 }, () => createOutgoingMessage());
+    for (const at of [3, 0, 6, 1, 5, 2, 4]) await transport.attempt(messages[at] ?? createOutgoingMessage(), null);
     const inbox = createCaptureInbox(folder);
     const pages: string[] = [];
     for (let before: string | null = null; ; before = pages.at(-1) ?? null) {
@@ -137,11 +139,11 @@ describe('the inbox', () => {
   });
 
   test('lists new and removed messages at once, and does not read an unchanged directory again', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const inbox = createCaptureInbox(folder);
     const ids = async () => (await inbox.list(10)).map(({ id }) => id);
-    const [first, second, third] = [outgoingMessage(), outgoingMessage(), outgoingMessage()];
+    const [first, second, third] = [createOutgoingMessage(), createOutgoingMessage(), createOutgoingMessage()];
     await transport.attempt(first, null);
     expect(await ids()).toEqual([first.id]);
     await transport.attempt(second, null);
@@ -161,7 +163,7 @@ describe('the inbox', () => {
   });
 
   test('lists every subject as it was submitted, including the longest', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const local = 'x'.repeat(60);
     const host = `${'y'.repeat(60)}.${'y'.repeat(60)}.${'y'.repeat(60)}.example`;
@@ -173,7 +175,7 @@ describe('the inbox', () => {
       ' edges ',
       `a${' '.repeat(90)}b`,
     ]) {
-      const { id } = outgoingMessage();
+      const { id } = createOutgoingMessage();
       const source = { id, to: `${local}@${host}`, from: `${local}@${host}`, subject, message: 'x', acceptedAt: 0 };
       const { data, envelopeFrom: from, envelopeTo: to } = compose(source);
       await transport.attempt({ id, envelope: { from, to, smtputf8: false }, data }, null);
@@ -183,7 +185,7 @@ describe('the inbox', () => {
   });
 
   test('reads no file whose name is not a message id', async () => {
-    const folder = temporaryFolder();
+    const folder = createTemporaryFolder();
     await writeFile(join(folder, 'secret.eml'), 'secret');
     const inbox = createCaptureInbox(folder);
     for (const id of ['../secret', 'secret', '', '..', '../../etc/passwd', '01890000-0000-7000-8000-000000000001\0']) {

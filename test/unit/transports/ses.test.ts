@@ -9,10 +9,10 @@ import { classifySesError, toSesError } from '../../../src/transports/ses/errors
 import { createRateLimiter } from '../../../src/transports/ses/rate-limiter.ts';
 import { SES_RULES } from '../../../src/transports/ses/rules.ts';
 import { createSesTransport } from '../../../src/transports/ses/transport.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 import { startLocalSes } from '../../rig/local-ses.ts';
-import { accountAnswer, CREDENTIALS, errorAnswer, startSesFake } from '../../rig/ses-fake.ts';
-import { outgoingMessage } from '../../rig/smtp-message.ts';
+import { CREDENTIALS, createAccountAnswer, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
+import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
 beforeEach(() => {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
@@ -34,7 +34,7 @@ async function startFixture(options: { readonly configurationSet?: string } = {}
 describe('a message', () => {
   test('arrives unchanged, through the configuration set, and the outcome has the provider’s id', async () => {
     const { fake, transport } = await startFixture({ configurationSet: 'transactional' });
-    const message = outgoingMessage('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
+    const message = createOutgoingMessage('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
     const attempt = await transport.attempt(message, null);
     expect(fake.received).toMatchObject([{ to: [message.envelope.to], configurationSet: 'transactional' }]);
     expect(fake.received[0]?.data.equals(message.data)).toBe(true);
@@ -48,7 +48,7 @@ describe('a message', () => {
 
   test('connections are reused', async () => {
     const { fake, transport } = await startFixture();
-    for (let n = 0; n < 20; n += 1) await transport.attempt(outgoingMessage(`Subject: ${n}\r\n\r\n`), null);
+    for (let n = 0; n < 20; n += 1) await transport.attempt(createOutgoingMessage(`Subject: ${n}\r\n\r\n`), null);
     expect(fake.received).toHaveLength(20);
     // There is one connection for the messages and one for the account request.
     expect(fake.connections).toBeLessThanOrEqual(2);
@@ -61,7 +61,9 @@ test('an attempt that fails because of a bug rejects only for its caller', async
   process.prependListener('unhandledRejection', onUnhandled);
   onTestFinished(() => void process.removeListener('unhandledRejection', onUnhandled));
   const { transport } = await startFixture();
-  const broken = { ...outgoingMessage(''), envelope: undefined } as unknown as ReturnType<typeof outgoingMessage>;
+  const broken = { ...createOutgoingMessage(''), envelope: undefined } as unknown as ReturnType<
+    typeof createOutgoingMessage
+  >;
   await expect(transport.attempt(broken, null)).rejects.toThrow(TypeError);
   await new Promise((resolve) => setImmediate(resolve));
   expect(unhandled).toEqual([]);
@@ -70,15 +72,15 @@ test('an attempt that fails because of a bug rejects only for its caller', async
 describe('the response of the provider', () => {
   test.each([
     [
-      errorAnswer(400, 'MessageRejected', 'Message contains a virus'),
+      createErrorAnswer(400, 'MessageRejected', 'Message contains a virus'),
       { kind: 'bounced', reason: 'content', suppress: false },
     ],
     [
-      errorAnswer(400, 'BadRequestException', "Missing final '@domain'"),
+      createErrorAnswer(400, 'BadRequestException', "Missing final '@domain'"),
       { kind: 'bounced', reason: 'policy', suppress: false },
     ],
     [
-      errorAnswer(
+      createErrorAnswer(
         400,
         'MessageRejected',
         'Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
@@ -86,17 +88,20 @@ describe('the response of the provider', () => {
       { kind: 'deferred', reason: 'configuration', scope: 'transport' },
     ],
     [
-      errorAnswer(400, 'SendingPausedException', 'paused'),
+      createErrorAnswer(400, 'SendingPausedException', 'paused'),
       { kind: 'deferred', reason: 'configuration', scope: 'transport' },
     ],
     [
-      errorAnswer(403, 'AccessDeniedException', 'not authorized to perform ses:SendRawEmail'),
+      createErrorAnswer(403, 'AccessDeniedException', 'not authorized to perform ses:SendRawEmail'),
       { kind: 'deferred', reason: 'configuration', scope: 'transport' },
     ],
-    [errorAnswer(503, 'ServiceUnavailable', 'later'), { kind: 'deferred', reason: 'unavailable', scope: 'transport' }],
-    [errorAnswer(418, 'NewException', 'unknown'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
     [
-      errorAnswer(400, 'BadRequestException', 'An unknown error'),
+      createErrorAnswer(503, 'ServiceUnavailable', 'later'),
+      { kind: 'deferred', reason: 'unavailable', scope: 'transport' },
+    ],
+    [createErrorAnswer(418, 'NewException', 'unknown'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
+    [
+      createErrorAnswer(400, 'BadRequestException', 'An unknown error'),
       { kind: 'deferred', reason: 'unknown', scope: 'message' },
     ],
     ['disconnect', { kind: 'unanswered' }],
@@ -107,7 +112,7 @@ describe('the response of the provider', () => {
   ] as const)('%j', async (behaviour, outcome) => {
     const { fake, transport } = await startFixture();
     fake.send = () => behaviour;
-    const attempt = await transport.attempt(outgoingMessage(), null);
+    const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject(outcome);
     expect(attempt.conversation).toHaveLength(2);
     expect(JSON.stringify(attempt)).not.toContain('fake-secret');
@@ -117,8 +122,8 @@ describe('the response of the provider', () => {
     const { fake, transport } = await startFixture();
     const responseText =
       "The request signature we calculated does not match the signature you provided. The Canonical String for this request should have been 'POST\n/v2/email/outbound-emails\n\nx-amz-security-token:session-token-of-fake\n'";
-    fake.send = () => errorAnswer(403, 'InvalidSignatureException', responseText);
-    const attempt = await transport.attempt(outgoingMessage(), null);
+    fake.send = () => createErrorAnswer(403, 'InvalidSignatureException', responseText);
+    const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
     expect(attempt.outcome.reply.text).toMatch(
       /^InvalidSignatureException \(403\): The request signature .+ provided\.$/,
@@ -128,7 +133,10 @@ describe('the response of the provider', () => {
 
   test('an address that needs SMTPUTF8 bounces, and nothing is sent', async () => {
     const { fake, transport } = await startFixture();
-    const attempt = await transport.attempt(outgoingMessage(undefined, { to: 'jörg@b.example', smtputf8: true }), null);
+    const attempt = await transport.attempt(
+      createOutgoingMessage(undefined, { to: 'jörg@b.example', smtputf8: true }),
+      null,
+    );
     expect(attempt.outcome).toMatchObject({ kind: 'bounced', reason: 'smtputf8', suppress: false });
     expect(attempt.conversation).toEqual(['* an address needs SMTPUTF8, which Amazon SES does not support']);
     expect(fake.requests).toEqual([]);
@@ -147,7 +155,7 @@ describe('the response of the provider', () => {
       { clock: systemClock },
     );
     onTestFinished(() => transport.close(100));
-    const attempt = await transport.attempt(outgoingMessage(), null);
+    const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });
@@ -162,7 +170,7 @@ describe('the response of the provider', () => {
       { clock: systemClock },
     );
     onTestFinished(() => transport.close(100));
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
     expect(outcome.reply.text).toContain('credentials');
     expect(fake.received).toEqual([]);
@@ -197,10 +205,10 @@ describe('the response of the provider', () => {
 describe('the send rate', () => {
   test('a throttled message is sent again at a lower rate, and arrives once', async () => {
     const { fake, transport } = await startFixture();
-    fake.account = accountAnswer({}, { MaxSendRate: 100 });
+    fake.account = createAccountAnswer({}, { MaxSendRate: 100 });
     fake.send = ({ count }) =>
-      count <= 2 ? errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'accept';
-    const attempt = await transport.attempt(outgoingMessage(), null);
+      count <= 2 ? createErrorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'accept';
+    const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
     expect(fake.received).toHaveLength(1);
@@ -208,27 +216,27 @@ describe('the send rate', () => {
 
   test('a message that stays throttled is deferred with scope message', async () => {
     const { fake, transport } = await startFixture();
-    fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    fake.send = () => createErrorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'message' });
   });
 
   test('an exhausted daily quota defers the message with scope transport', async () => {
     const { fake, transport } = await startFixture();
-    fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    fake.send = () => createErrorAnswer(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
   test('the rate of the account sets the concurrency, and a rate that cannot be read is reported once and does not prevent delivery', async () => {
     const { fake, transport } = await startFixture();
-    fake.account = accountAnswer({}, { MaxSendRate: 60 });
+    fake.account = createAccountAnswer({}, { MaxSendRate: 60 });
     expect(transport.concurrency).toBe(4);
-    await transport.attempt(outgoingMessage(), null);
+    await transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => transport.concurrency).toBe(60);
     const unreadable = await startFixture();
-    unreadable.fake.account = errorAnswer(403, 'AccessDeniedException', 'no');
-    expect((await unreadable.transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    unreadable.fake.account = createErrorAnswer(403, 'AccessDeniedException', 'no');
+    expect((await unreadable.transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(unreadable.transport.concurrency).toBe(4);
     await expect.poll(() => unreadable.errors).toHaveLength(1);
     expect(unreadable.errors[0]).toMatch(
@@ -239,16 +247,16 @@ describe('the send rate', () => {
   test('the transport of the service follows the rate of the account', async () => {
     const fake = await startSesFake();
     onTestFinished(() => fake.close());
-    fake.account = accountAnswer({}, { MaxSendRate: 60 });
+    fake.account = createAccountAnswer({}, { MaxSendRate: 60 });
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null } as const;
     const { transport } = openTransport(setting, { clock: systemClock, inboxPath: '/nonexistent' });
     onTestFinished(() => transport.close(100));
-    await transport.attempt(outgoingMessage(), null);
+    await transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => transport.concurrency).toBe(60);
   });
 
   test('the number of messages per second never exceeds the rate, which falls by half after two throttled requests and then rises again', async () => {
-    const clock = virtualClock(0);
+    const clock = createVirtualClock(0);
     const rateLimiter = createRateLimiter(clock);
     rateLimiter.setRate(10);
     let sentCount = 0;
@@ -280,7 +288,7 @@ describe('close', () => {
   test('close waits for a stalled provider until its time limit, and the attempt is unanswered', async () => {
     const { fake, transport } = await startFixture();
     fake.send = () => 'stall';
-    const running = transport.attempt(outgoingMessage(), null);
+    const running = transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => fake.requests.filter((line) => line.startsWith('POST')).length).toBe(1);
     await transport.close(50);
     expect((await running).outcome.kind).toBe('unanswered');
@@ -288,7 +296,7 @@ describe('close', () => {
 });
 
 test('aws-ses-v2-local accepts the message unchanged', async () => {
-  vi.stubEnv('AWS_SES_ACCOUNT', JSON.stringify(accountAnswer().body));
+  vi.stubEnv('AWS_SES_ACCOUNT', JSON.stringify(createAccountAnswer().body));
   const local = await startLocalSes();
   onTestFinished(() => local.close());
   const { endpoint } = local;
@@ -297,7 +305,7 @@ test('aws-ses-v2-local accepts the message unchanged', async () => {
     { clock: systemClock },
   );
   onTestFinished(() => transport.close(100));
-  const message = outgoingMessage(
+  const message = createOutgoingMessage(
     'From: shop@example.org\r\nTo: rita@example.com\r\nSubject: Your receipt\r\n\r\nThank you.\r\n',
   );
   const { outcome } = await transport.attempt(message, null);

@@ -1,9 +1,9 @@
 /** Tests simulator addresses: each has its outcome, no message leaves the service, and no reputation changes. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { isSimulated, simulatorKind, withSimulator } from '../../../src/transports/simulator.ts';
+import { findSimulatorKind, isSimulated, withSimulator } from '../../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
-import { outgoingMessage } from '../../rig/smtp-message.ts';
+import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
 function createTransport(): { transport: Transport; reached: OutgoingMessage[] } {
   const reached: OutgoingMessage[] = [];
@@ -25,17 +25,17 @@ function createTransport(): { transport: Transport; reached: OutgoingMessage[] }
   return { transport: withSimulator(inner, systemClock), reached };
 }
 
-const to = (local: string) => outgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
+const to = (local: string) => createOutgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
 
 describe('simulator addresses', () => {
   test('are recognised in any case and with any label', () => {
-    expect(simulatorKind('success@simulator.postrider.test')).toBe('success');
-    expect(simulatorKind('Bounce+Order-7@Simulator.Postrider.TEST')).toBe('bounce');
-    expect(simulatorKind('suppressed+@simulator.postrider.test')).toBe('suppressed');
-    expect(simulatorKind('other@simulator.postrider.test')).toBeNull();
+    expect(findSimulatorKind('success@simulator.postrider.test')).toBe('success');
+    expect(findSimulatorKind('Bounce+Order-7@Simulator.Postrider.TEST')).toBe('bounce');
+    expect(findSimulatorKind('suppressed+@simulator.postrider.test')).toBe('suppressed');
+    expect(findSimulatorKind('other@simulator.postrider.test')).toBeNull();
     expect(isSimulated('other@simulator.postrider.test')).toBe(true);
     for (const address of ['success@postrider.test', 'success@x.simulator.postrider.test', 'success', '']) {
-      expect([simulatorKind(address), isSimulated(address)]).toEqual([null, false]);
+      expect([findSimulatorKind(address), isSimulated(address)]).toEqual([null, false]);
     }
   });
 
@@ -60,7 +60,7 @@ describe('simulator addresses', () => {
   ] as const)('%s has the local answer %s', (local, expected) => {
     const { transport } = createTransport();
     expect(transport.localAnswer?.(to(local).envelope.to)).toMatchObject({ kind: expected, by: 'simulator' });
-    expect(transport.localAnswer?.(outgoingMessage().envelope.to)).toBeNull();
+    expect(transport.localAnswer?.(createOutgoingMessage().envelope.to)).toBeNull();
   });
 
   test('the reply to an unknown address names the known ones', async () => {
@@ -84,7 +84,7 @@ describe('simulator addresses', () => {
   test('messages to every other address are passed to the transport', async () => {
     const { transport, reached } = createTransport();
     expect(transport.concurrency).toBe(7);
-    expect((await transport.attempt(outgoingMessage(), null)).remote).toBe('inner');
+    expect((await transport.attempt(createOutgoingMessage(), null)).remote).toBe('inner');
     expect(reached).toHaveLength(1);
   });
 });

@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
 import type { SmtpParts } from '../../../src/transports/smtp/transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { virtualClock } from '../../rig/clock.ts';
-import { certificateFor } from '../../rig/smtp-certificate.ts';
-import { newSmtpTransport, outgoingMessage } from '../../rig/smtp-message.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+import { getCertificate } from '../../rig/smtp-certificate.ts';
+import { createOutgoingMessage, newSmtpTransport } from '../../rig/smtp-message.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 
@@ -68,7 +68,7 @@ describe.each([
   for (const [verb, stage] of stages) {
     test(`421 at ${stage} defers the message and ends the connection`, async () => {
       const { transport } = await startPair(respondTo(verb, ['421 4.3.2 closing'], extensions));
-      const { outcome } = await transport.attempt(outgoingMessage(), null);
+      const { outcome } = await transport.attempt(createOutgoingMessage(), null);
       expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
       expect(outcome.reply).toMatchObject({ stage, code: 421, enhanced: '4.3.2', text: 'closing' });
     });
@@ -76,20 +76,20 @@ describe.each([
 
   test('450 at rcpt defers only this message', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
-    const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
+    const { outcome, conversation } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message', reply: { stage: 'rcpt', code: 450 } });
     expect(conversation).toContain('S: 450 4.2.0 come back');
   });
 
   test('550 at rcpt bounces the message, with or without an enhanced code', async () => {
     const enhanced = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
-    expect((await enhanced.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await enhanced.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: true,
       reply: { enhanced: '5.1.1', text: 'No such person' },
     });
     const bare = await startPair(respondTo('RCPT', ['550 no'], extensions));
-    expect((await bare.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await bare.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: false,
       reply: { enhanced: null, text: 'no' },
@@ -106,8 +106,8 @@ describe.each([
       await wire.acceptMessage();
       await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('bounced');
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('bounced');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(1);
   });
 });
@@ -123,7 +123,7 @@ describe('pipelining', () => {
       wire.writeLines('250 Ok');
       await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
   test('after 354 for a refused recipient only the final dot is sent, and the refusal is the outcome', async () => {
@@ -139,11 +139,11 @@ describe('pipelining', () => {
       await wire.acceptMessage();
       await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: true,
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(1);
   });
 
@@ -155,7 +155,7 @@ describe('pipelining', () => {
       await wire.answerCommand('DATA', '503 5.5.1 RCPT first');
       await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       reason: 'size',
     });
@@ -164,13 +164,13 @@ describe('pipelining', () => {
 
 describe('a connection that fails', () => {
   test('that is refused defers the message without a next hop', async () => {
-    const attempt = await newSmtpTransport(1).attempt(outgoingMessage(), null);
+    const attempt = await newSmtpTransport(1).attempt(createOutgoingMessage(), null);
     expect(attempt).toMatchObject({ remote: null, outcome: { kind: 'deferred', reason: 'connection' } });
     expect(attempt.outcome.reply.text).toContain('ECONNREFUSED');
   });
 
   test('to a host name that does not resolve defers the message', async () => {
-    const attempt = await newSmtpTransport(25, { host: 'nowhere.invalid' }).attempt(outgoingMessage(), null);
+    const attempt = await newSmtpTransport(25, { host: 'nowhere.invalid' }).attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
   });
 
@@ -181,7 +181,7 @@ describe('a connection that fails', () => {
     ['rcpt', 3],
     ['data', 4],
   ] as const)('to a server that is silent at %s ends after a minute', async (stage, commands) => {
-    const clock = virtualClock(0);
+    const clock = createVirtualClock(0);
     let connected = false;
     const connect = (host: string, port: number): Socket => {
       const socket = connectTcp({ host, port });
@@ -204,7 +204,7 @@ describe('a connection that fails', () => {
       {},
       { clock, connect },
     );
-    const running = transport.attempt(outgoingMessage(), null);
+    const running = transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => connected && peer.commands.length === commands).toBe(true);
     await clock.advance(59_000);
     await clock.advance(2_000);
@@ -231,7 +231,7 @@ describe('a connection that fails', () => {
       {},
       { limits: { attemptMs: 300 } },
     );
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
     expect(outcome.reply.text).toContain('in time');
   });
@@ -243,7 +243,7 @@ describe('a connection that fails', () => {
       await wire.waitForBytes(1_000);
       wire.reset();
     });
-    const largeMessage = outgoingMessage(Buffer.alloc(64_000_000, 'x'));
+    const largeMessage = createOutgoingMessage(Buffer.alloc(64_000_000, 'x'));
     const { outcome } = await transport.attempt(largeMessage, null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', reply: { stage: 'content' } });
   });
@@ -255,7 +255,7 @@ describe('a connection that fails', () => {
       await wire.waitForBytes(10);
       wire.reset();
     });
-    const { outcome } = await transport.attempt(outgoingMessage(), () => new Promise(() => undefined));
+    const { outcome } = await transport.attempt(createOutgoingMessage(), () => new Promise(() => undefined));
     expect(outcome).toMatchObject({ kind: 'deferred', reply: { stage: 'content' } });
     expect(peer.messages).toHaveLength(0);
   });
@@ -268,7 +268,7 @@ describe('a connection that fails', () => {
       wire.writeLines('552 5.3.4 too large');
       wire.endConnection();
     });
-    const { outcome } = await transport.attempt(outgoingMessage(), () => new Promise(() => undefined));
+    const { outcome } = await transport.attempt(createOutgoingMessage(), () => new Promise(() => undefined));
     expect(outcome).toMatchObject({ kind: 'bounced', reason: 'size' });
     expect(peer.messages).toHaveLength(0);
   });
@@ -280,13 +280,13 @@ describe('a connection that fails', () => {
       await wire.readContent();
       wire.reset();
     });
-    const { outcome } = await transport.attempt(outgoingMessage(), () => Promise.resolve());
+    const { outcome } = await transport.attempt(createOutgoingMessage(), () => Promise.resolve());
     expect(outcome.kind).toBe('unanswered');
     expect(peer.messages).toHaveLength(1);
   });
 
   test('that is silent after the final dot is unanswered after two minutes', async () => {
-    const clock = virtualClock(0);
+    const clock = createVirtualClock(0);
     const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
@@ -297,7 +297,7 @@ describe('a connection that fails', () => {
       {},
       { clock },
     );
-    const running = transport.attempt(outgoingMessage(), null);
+    const running = transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => peer.messages.length).toBe(1);
     await clock.advance(121_000);
     const { outcome, tookMs } = await running;
@@ -324,7 +324,7 @@ describe('replies', () => {
       await writeSlowly('550-5.7.1 first\r\n550-5.7.1 second\n550 5.7.1 third\r\n');
       await wire.acceptMessages();
     });
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome.reply).toEqual({ stage: 'rcpt', code: 550, enhanced: '5.7.1', text: 'first second third' });
   });
 
@@ -338,7 +338,7 @@ describe('replies', () => {
       wire.write(bytes);
       await wire.waitForClose();
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'unknown',
       scope: 'transport',
@@ -348,7 +348,7 @@ describe('replies', () => {
 
   test('neither the outcome nor the transcript contains control characters of a server', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
-    const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
+    const { outcome, conversation } = await transport.attempt(createOutgoingMessage(), null);
     for (const text of [outcome.reply.text, ...conversation]) {
       expect([...text].every((char) => char >= ' ' && !(char >= '\u007f' && char < '\u00a0'))).toBe(true);
     }
@@ -361,7 +361,7 @@ describe('connections', () => {
     onTestFinished(() => server.close());
     const transport = newSmtpTransport(server.port, { connections: 1 });
     onTestFinished(() => transport.close(1_000));
-    await Promise.all(Array.from({ length: 12 }, () => transport.attempt(outgoingMessage(), null)));
+    await Promise.all(Array.from({ length: 12 }, () => transport.attempt(createOutgoingMessage(), null)));
     expect(server.received).toHaveLength(12);
     expect(server.connections).toBe(1);
   });
@@ -374,7 +374,7 @@ describe('connections', () => {
       },
       { connections: 3 },
     );
-    await Promise.all(Array.from({ length: 20 }, () => transport.attempt(outgoingMessage(), null)));
+    await Promise.all(Array.from({ length: 20 }, () => transport.attempt(createOutgoingMessage(), null)));
     expect(peer.messages).toHaveLength(20);
     expect(peer.connections).toBe(3);
   });
@@ -389,7 +389,7 @@ describe('connections', () => {
       { limits: { messagesPerConnection: 3 } },
     );
     for (let n = 0; n < 7; n += 1)
-      expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+      expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(3);
     expect(peer.commands.filter((line) => line === 'QUIT')).toHaveLength(2);
   });
@@ -403,7 +403,7 @@ describe('connections', () => {
       {},
       { limits: { idleMs: 30 } },
     );
-    await transport.attempt(outgoingMessage(), null);
+    await transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => peer.commands.at(-1)).toBe('QUIT');
   });
 
@@ -425,8 +425,8 @@ describe('connections', () => {
         },
         { connections: 1 },
       );
-      expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
-      const message = outgoingMessage('Subject: second\r\n\r\nsecond\r\n');
+      expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
+      const message = createOutgoingMessage('Subject: second\r\n\r\nsecond\r\n');
       let callCount = 0;
       const second = await transport.attempt(message, () => {
         callCount += 1;
@@ -440,7 +440,7 @@ describe('connections', () => {
   );
 
   test('a reused connection that never answers (half open) does not fail an attempt', async () => {
-    const clock = virtualClock(0);
+    const clock = createVirtualClock(0);
     const { peer, transport } = await startPair(
       async (wire, connection) => {
         await wire.greet();
@@ -451,8 +451,8 @@ describe('connections', () => {
       { connections: 1 },
       { clock },
     );
-    await transport.attempt(outgoingMessage(), null);
-    const running = transport.attempt(outgoingMessage('second\r\n'), null);
+    await transport.attempt(createOutgoingMessage(), null);
+    const running = transport.attempt(createOutgoingMessage('second\r\n'), null);
     await expect.poll(() => peer.commands.filter((line) => line === 'DATA').length).toBe(2);
     await clock.advance(61_000);
     expect((await running).outcome.kind).toBe('delivered');
@@ -474,9 +474,9 @@ describe('connections', () => {
     const { transport } = await startPair(script, { connections: 1 }, { connect });
     const countListeners = () =>
       sockets.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)));
-    await transport.attempt(outgoingMessage(), null);
+    await transport.attempt(createOutgoingMessage(), null);
     const before = countListeners();
-    for (let n = 0; n < 30; n += 1) await transport.attempt(outgoingMessage(), () => Promise.resolve());
+    for (let n = 0; n < 30; n += 1) await transport.attempt(createOutgoingMessage(), () => Promise.resolve());
     expect(sockets).toHaveLength(1);
     expect(countListeners()).toEqual(before);
   });
@@ -488,7 +488,7 @@ describe('connections', () => {
       wire.endConnection();
     });
     for (let n = 1; n < 4; n += 1) {
-      expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+      expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
       expect(peer.connections).toBe(n);
     }
   });
@@ -499,7 +499,7 @@ describe('connections', () => {
       await wire.readLine();
       wire.reset();
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reply: { stage: 'mail' },
     });
@@ -511,8 +511,8 @@ describe('connections', () => {
       await wire.greet();
       await wire.acceptMessages();
     });
-    const first = await transport.attempt(outgoingMessage(), null);
-    const second = await transport.attempt(outgoingMessage('x\r\n', { to: 'second@b.example' }), null);
+    const first = await transport.attempt(createOutgoingMessage(), null);
+    const second = await transport.attempt(createOutgoingMessage('x\r\n', { to: 'second@b.example' }), null);
     expect(first.conversation.some((line) => line.startsWith('C: EHLO'))).toBe(true);
     expect(second.conversation[0]).toMatch(/^\* 127\.0\.0\.1:\d+ \[127\.0\.0\.1\], clear text, message 2/);
     expect(second.conversation.slice(1)).toEqual([
@@ -532,12 +532,12 @@ describe('connections', () => {
       await wire.greet();
       await wire.waitForClose();
     });
-    const running = transport.attempt(outgoingMessage(), null);
-    const opening = newSmtpTransport(1).attempt(outgoingMessage(), null);
+    const running = transport.attempt(createOutgoingMessage(), null);
+    const opening = newSmtpTransport(1).attempt(createOutgoingMessage(), null);
     await transport.close(50);
     expect((await running).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect((await opening).outcome.kind).toBe('deferred');
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('deferred');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('deferred');
   });
 });
 
@@ -548,33 +548,33 @@ describe('TLS', () => {
     async (wire) => {
       await wire.greet(WITH_TLS);
       await wire.answerCommand('STARTTLS', '220 go ahead');
-      await wire.startTls(await certificateFor(name));
+      await wire.startTls(await getCertificate(name));
       await wire.answerEhlo(['peer.example', 'PIPELINING', 'AUTH PLAIN']);
       await wire.acceptMessages();
     };
 
   async function trustTestCertificate(): Promise<Partial<SmtpParts>> {
-    const { cert } = await certificateFor();
+    const { cert } = await getCertificate();
     return { connectTls: (options) => connectTls({ ...options, ca: cert }) };
   }
 
   test('required with a trusted certificate delivers over TLS', async () => {
     const { transport } = await startPair(upgrading(), { tls: 'required' }, await trustTestCertificate());
-    const attempt = await transport.attempt(outgoingMessage(), null);
+    const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
   });
 
   test('implicit TLS starts with the first byte', async () => {
     const script: Script = async (wire) => {
-      await wire.startTls(await certificateFor());
+      await wire.startTls(await getCertificate());
       await wire.greet(['peer.example']);
       await wire.acceptMessages();
     };
     const { transport } = await startPair(script, { tls: 'implicit' }, await trustTestCertificate());
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     const untrusted = await startPair(script, { tls: 'implicit' });
-    expect((await untrusted.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await untrusted.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
     });
@@ -584,7 +584,7 @@ describe('TLS', () => {
     const { transport } = await startPair(async (wire) => wire.writeLines('220 peer.example ESMTP'), {
       tls: 'implicit',
     });
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome.kind).toBe('deferred');
     expect(outcome.reply.text).toMatch(
       /^the TLS handshake with \S+ failed: the server does not speak TLS on this port \([a-z ]+\)$/,
@@ -593,17 +593,17 @@ describe('TLS', () => {
 
   test('required with an untrusted certificate defers the message without MAIL', async () => {
     const { peer, transport } = await startPair(upgrading(), { tls: 'required' });
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'starttls' } });
     expect(outcome.reply.text).toContain('certificate');
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
   test('required with a certificate for another name defers the message', async () => {
-    const { cert } = await certificateFor('other.example');
+    const { cert } = await getCertificate('other.example');
     const secure: SmtpParts['connectTls'] = (options) => connectTls({ ...options, ca: cert });
     const { transport } = await startPair(upgrading('other.example'), { tls: 'required' }, { connectTls: secure });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
     });
@@ -611,7 +611,7 @@ describe('TLS', () => {
 
   test('required without certificate checks delivers the message', async () => {
     const { transport } = await startPair(upgrading(), { tls: 'required', verifyCertificate: false });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
   test('required but not offered defers the message without MAIL', async () => {
@@ -622,7 +622,7 @@ describe('TLS', () => {
       },
       { tls: 'required' },
     );
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
     expect(outcome.reply.text).toMatch(/does not offer STARTTLS, .* or remove \?tls=required$/);
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
@@ -630,7 +630,7 @@ describe('TLS', () => {
 
   test('offered is used without a check of the certificate', async () => {
     const { peer, transport } = await startPair(upgrading(), { tls: 'offered' });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands).toContain('STARTTLS');
   });
 
@@ -653,12 +653,12 @@ describe('TLS', () => {
       wire.endConnection();
     };
     const { peer, transport } = await startPair(broken, { tls: 'offered', connections: 1 });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands.filter((line) => line === 'STARTTLS')).toHaveLength(1);
 
     const secret = await startPair(broken, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
-    expect((await secret.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
+    expect((await secret.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
     expect(secret.peer.connections).toBe(1);
   });
 
@@ -677,7 +677,7 @@ describe('TLS', () => {
         },
         { tls: 'required', verifyCertificate: false, auth: { user: 'u', pass: 'p' } },
       );
-      const attempt = await transport.attempt(outgoingMessage(), null);
+      const attempt = await transport.attempt(createOutgoingMessage(), null);
       expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
       expect(peer.commands.some((line) => line.startsWith('AUTH'))).toBe(false);
     }
@@ -707,7 +707,7 @@ describe('AUTH', () => {
       },
       { auth },
     );
-    const attempt = await transport.attempt(outgoingMessage(), null);
+    const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     const secrets = peer.commands.filter((line) => line.length > 10 && /^[A-Za-z0-9+/=]+$/.test(line));
     const shown = attempt.conversation.join('\n');
@@ -725,7 +725,7 @@ describe('AUTH', () => {
       },
       { auth },
     );
-    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
       scope: 'transport',
@@ -748,14 +748,14 @@ describe('AUTH', () => {
       { auth, tls },
       { connect },
     );
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(peer.commands.some((line) => line.startsWith('AUTH'))).toBe(sent);
     if (!sent) expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'auth' } });
   });
 
   test('that is not offered defers the message with the remedy', async () => {
     const { transport } = await startPair((wire) => wire.greet(['peer.example', 'AUTH CRAM-MD5']), { auth });
-    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
     expect(outcome.reply.text).toContain('CRAM-MD5');
   });
@@ -774,7 +774,7 @@ describe('the bytes sent', () => {
       );
       await fc.assert(
         fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, hasCompletionCheck) => {
-          const message = outgoingMessage(lines.map((text) => `${text}\r\n`).join(''));
+          const message = createOutgoingMessage(lines.map((text) => `${text}\r\n`).join(''));
           const attempt = await transport.attempt(message, hasCompletionCheck ? () => Promise.resolve() : null);
           expect(attempt.outcome.kind).toBe('delivered');
           expect(server.received.at(-1)?.data.equals(message.data)).toBe(true);
@@ -790,7 +790,7 @@ describe('the bytes sent', () => {
     const transport = newSmtpTransport(server.port);
     onTestFinished(() => transport.close(1_000));
     const large = `${'.a line with a dot\r\n'.repeat(60_000)}the end`;
-    expect((await transport.attempt(outgoingMessage(large), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(large), null)).outcome.kind).toBe('delivered');
     expect(server.received[0]?.data.equals(Buffer.from(`${large}\r\n`))).toBe(true);
   });
 
@@ -799,7 +799,7 @@ describe('the bytes sent', () => {
       await wire.greet();
       await wire.acceptMessages();
     });
-    await transport.attempt(outgoingMessage('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);
+    await transport.attempt(createOutgoingMessage('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);
     expect(peer.commands).toContain('MAIL FROM:<a@sender.example> SIZE=3 SMTPUTF8');
     expect(peer.commands).toContain('RCPT TO:<jürgen@b.example>');
   });
@@ -810,7 +810,7 @@ describe('the bytes sent', () => {
       await wire.acceptMessages();
     });
     const { outcome } = await transport.attempt(
-      outgoingMessage('x\r\n', { to: 'jürgen@b.example', smtputf8: true }),
+      createOutgoingMessage('x\r\n', { to: 'jürgen@b.example', smtputf8: true }),
       null,
     );
     expect(outcome).toMatchObject({
@@ -829,7 +829,7 @@ describe('the bytes sent', () => {
       await wire.answerCommand('HELO', '250 old.example');
       await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands).toContain('HELO client.example');
   });
 
@@ -850,7 +850,7 @@ describe('the bytes sent', () => {
     ];
     for (const address of hostileAddresses) {
       for (const envelope of [{ to: address }, { from: address }, { to: address, smtputf8: true }]) {
-        const { outcome } = await transport.attempt(outgoingMessage('x\r\n', envelope), null);
+        const { outcome } = await transport.attempt(createOutgoingMessage('x\r\n', envelope), null);
         expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
       }
     }
@@ -870,7 +870,7 @@ describe('the bytes sent', () => {
       `${'x'.repeat(300)}@b`,
     ];
     for (const to of addresses) {
-      expect((await transport.attempt(outgoingMessage('x\r\n', { to }), null)).outcome.kind).toBe('deferred');
+      expect((await transport.attempt(createOutgoingMessage('x\r\n', { to }), null)).outcome.kind).toBe('deferred');
     }
     expect(peer.connections).toBe(0);
     expect(() => newSmtpTransport(1, { name: 'two words' })).toThrow('EHLO name');

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createInstallationInfo } from '../../../src/wiring/about.ts';
-import { virtualClock } from '../../rig/clock.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const HOUR = 3_600_000;
 const URL = 'http://127.0.0.1:1';
 
 function installationInfoRig(firstKey: string | null = 'pr_first') {
-  const clock = virtualClock(1_000);
+  const clock = createVirtualClock(1_000);
   const events = createEvents(clock);
   const validKeys = new Set(['pr_first']);
   const directory = { isValid: (key: string) => validKeys.has(key) };

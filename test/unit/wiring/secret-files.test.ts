@@ -3,17 +3,17 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { TransportSetting } from '../../../src/config/settings.ts';
-import { transportRestartReason, watchSecretFiles } from '../../../src/wiring/secret-files.ts';
-import { virtualClock } from '../../rig/clock.ts';
-import { temporaryFolder } from '../../rig/folder.ts';
+import { findRestartReason, watchSecretFiles } from '../../../src/wiring/secret-files.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const INTERVAL_MS = 5_000;
 
 /** Watches one file with the given content. `change` writes it and advances the clock by the checks that a change needs. */
 function watchOneFile(name: string, content: string, restartReason: string | null = null) {
-  const path = join(temporaryFolder(), 'value');
+  const path = join(createTemporaryFolder(), 'value');
   writeFileSync(path, content);
-  const clock = virtualClock(0);
+  const clock = createVirtualClock(0);
   const applied: TransportSetting[] = [];
   const lines: string[] = [];
   const stop = watchSecretFiles({
@@ -82,7 +82,7 @@ test('another kind of transport and more connections need a restart', () => {
     verifyCertificate: true,
     name: 'mail.example',
   };
-  expect(transportRestartReason(relay, { ...relay, host: 'other.example', connections: 10 })).toBeNull();
-  expect(transportRestartReason(relay, { ...relay, connections: 21 })).toContain('connections=');
-  expect(transportRestartReason(relay, { kind: 'capture' })).toContain('from smtp to capture');
+  expect(findRestartReason(relay, { ...relay, host: 'other.example', connections: 10 })).toBeNull();
+  expect(findRestartReason(relay, { ...relay, connections: 21 })).toContain('connections=');
+  expect(findRestartReason(relay, { kind: 'capture' })).toContain('from smtp to capture');
 });

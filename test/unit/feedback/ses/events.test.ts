@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
 import type { FeedbackEvent } from '../../../../src/model/feedback.ts';
-import { sesEvent } from '../../../rig/sns.ts';
+import { createSesEvent } from '../../../rig/sns.ts';
 
 const TO = 'rita@example.com';
-const read = (...args: Parameters<typeof sesEvent>) => readSesEvent(sesEvent(...args));
+const read = (...args: Parameters<typeof createSesEvent>) => readSesEvent(createSesEvent(...args));
 const firstEvent = (type: string, detail: Record<string, unknown> = {}) => {
   const event = read(type, 'ses-1', TO, detail);
   return event.kind === 'feedback' ? event.events[0] : event;
@@ -175,7 +175,7 @@ test('every JSON value is read without failure', () => {
 test('an event with the tag of Postrider names its message, one with other tags can belong to another program, and one without tags has only the id of the provider', () => {
   const id = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
   const tagged = (tags: unknown) => {
-    const event = JSON.parse(sesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };
+    const event = JSON.parse(createSesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };
     return readSesEvent(JSON.stringify({ ...event, mail: { ...event.mail, tags } }));
   };
   const ownTags = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };

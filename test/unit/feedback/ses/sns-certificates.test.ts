@@ -4,25 +4,25 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { createSnsCertificates } from '../../../../src/feedback/ses/sns-certificates.ts';
-import { CERT_URL, createAuthority, REGION, snsMessage } from '../../../rig/sns.ts';
+import { CERT_URL, createAuthority, createSnsMessage, REGION } from '../../../rig/sns.ts';
 import {
   type Authorities,
-  bounceNotification,
   createAuthorities,
+  createBounceNotification,
+  createSnsRig,
   fetchFrom,
-  snsRig,
 } from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
   ({ root, signer, untrusted } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
+const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrusted }, parts);
 
 describe('a certificate', () => {
   const served = async (pem: string, key: string, now?: () => number) => {
     const { post, fetched } = await rig({ responses: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
-    return { status: (await post(snsMessage(key, bounceNotification()))).status, fetched };
+    return { status: (await post(createSnsMessage(key, createBounceNotification()))).status, fetched };
   };
 
   test('whose chain does not lead to a trusted root is refused', async () => {
@@ -32,41 +32,43 @@ describe('a certificate', () => {
   });
 
   test('with its intermediate certificate is trusted', async () => {
-    const between = await root.issue('Test Authority', { ca: true });
-    const leaf = await between.issue();
+    const between = await root.issueCertificate('Test Authority', { ca: true });
+    const leaf = await between.issueCertificate();
     expect((await served(`${leaf.cert}\n${between.cert}`, leaf.key)).status).toBe(200);
     expect((await served(leaf.cert, leaf.key)).status).toBe(403);
   });
 
   test('of an issuer that only has the name of a trusted root is refused', async () => {
     const impostor = await createAuthority('Test Root');
-    const leaf = await impostor.issue();
+    const leaf = await impostor.issueCertificate();
     expect((await served(leaf.cert, leaf.key)).status).toBe(403);
     expect((await served(`${leaf.cert}\n${impostor.cert}`, leaf.key)).status).toBe(403);
   });
 
   test('of an issuer that is not a certificate authority is refused', async () => {
-    const leaf = await signer.issue();
+    const leaf = await signer.issueCertificate();
     expect((await served(`${leaf.cert}\n${signer.cert}`, leaf.key)).status).toBe(403);
   });
 
   test('with another name is refused', async () => {
-    const other = await root.issue('sns.example.com');
+    const other = await root.issueCertificate('sns.example.com');
     expect((await served(other.cert, other.key)).status).toBe(403);
-    const regional = await root.issue(`sns.${REGION}.amazonaws.com`);
+    const regional = await root.issueCertificate(`sns.${REGION}.amazonaws.com`);
     expect((await served(regional.cert, regional.key)).status).toBe(200);
   });
 
   test('that has expired is refused', async () => {
-    const old = await root.issue(undefined, { since: new Date(Date.now() - 5 * 86_400_000), days: 1 });
+    const old = await root.issueCertificate(undefined, { since: new Date(Date.now() - 5 * 86_400_000), days: 1 });
     expect((await served(old.cert, old.key)).status).toBe(403);
   });
 
   test('is fetched once for many messages, also for concurrent ones', async () => {
     const { post, fetched } = await rig();
-    const all = await Promise.all([1, 2, 3, 4].map(() => post(snsMessage(signer.key, bounceNotification()))));
+    const all = await Promise.all(
+      [1, 2, 3, 4].map(() => post(createSnsMessage(signer.key, createBounceNotification()))),
+    );
     expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
+    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     expect(fetched).toEqual([CERT_URL]);
   });
 
@@ -81,7 +83,7 @@ describe('a certificate', () => {
     ];
     const get = (async () => (answers.shift() ?? (() => new Response('', { status: 404 })))()) as typeof fetch;
     const { post, refusals, faults, reports } = await rig({ get });
-    const message = snsMessage(signer.key, bounceNotification());
+    const message = createSnsMessage(signer.key, createBounceNotification());
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(200);
@@ -99,7 +101,7 @@ describe('a certificate', () => {
       else response.writeHead(302, { location: '/elsewhere.pem' }).end();
     });
     const { post, refusals } = await rig({ get });
-    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(403);
+    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
     expect(refusals).toEqual(['sns-forged']);
     expect(requested).toEqual([new URL(CERT_URL).pathname]);
   });
@@ -114,19 +116,21 @@ describe('a certificate', () => {
       more();
     });
     const { post } = await rig({ get });
-    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(403);
+    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
     const atAnswer = written;
     expect(atAnswer).toBeLessThan(20_000_000);
   });
 
   test('that is trusted stays in the cache while forged messages name hundreds of URLs', async () => {
     const { post, fetched } = await rig();
-    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
+    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     for (let n = 0; n < 100; n += 1) {
       const SigningCertURL = `https://sns.${REGION}.amazonaws.com/${n}.pem`;
-      expect((await post(snsMessage(untrusted.key, bounceNotification({ SigningCertURL })))).status).toBe(403);
+      expect((await post(createSnsMessage(untrusted.key, createBounceNotification({ SigningCertURL })))).status).toBe(
+        403,
+      );
     }
-    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
+    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     expect(fetched.filter((url) => url === CERT_URL)).toHaveLength(1);
   });
 
@@ -144,9 +148,9 @@ describe('a certificate', () => {
     const { post, refusals } = await rig({ get });
     const all = Array.from({ length: 30 }, (_, n) =>
       post(
-        snsMessage(
+        createSnsMessage(
           untrusted.key,
-          bounceNotification({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }),
+          createBounceNotification({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }),
         ),
       ),
     );
@@ -159,12 +163,12 @@ describe('a certificate', () => {
 
   test('that expires after it was fetched is fetched again', async () => {
     let ahead = 0;
-    const short = await root.issue(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
+    const short = await root.issueCertificate(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
     const { post, fetched } = await rig({ responses: { [CERT_URL]: short.cert }, now: () => Date.now() + ahead });
-    expect((await post(snsMessage(short.key, bounceNotification()))).status).toBe(200);
+    expect((await post(createSnsMessage(short.key, createBounceNotification()))).status).toBe(200);
     ahead = 23.5 * 3_600_000;
     const Timestamp = new Date(Date.now() + ahead).toISOString();
-    expect((await post(snsMessage(short.key, bounceNotification({ Timestamp })))).status).toBe(403);
+    expect((await post(createSnsMessage(short.key, createBounceNotification({ Timestamp })))).status).toBe(403);
     expect(fetched).toHaveLength(2);
   });
 

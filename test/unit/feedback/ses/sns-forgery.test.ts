@@ -2,73 +2,94 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseSnsUrl } from '../../../../src/feedback/ses/sns-message.ts';
 import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
-import { REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
-import { type Authorities, bounceNotification, createAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
+import { createSesEvent, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
+import {
+  type Authorities,
+  createAuthorities,
+  createBounceNotification,
+  createSnsRig,
+} from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
   ({ root, signer, untrusted } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
+const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrusted }, parts);
 
 describe('a forgery', () => {
   const cases: [string, () => unknown, number, SnsRefusal][] = [
-    ['signed by another key', () => snsMessage(untrusted.key, bounceNotification()), 403, 'sns-forged'],
+    ['signed by another key', () => createSnsMessage(untrusted.key, createBounceNotification()), 403, 'sns-forged'],
     [
       'with one byte of its message changed',
       () =>
-        snsMessage(signer.key, bounceNotification(), {
-          Message: `${sesEvent('Bounce', 'ses-1', 'rita@example.com')} `,
+        createSnsMessage(signer.key, createBounceNotification(), {
+          Message: `${createSesEvent('Bounce', 'ses-1', 'rita@example.com')} `,
         }),
       403,
       'sns-forged',
     ],
     [
       'with its time changed',
-      () => snsMessage(signer.key, bounceNotification(), { Timestamp: new Date(Date.now() - 1_000).toISOString() }),
+      () =>
+        createSnsMessage(signer.key, createBounceNotification(), {
+          Timestamp: new Date(Date.now() - 1_000).toISOString(),
+        }),
       403,
       'sns-forged',
     ],
     [
       'of a subject added afterwards',
-      () => snsMessage(signer.key, bounceNotification(), { Subject: 'x' }),
+      () => createSnsMessage(signer.key, createBounceNotification(), { Subject: 'x' }),
       403,
       'sns-forged',
     ],
     [
       'of version 2 declared as version 1',
-      () => snsMessage(signer.key, bounceNotification(), { SignatureVersion: '1' }),
+      () => createSnsMessage(signer.key, createBounceNotification(), { SignatureVersion: '1' }),
       403,
       'sns-forged',
     ],
     [
       'of an unknown version',
-      () => snsMessage(signer.key, bounceNotification({ SignatureVersion: '3' })),
+      () => createSnsMessage(signer.key, createBounceNotification({ SignatureVersion: '3' })),
       403,
       'sns-forged',
     ],
     [
       'without a signature',
-      () => snsMessage(signer.key, bounceNotification(), { Signature: undefined }),
+      () => createSnsMessage(signer.key, createBounceNotification(), { Signature: undefined }),
       400,
       'sns-broken',
     ],
     [
       'with an empty signature',
-      () => snsMessage(signer.key, bounceNotification(), { Signature: '' }),
+      () => createSnsMessage(signer.key, createBounceNotification(), { Signature: '' }),
       403,
       'sns-forged',
     ],
-    ['of another topic', () => snsMessage(signer.key, bounceNotification({ TopicArn: `${TOPIC}2` })), 403, 'sns-topic'],
+    [
+      'of another topic',
+      () => createSnsMessage(signer.key, createBounceNotification({ TopicArn: `${TOPIC}2` })),
+      403,
+      'sns-topic',
+    ],
     [
       'two hours old',
-      () => snsMessage(signer.key, bounceNotification({ Timestamp: new Date(Date.now() - 7_200_000).toISOString() })),
+      () =>
+        createSnsMessage(
+          signer.key,
+          createBounceNotification({ Timestamp: new Date(Date.now() - 7_200_000).toISOString() }),
+        ),
       403,
       'sns-old',
     ],
     [
       'from the future',
-      () => snsMessage(signer.key, bounceNotification({ Timestamp: new Date(Date.now() + 7_200_000).toISOString() })),
+      () =>
+        createSnsMessage(
+          signer.key,
+          createBounceNotification({ Timestamp: new Date(Date.now() + 7_200_000).toISOString() }),
+        ),
       403,
       'sns-old',
     ],
@@ -77,7 +98,7 @@ describe('a forgery', () => {
     ['of another type', () => ({ Type: 'Hello' }), 400, 'sns-broken'],
     [
       'with an invalid time',
-      () => snsMessage(signer.key, bounceNotification({ Timestamp: 'soon' })),
+      () => createSnsMessage(signer.key, createBounceNotification({ Timestamp: 'soon' })),
       400,
       'sns-broken',
     ],
@@ -110,7 +131,9 @@ describe('a forgery', () => {
     '',
   ])('with its certificate at %s is refused without a fetch', async (SigningCertURL) => {
     const { post, fetched, refusals } = await rig({ responses: { [SigningCertURL]: untrusted.cert } });
-    expect((await post(snsMessage(untrusted.key, bounceNotification({ SigningCertURL })))).status).toBe(403);
+    expect((await post(createSnsMessage(untrusted.key, createBounceNotification({ SigningCertURL })))).status).toBe(
+      403,
+    );
     expect(fetched).toEqual([]);
     expect(refusals).toEqual(['sns-forged']);
   });

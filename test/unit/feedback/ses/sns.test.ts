@@ -7,21 +7,21 @@ import { connect } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
-import { type Authority, CERT_URL, REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
+import { type Authority, CERT_URL, createSesEvent, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
 import {
   type Authorities,
-  bounceNotification,
   createAuthorities,
+  createBounceNotification,
+  createSnsRig,
   fetchFrom,
-  keyPairOf,
-  snsRig,
+  toKeyPair,
 } from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
   ({ root, signer, untrusted } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
+const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrusted }, parts);
 
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) gets its response after it is recorded',
@@ -30,7 +30,9 @@ test.each(['1', '2'])(
     const { post, reports, refusals, fetched } = await rig({
       recordReport: () => new Promise((resolve) => (record = resolve)),
     });
-    const answer = post(snsMessage(signer.key, bounceNotification({ SignatureVersion, Subject: 'Amazon SES' })));
+    const answer = post(
+      createSnsMessage(signer.key, createBounceNotification({ SignatureVersion, Subject: 'Amazon SES' })),
+    );
     await expect.poll(() => reports.length).toBe(1);
     record('recorded');
     expect((await answer).status).toBe(200);
@@ -50,7 +52,7 @@ test.each(['1', '2'])(
 describe('a repeated or early message', () => {
   test('is applied once when it is sent twice', async () => {
     const { post, reports } = await rig();
-    const message = snsMessage(signer.key, bounceNotification());
+    const message = createSnsMessage(signer.key, createBounceNotification());
     expect([(await post(message)).status, (await post(message)).status]).toEqual([200, 200]);
     expect(reports).toHaveLength(1);
   });
@@ -64,7 +66,7 @@ describe('a repeated or early message', () => {
     const { post, refusals } = await rig({
       recordReport: () => (results.shift() ?? (async () => 'recorded' as const))(),
     });
-    const message = snsMessage(signer.key, bounceNotification());
+    const message = createSnsMessage(signer.key, createBounceNotification());
     const first = await post(message);
     expect([first.status, first.headers.get('retry-after')]).toEqual([503, '20']);
     expect((await post(message)).status).toBe(500);
@@ -75,17 +77,17 @@ describe('a repeated or early message', () => {
   test('is kept for the operator at the last retry of SNS when it still cannot be applied', async () => {
     const { post, reports } = await rig({ recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
     const aged = (seconds: number) =>
-      bounceNotification({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
-    expect((await post(snsMessage(signer.key, aged(30)))).status).toBe(503);
-    expect((await post(snsMessage(signer.key, aged(55)))).status).toBe(200);
+      createBounceNotification({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
+    expect((await post(createSnsMessage(signer.key, aged(30)))).status).toBe(503);
+    expect((await post(createSnsMessage(signer.key, aged(55)))).status).toBe(200);
     expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, false, true]);
   });
 
   test('about an open or a click gets 200 and has no effect', async () => {
     const { post, reports } = await rig();
-    expect((await post(snsMessage(signer.key, { Message: sesEvent('Open', 'ses-1', 'a@b.example') }))).status).toBe(
-      200,
-    );
+    expect(
+      (await post(createSnsMessage(signer.key, { Message: createSesEvent('Open', 'ses-1', 'a@b.example') }))).status,
+    ).toBe(200);
     expect(reports).toEqual([]);
   });
 });
@@ -95,7 +97,7 @@ describe('a subscription', () => {
 
   test('to a configured topic is confirmed automatically', async () => {
     const { post, fetched, subscriptions } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
-    expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
+    expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
     expect(fetched).toEqual([CERT_URL, SUBSCRIBE]);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} is confirmed`]);
   });
@@ -103,11 +105,14 @@ describe('a subscription', () => {
   test('to another topic or from a forged message is not confirmed', async () => {
     const { post, fetched } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
-    expect((await post(snsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
-    expect((await post(snsMessage(untrusted.key, { Type }))).status).toBe(403);
+    expect((await post(createSnsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
+    expect((await post(createSnsMessage(untrusted.key, { Type }))).status).toBe(403);
     expect(
-      (await post(snsMessage(signer.key, { Type, SubscribeURL: 'https://evil.example/?Action=ConfirmSubscription' })))
-        .status,
+      (
+        await post(
+          createSnsMessage(signer.key, { Type, SubscribeURL: 'https://evil.example/?Action=ConfirmSubscription' }),
+        )
+      ).status,
     ).toBe(403);
     expect(fetched).not.toContain(SUBSCRIBE);
     expect(fetched.join()).not.toContain('evil');
@@ -122,7 +127,9 @@ describe('a subscription', () => {
     'http://169.254.169.254/latest/meta-data/',
   ])('is never confirmed at %s', async (SubscribeURL) => {
     const { post, fetched, refusals } = await rig();
-    expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation', SubscribeURL }))).status).toBe(403);
+    expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation', SubscribeURL }))).status).toBe(
+      403,
+    );
     expect([fetched, refusals]).toEqual([[], ['sns-forged']]);
   });
 
@@ -134,19 +141,19 @@ describe('a subscription', () => {
       else response.writeHead(302, { location: '/elsewhere' }).end();
     });
     const { post } = await rig({ get });
-    expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
+    expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(outgoing).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
   });
 
   test('that cannot be confirmed now gets a 503', async () => {
     const { post, refusals } = await rig({ responses: { [SUBSCRIBE]: 500 } });
-    expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
+    expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(refusals).toEqual(['sns-confirmation']);
   });
 
   test('that is deleted is published as an event', async () => {
     const { post, subscriptions } = await rig();
-    expect((await post(snsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
+    expect((await post(createSnsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} was deleted`]);
   });
 });
@@ -156,11 +163,11 @@ describe('another client', () => {
     const { url, post, refusals, faults, reports } = await rig();
     const outgoing = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
     outgoing.on('error', () => undefined);
-    outgoing.write(JSON.stringify(snsMessage(signer.key, bounceNotification())).slice(0, 100));
+    outgoing.write(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())).slice(0, 100));
     await once(outgoing, 'socket');
     await new Promise<void>((resolve) => outgoing.write('x', () => resolve()));
     outgoing.destroy();
-    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
+    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
   });
 
@@ -191,7 +198,7 @@ describe('another client', () => {
     const answer = await fetch(`${url}/ses`, {
       method: 'POST',
       headers: { 'x-amz-sns-rawmessage': 'true' },
-      body: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
+      body: createSesEvent('Bounce', 'ses-1', 'rita@example.com'),
     });
     expect([answer.status, await answer.text()]).toEqual([
       400,
@@ -224,7 +231,7 @@ describe('another client', () => {
 });
 
 test('HTTPS uses the configured certificate, and the renewed one after its renewal', async () => {
-  const [first, second] = await Promise.all([root.issue('localhost'), root.issue('localhost')]);
+  const [first, second] = await Promise.all([root.issueCertificate('localhost'), root.issueCertificate('localhost')]);
   const { receiver, port } = await rig({ certificate: first });
   const post = () =>
     new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
@@ -236,10 +243,10 @@ test('HTTPS uses the configured certificate, and the renewed one after its renew
         response.on('end', () => resolve([response.statusCode, serial]));
       });
       outgoing.on('error', reject);
-      outgoing.end(JSON.stringify(snsMessage(signer.key, bounceNotification())));
+      outgoing.end(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())));
     });
   const serialOf = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
   expect(await post()).toEqual([200, serialOf(first)]);
-  receiver.renewCertificate(keyPairOf(second));
+  receiver.renewCertificate(toKeyPair(second));
   expect(await post()).toEqual([200, serialOf(second)]);
 });

@@ -5,7 +5,7 @@ import type { RecordResult } from '../../../../src/feedback/intake.ts';
 import { createSqsPoller, findQueueRegion } from '../../../../src/feedback/ses/sqs-poller.ts';
 import type { FeedbackReport } from '../../../../src/model/feedback.ts';
 import { CREDENTIALS } from '../../../rig/ses-fake.ts';
-import { sesEvent, TOPIC } from '../../../rig/sns.ts';
+import { createSesEvent, TOPIC } from '../../../rig/sns.ts';
 import { startSqsFake } from '../../../rig/sqs-fake.ts';
 
 beforeEach(() => {
@@ -46,7 +46,7 @@ async function rig({ recordReport = async () => 'recorded', topics = [], quick =
   return { queue, reports, refusals, faults, close, start: () => poller.start() };
 }
 
-const bounce = (reference = 'ses-1') => sesEvent('Bounce', reference, 'rita@example.com');
+const bounce = (reference = 'ses-1') => createSesEvent('Bounce', reference, 'rita@example.com');
 const envelope = (text: string, topic = TOPIC) =>
   JSON.stringify({ Type: 'Notification', TopicArn: topic, Message: text });
 
