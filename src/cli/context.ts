@@ -50,7 +50,8 @@ export interface Context {
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, inCaller?: boolean): Promise<T>;
   /**
    * Opens the store for `work`, even while a service runs, and closes the store afterwards. Changes are written to the
-   * audit log. If `inCaller` is true, the store runs in this thread. This is for work that only waits for the store.
+   * audit log. If `inCaller` is true, the store runs in this thread. The caller sets `inCaller` for work that only
+   * waits for the store.
    */
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, inCaller?: boolean): Promise<T>;
 }

@@ -22,15 +22,18 @@ function formatOverview({ range, points, totals, queue, health, attention }: Ove
   const rows = Array.from({ length: ROW_COUNT }, (_, index): Cell[] => {
     const rowPoints = points.slice(index * pointsPerRow, (index + 1) * pointsPerRow);
     const sumFigure = (name: keyof Omit<Figures, 'latencyMs'>) =>
-      String(rowPoints.reduce((totalRow, point) => totalRow + point[name], 0));
+      String(rowPoints.reduce((sum, point) => sum + point[name], 0));
     return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sumFigure)];
   });
-  const total = [{ text: `total ${range}`, style: 'heading' } as const, ...COLUMNS.map((name) => String(totals[name]))];
+  const totalRow = [
+    { text: `total ${range}`, style: 'heading' } as const,
+    ...COLUMNS.map((name) => String(totals[name])),
+  ];
   const { latencyMs } = totals;
   const latencyText =
     latencyMs === null ? 'no message was delivered' : `p50 ${formatMs(latencyMs.p50)}, p99 ${formatMs(latencyMs.p99)}`;
   return [
-    formatTable(['FROM', ...COLUMNS.map((name) => name.toUpperCase())], [...rows, total]),
+    formatTable(['FROM', ...COLUMNS.map((name) => name.toUpperCase())], [...rows, totalRow]),
     '\n',
     formatPairs([['latency', latencyText], ...formatQueue(queue, now)]),
     '\n',

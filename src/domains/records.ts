@@ -7,7 +7,7 @@ import { type DnsRecord, getDkimRecordName, type SendingDomain } from '../model/
 import { formatDkimRecord } from './dkim-record.ts';
 
 export interface SendingSetup {
-  /** POSTRIDER_RETURN_PATH_DOMAIN, in A-labels, or null. */
+  /** The domain of POSTRIDER_RETURN_PATH_DOMAIN in A-labels, or null. */
   readonly returnPath: string | null;
   /**
    * The public name of the host that receives messages for the return path. Null if the return-path domain itself has

@@ -144,7 +144,7 @@ async function checkReturnPath(
     const detail = `the record names ${exchangesWithoutAddress.join(', ')}, which has no address; publish an A or AAAA record for this host`;
     return { found: 'wrong', detail, seen };
   }
-  const failedLookup = addressLookups.find((answer) => answer.kind === 'failed');
+  const failedLookup = addressLookups.find((lookupResult) => lookupResult.kind === 'failed');
   if (failedLookup !== undefined) return { ...createUnknownFinding(failedLookup.reason), seen };
   return { found: 'found', detail: `messages are routed to ${exchanges.join(', ')}`, seen };
 }

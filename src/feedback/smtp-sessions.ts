@@ -49,7 +49,7 @@ export function createSessionTable(): SessionTable {
   function evictOne(candidates: Iterable<OpenSession>, now: number, minIdleMs: number): boolean {
     let candidate: OpenSession | null = null;
     for (const session of candidates) {
-      // The clock may have been set back.
+      // The difference is negative if the clock was set back.
       const idleMs = Math.max(0, now - session.lastActiveAt);
       if (idleMs < Math.max(minIdleMs, MIN_IDLE_MS[session.stage])) continue;
       if (candidate === null || isEvictedBefore(session, candidate)) candidate = session;

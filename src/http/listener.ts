@@ -311,8 +311,8 @@ function toErrorCode(error: NodeJS.ErrnoException): ErrorCode {
 function createRawErrorResponse(code: ErrorCode, clock: Clock): Buffer {
   const body = createErrorBody(code);
   const { status } = getErrorEntry(code);
-  const head =
+  const responseHead =
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${body.length}\r\nDate: ${new Date(clock.now()).toUTCString()}\r\nConnection: close\r\n\r\n`;
-  return Buffer.concat([Buffer.from(head, 'latin1'), body]);
+  return Buffer.concat([Buffer.from(responseHead, 'latin1'), body]);
 }

@@ -203,8 +203,8 @@ function parseDelimiter(
 }
 
 /** Returns the index of the LF that ends the line, or the length of the text. */
-function findLineEnd(text: string, from: number): number {
-  const end = text.indexOf('\n', from);
+function findLineEnd(text: string, startIndex: number): number {
+  const end = text.indexOf('\n', startIndex);
   return end < 0 ? text.length : end;
 }
 

@@ -61,44 +61,47 @@ export function findAddresses(text: string): readonly FoundAddress[] {
     }
     const parsedAddress = readAddressAt(text, atSignIndex, Math.max(searchStart, lineStart));
     if (parsedAddress === null) continue;
-    searchStart = parsedAddress.end;
+    searchStart = parsedAddress.endIndex;
     foundAddresses.push({
       address: parsedAddress.address,
-      index: parsedAddress.at,
+      index: parsedAddress.startIndex,
       lineStart,
-      role: determineRole(text, parsedAddress.address, parsedAddress.at, lineStart),
+      role: determineRole(text, parsedAddress.address, parsedAddress.startIndex, lineStart),
     });
   }
   return foundAddresses;
 }
 
-function findLineEnd(text: string, from: number): number {
-  const end = text.indexOf('\n', from);
+function findLineEnd(text: string, startIndex: number): number {
+  const end = text.indexOf('\n', startIndex);
   return end < 0 ? text.length : end;
 }
 
 interface ParsedAddress {
   readonly address: string;
-  readonly at: number;
-  readonly end: number;
+  readonly startIndex: number;
+  readonly endIndex: number;
 }
 
-function readAddressAt(text: string, atSignIndex: number, from: number): ParsedAddress | null {
-  const start = findLocalPartStart(text, atSignIndex, from);
-  if (start >= atSignIndex) return null;
-  let end = atSignIndex + 1;
-  const maxEnd = Math.min(text.length, end + MAX_DOMAIN_LENGTH);
-  while (end < maxEnd && isHostCharacter(text.charCodeAt(end))) end += 1;
-  const asciiDomain = trimDomainEnd(text.slice(start, end));
-  if (parseAddress(asciiDomain) !== null) return { address: asciiDomain, at: start, end };
+function readAddressAt(text: string, atSignIndex: number, searchStart: number): ParsedAddress | null {
+  const startIndex = findLocalPartStart(text, atSignIndex, searchStart);
+  if (startIndex >= atSignIndex) return null;
+  let endIndex = atSignIndex + 1;
+  const maxEnd = Math.min(text.length, endIndex + MAX_DOMAIN_LENGTH);
+  while (endIndex < maxEnd && isHostCharacter(text.charCodeAt(endIndex))) endIndex += 1;
+  const addressText = trimDomainEnd(text.slice(startIndex, endIndex));
+  if (parseAddress(addressText) !== null) return { address: addressText, startIndex, endIndex };
   // The domain may be internationalized (RFC 6531). Such a domain can be adjacent to other words without a space.
-  while (end < maxEnd && (isHostCharacter(text.charCodeAt(end)) || isLetter(text.charCodeAt(end)))) end += 1;
-  const internationalizedDomain = trimDomainEnd(text.slice(start, end));
-  return parseAddress(internationalizedDomain) === null ? null : { address: internationalizedDomain, at: start, end };
+  while (endIndex < maxEnd && (isHostCharacter(text.charCodeAt(endIndex)) || isLetter(text.charCodeAt(endIndex))))
+    endIndex += 1;
+  const internationalizedAddress = trimDomainEnd(text.slice(startIndex, endIndex));
+  return parseAddress(internationalizedAddress) === null
+    ? null
+    : { address: internationalizedAddress, startIndex, endIndex };
 }
 
-function findLocalPartStart(text: string, atSignIndex: number, from: number): number {
-  const minStart = Math.max(from, atSignIndex - MAX_LOCAL_LENGTH);
+function findLocalPartStart(text: string, atSignIndex: number, searchStart: number): number {
+  const minStart = Math.max(searchStart, atSignIndex - MAX_LOCAL_LENGTH);
   if (text.charAt(atSignIndex - 1) === '"') {
     // The local part is quoted (RFC 5321 section 4.1.2).
     const quoteIndex = text.slice(minStart, Math.max(minStart, atSignIndex - 1)).lastIndexOf('"');
