@@ -22,6 +22,7 @@ const PARAMETERS = [
   'sslkey',
   'schema',
   'pooler',
+  'prepared',
   'host',
   'port',
   'options',
@@ -94,6 +95,10 @@ export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
     return invalid(`${shown}: pooler must be transaction; a pooler in session mode needs no parameter`);
   if (pooler !== null && options !== null)
     return invalid(`${shown}: a pooler in transaction mode refuses options; set them with ALTER ROLE, or remove them`);
+  const prepared = parameters.get('prepared') ?? 'no';
+  if (prepared !== 'yes' && prepared !== 'no') return invalid(`${shown}: prepared must be yes or no`);
+  if (prepared === 'yes' && pooler === null)
+    return invalid(`${shown}: prepared=yes needs pooler=transaction; without a pooler, statements are always prepared`);
   const sessionAttributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (sessionAttributes !== 'read-write' && sessionAttributes !== 'primary' && sessionAttributes !== 'any') {
     return invalid(`${shown}: target_session_attrs must be read-write or primary, because Postrider writes`);
@@ -111,6 +116,7 @@ export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
     schema,
     options,
     pooler,
+    tracksStatements: prepared === 'yes',
     direct: null,
   });
 }

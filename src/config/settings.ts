@@ -31,6 +31,8 @@ export interface PostgresSetting {
    * transaction.
    */
   readonly pooler: 'transaction' | null;
+  /** True with `prepared=yes`: the pooler in transaction mode tracks the prepared statements of each client. */
+  readonly tracksStatements: boolean;
   /** POSTRIDER_DATABASE_DIRECT: the same database without the pooler, or null. */
   readonly direct: PostgresSetting | null;
 }

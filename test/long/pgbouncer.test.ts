@@ -85,6 +85,9 @@ test('what PgBouncer refuses is reported in one line with the remedy', async () 
     url.searchParams.set('options', '-c ignore_system_indexes=on');
   });
   expect(refusedOptions).toMatch(/: the pooler refuses options= in POSTRIDER_DATABASE \(.+\)\. Remove it\.$/);
+  // Debian's PgBouncer is older than 1.21.
+  const untracked = await openFault((url) => url.searchParams.set('prepared', 'yes'));
+  expect(untracked).toMatch(/: the pooler does not track prepared statements\. Set max_prepared_statements in /);
   await server.crash();
   const unreachable = await openFault(() => undefined);
   expect(unreachable).toMatch(/: no connection within 2 s\. Check the server, the network and its firewalls\.$/);

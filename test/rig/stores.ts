@@ -26,22 +26,24 @@ const POSTGRES: TestedStore = {
     openStore(parsePostgresUrl(await createTemporaryDatabase()), { exclusive: true, ...options }),
 };
 
-/** PostgreSQL behind a pooler in transaction mode. */
-const POOLED: TestedStore = {
+/** PostgreSQL behind a pooler in transaction mode, without and with prepared statements. */
+const POOLED: readonly TestedStore[] = (['unsupported', 'track'] as const).map((prepared) => ({
   name: 'postgres',
   async open(options) {
     const url = new URL(await createTemporaryDatabase());
-    url.port = String((await startTransactionPooler(Number(url.port))).port);
+    url.port = String((await startTransactionPooler(Number(url.port), { prepared })).port);
     url.searchParams.set('pooler', 'transaction');
+    if (prepared === 'track') url.searchParams.set('prepared', 'yes');
     return openStore(parsePostgresUrl(url.href), { exclusive: true, ...options });
   },
-};
+}));
 
 /** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL, in `pooler` the pooled one. */
 export const STORES: readonly TestedStore[] = listTestedStores();
 
 function listTestedStores(): readonly TestedStore[] {
-  if (process.env.TEST_POOLER === 'transaction') return [POOLED];
+  if (process.env.TEST_POOLER === 'transaction')
+    return process.env.TEST_EXTENT === 'long' ? POOLED : POOLED.slice(0, 1);
   return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 

@@ -1,13 +1,15 @@
 /**
  * A stand-in for a PostgreSQL pooler in transaction mode (without TLS). It assigns another server connection to each
  * transaction. It refuses everything that such a pooler does not support: startup parameters other than those of
- * PgBouncer, named statements, LISTEN, session settings. With `unsupported: 'forward'` it forwards such statements to
- * the server, as PgBouncer does. Authentication is passed through to the server; the server connection of each client
+ * PgBouncer, named statements, LISTEN, session settings. With `unsupportedRequest: 'forward'` it forwards such statements to
+ * the server, as PgBouncer does. With `prepared: 'track'` it supports named
+ * statements, as PgBouncer 1.21 does. Authentication is passed through to the server; the server connection of each client
  * joins a pool for its user and database.
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { encodeFatalError, readParameters } from './pooler-proxy.ts';
+import { type ClientStatements, createStatementTracking, type TrackedServer } from './statement-tracking.ts';
 
 export interface TransactionPooler {
   readonly port: number;
@@ -36,6 +38,7 @@ const SESSION_STATEMENT =
 interface Upstream {
   readonly socket: Socket;
   client: Client | null;
+  readonly statements: TrackedServer;
 }
 
 interface Client {
@@ -46,18 +49,28 @@ interface Client {
   readonly queued: Buffer[];
   /** The number of ReadyForQuery messages that the server has not sent yet. */
   pendingReady: number;
+  readonly statements: ClientStatements;
 }
 
 /** Starts the pooler for `port` on loopback and stops it at the end of the test. */
 export async function startTransactionPooler(
   port: number,
-  { unsupportedRequest = 'refuse' }: { readonly unsupportedRequest?: 'refuse' | 'forward' } = {},
+  {
+    unsupportedRequest = 'refuse',
+    prepared = 'unsupported',
+  }: { readonly unsupportedRequest?: 'refuse' | 'forward'; readonly prepared?: 'unsupported' | 'track' } = {},
 ): Promise<TransactionPooler> {
   const refused: string[] = [];
   const sockets = new Set<Socket>();
   const idleByDatabase = new Map<string, Upstream[]>();
   const waitingByDatabase = new Map<string, Client[]>();
   let switchCount = 0;
+  const tracking = prepared === 'track' ? createStatementTracking() : null;
+
+  function send(client: Client, upstream: Upstream, message: Buffer): void {
+    const messages = tracking?.toServer(upstream.statements, client.statements, message) ?? [message];
+    for (const one of messages) upstream.socket.write(one);
+  }
 
   const track = (socket: Socket) => {
     sockets.add(socket);
@@ -84,7 +97,7 @@ export async function startTransactionPooler(
     client.upstream = upstream;
     client.last = upstream;
     upstream.client = client;
-    for (const message of client.queued.splice(0)) upstream.socket.write(message);
+    for (const message of client.queued.splice(0)) send(client, upstream, message);
   }
 
   function release(key: string, upstream: Upstream): void {
@@ -108,7 +121,7 @@ export async function startTransactionPooler(
       buffered = Buffer.concat([buffered, bytes]);
       for (const [type, message] of takeMessages()) {
         const { client: owner } = upstream;
-        owner?.socket.write(message);
+        if (tracking?.isDelivered(upstream.statements, type) ?? true) owner?.socket.write(message);
         if (type !== 'Z' || owner === null) continue;
         owner.pendingReady -= 1;
         if (message.toString('latin1', 5, 6) === 'I' && owner.pendingReady === 0) release(key, upstream);
@@ -142,14 +155,14 @@ export async function startTransactionPooler(
       return;
     }
     const text = message.toString('utf8', 5, message.length - 1);
-    const reason = unsupportedRequest === 'refuse' ? findUnsupportedStatement(type, text) : null;
+    const reason = unsupportedRequest === 'refuse' ? findUnsupportedStatement(type, text, tracking !== null) : null;
     if (reason !== null) {
       refuse(client, reason);
       return;
     }
     if (type === 'Q' || type === 'S') client.pendingReady += 1;
     if (client.upstream !== null) {
-      client.upstream.socket.write(message);
+      send(client, client.upstream, message);
       return;
     }
     client.queued.push(message);
@@ -158,7 +171,14 @@ export async function startTransactionPooler(
 
   const server = createServer((clientSocket) => {
     track(clientSocket);
-    const client: Client = { socket: clientSocket, upstream: null, last: null, queued: [], pendingReady: 0 };
+    const client: Client = {
+      socket: clientSocket,
+      upstream: null,
+      last: null,
+      queued: [],
+      pendingReady: 0,
+      statements: new Map(),
+    };
     let buffered: Buffer = Buffer.alloc(0);
     let phase: 'startup' | 'authentication' | 'ready' = 'startup';
     let key = '';
@@ -181,7 +201,11 @@ export async function startTransactionPooler(
       }
       key = `${parameters.get('user')} ${parameters.get('database')}`;
       phase = 'authentication';
-      const upstream: Upstream = { socket: connect(port, '127.0.0.1'), client: null };
+      const upstream: Upstream = {
+        socket: connect(port, '127.0.0.1'),
+        client: null,
+        statements: { prepared: new Set(), expected: [] },
+      };
       signIn = upstream.socket;
       track(upstream.socket);
       upstream.socket.write(startup);
@@ -233,7 +257,10 @@ export async function startTransactionPooler(
   return { port: address.port, refused, switchCount: () => switchCount };
 }
 
-function findUnsupportedStatement(type: string, text: string): string | null {
-  if (type === 'P' && !text.startsWith('\0')) return `the named statement ${text.split('\0')[0]}`;
-  return (type === 'Q' || type === 'P') && SESSION_STATEMENT.test(text.replace('\0', '')) ? text : null;
+function findUnsupportedStatement(type: string, text: string, isTracking: boolean): string | null {
+  if (type === 'P' && !isTracking && !text.startsWith('\0')) return `the named statement ${text.split('\0')[0]}`;
+  return (type === 'Q' || type === 'P') &&
+    SESSION_STATEMENT.test(type === 'P' ? text.slice(text.indexOf('\0') + 1) : text)
+    ? text
+    : null;
 }

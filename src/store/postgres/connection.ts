@@ -17,8 +17,10 @@ import {
   ConfigurationFault,
   describeReadOnlyDefault,
   describeReadOnlyReplica,
+  describeUntrackedStatements,
   getErrorCode,
   isServerError,
+  isUntrackedStatement,
   toOneLine,
   toStoreError,
   UnknownCommitResult,
@@ -76,9 +78,11 @@ export interface Connection extends Session {
   readonly isPooled: boolean;
   /**
    * Behind a pooler in transaction mode: the statements that begin a transaction with its settings
-   * (transactionPrologue). Statements are then not prepared under a name. Otherwise null.
+   * (transactionPrologue). Statements are then prepared under a name only with `prepared=yes`. Otherwise null.
    */
   readonly prologue: string | null;
+  /** `planGeneration` of ConnectOptions. */
+  readonly planGeneration: number;
   readonly host: HostPort;
   /**
    * Identifies the write history of the server: the cluster, its timeline (which a promotion changes), and its start
@@ -108,6 +112,11 @@ export interface ConnectOptions {
   readonly statementTimeoutMs?: number;
   /** The host to which the first attempt connects. */
   readonly preferredHost?: HostPort | null;
+  /**
+   * Behind a pooler that tracks prepared statements, connections of different generations share no prepared statement.
+   * The default is 0.
+   */
+  readonly planGeneration?: number;
 }
 
 /**
@@ -150,7 +159,7 @@ function isWithoutTls(error: unknown): boolean {
 }
 
 async function connectTo(
-  { setting, application, statementTimeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS }: ConnectOptions,
+  { setting, application, statementTimeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS, planGeneration = 0 }: ConnectOptions,
   host: HostPort,
   tls: Exclude<PostgresSetting['tls'], 'preferred'>,
 ): Promise<Connection> {
@@ -189,8 +198,9 @@ async function connectTo(
         : { prologue: null, ...(await applySettings(client, { operatorSettings, required, host, database })) };
     // PostgreSQL sends the process id of the server connection. A pooler sends a number that the pooler has generated.
     const processId = (client as unknown as { readonly processID: number | null }).processID ?? applied.pid;
-    return wrapClient(client, ended.promise, describeServer([host], database), {
+    return wrapClient(client, ended.promise, setting, {
       slot: Math.abs(processId) % SLOT_COUNT,
+      planGeneration,
       isPooled: processId !== applied.pid,
       host,
       ...applied,
@@ -356,9 +366,13 @@ function getTypeParser(oid: number, format: 'text' | 'binary') {
 function wrapClient(
   client: pg.Client,
   ended: Promise<void>,
-  server: string,
-  properties: Pick<Connection, 'slot' | 'pid' | 'host' | 'history' | 'isPooled' | 'prologue'>,
+  { database, tracksStatements }: Pick<PostgresSetting, 'database' | 'tracksStatements'>,
+  properties: Pick<Connection, 'slot' | 'pid' | 'host' | 'history' | 'isPooled' | 'prologue' | 'planGeneration'>,
 ): Connection {
+  const server = describeServer([properties.host], database);
+  const usesNames = properties.prologue === null || tracksStatements;
+  // Such a pooler prepares equal texts once per server connection, for all clients.
+  const textSuffix = tracksStatements && properties.planGeneration > 0 ? ` /* ${properties.planGeneration} */` : '';
   let cancelledWaits = 0;
   client.on('notice', ({ routine }) => {
     if (routine === STANDBY_WAIT_FUNCTION) cancelledWaits += 1;
@@ -375,10 +389,15 @@ function wrapClient(
     ...properties,
     ended,
     async query(statement, values): Promise<readonly Row[]> {
-      const { text } = statement;
-      const name = properties.prologue === null ? statement.name : '';
-      return (await checkReplication(client.query({ name, text, values: encodeValues(statement, values) })))
-        .rows as Row[];
+      const text = statement.text + textSuffix;
+      const name = usesNames ? statement.name : '';
+      try {
+        return (await checkReplication(client.query({ name, text, values: encodeValues(statement, values) })))
+          .rows as Row[];
+      } catch (error) {
+        if (!tracksStatements || !isUntrackedStatement(error)) throw error;
+        throw new ConfigurationFault(describeUntrackedStatements(server));
+      }
     },
     async command(text) {
       return (await checkReplication(client.query(text))).command;

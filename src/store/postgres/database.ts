@@ -69,6 +69,11 @@ interface Connections {
   /** Replaces all open connections: idle connections immediately, and all others when they are released. */
   replaceAll(): void;
   /**
+   * Replaces all open connections after `connection` has found a prepared statement that is not valid for a changed
+   * schema. New connections share no prepared statement with the replaced ones.
+   */
+  renewPlans(connection: Connection): void;
+  /**
    * Opens a connection outside the pool, and without the pooler if POSTRIDER_DATABASE_DIRECT is set.
    * `statementTimeoutMs` is the time limit of one statement. Rejects with a StoreError.
    */
@@ -96,6 +101,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   const idle: Connection[] = [];
   const waiters: Waiter[] = [];
   let connectingCount = 0;
+  let planGeneration = 0;
   let consecutiveFailures = 0;
   let backoffUntil = 0;
   let lastFault: StoreError | null = null;
@@ -146,7 +152,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       // After a failure only one connection attempt runs at a time.
       if (consecutiveFailures > 0 && connectingCount > 0) return;
       connectingCount += 1;
-      connect({ ...options, preferredHost }).then(addConnection, recordFailure);
+      connect({ ...options, preferredHost, planGeneration }).then(addConnection, recordFailure);
     }
   }
 
@@ -220,14 +226,20 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     if (openConnections.size === 0 && connectingCount === 0) closing?.resolve();
   }
 
+  function replaceAll(): void {
+    for (const connection of openConnections) outdated.add(connection);
+    for (const connection of idle.splice(0)) drop(connection);
+  }
+
   return {
     server,
     acquire,
     release,
     drop,
-    replaceAll() {
-      for (const connection of openConnections) outdated.add(connection);
-      for (const connection of idle.splice(0)) drop(connection);
+    replaceAll,
+    renewPlans(connection) {
+      if (connection.planGeneration === planGeneration) planGeneration += 1;
+      replaceAll();
     },
     async connectAlone(statementTimeoutMs) {
       const { direct } = setting;
@@ -272,6 +284,7 @@ const TRANSACTION_STATUS: Statement = {
   name: 'transaction_status',
   text: 'SELECT pg_xact_status($1::text::xid8) AS status',
 };
+const TRACKING_PROBE: Statement = { name: 'tracking_probe', text: 'SELECT 1 AS one' };
 const READ_HISTORY: Statement = { name: 'write_history', text: `SELECT ${WRITE_HISTORY} AS history` };
 const TERMINATE_TRANSACTION: Statement = {
   name: 'terminate_transaction',
@@ -300,7 +313,8 @@ export interface Pool extends Database {
   /** The setting with which the connections are opened. */
   readonly setting: Pick<PostgresSetting, 'schema' | 'pooler' | 'direct'>;
   /**
-   * Rejects with a StoreError if a pooler in transaction mode was not declared. Opens no further connection if there is
+   * Rejects with a StoreError if a pooler in transaction mode was not declared, or does not track prepared statements
+   * although the setting says so. Opens no further connection if there is
    * no pooler.
    */
   requireDeclaredPooler(): Promise<void>;
@@ -342,7 +356,8 @@ export function createPool(options: PoolOptions): Pool {
   function releaseAfter(connection: Connection, error: unknown, pid: number | null): void {
     // Prepared statements of existing connections are not valid for a changed schema. After a timeout on one
     // connection, the others probably use the same broken network path.
-    if (isStalePlan(error) || isStatementTimeout(error)) connections.replaceAll();
+    if (isStalePlan(error)) connections.renewPlans(connection);
+    else if (isStatementTimeout(error)) connections.replaceAll();
     if (endsConnection(error)) connections.drop(connection);
     else connections.release(connection);
     if (isStatementTimeout(error) && pid !== null) terminateWaits(pid);
@@ -366,6 +381,7 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   async function requireDeclaredPooler(): Promise<void> {
+    if (options.setting.tracksStatements) return requireStatementTracking();
     if (options.setting.pooler !== null) return;
     await withConnection(async (connection) => {
       if (!connection.isPooled) return;
@@ -375,6 +391,14 @@ export function createPool(options: PoolOptions): Pool {
       await withConnection(async () => undefined).catch((error: unknown) => {
         if (error instanceof ConfigurationFault) throw error;
       });
+    });
+  }
+
+  /** A pooler that tracks no prepared statements gives both connections one server connection, which refuses a name. */
+  async function requireStatementTracking(): Promise<void> {
+    await withConnection(async (connection) => {
+      await runSingle(connection, server, TRACKING_PROBE, [], () => undefined);
+      await withConnection((other) => runSingle(other, server, TRACKING_PROBE, [], () => undefined));
     });
   }
 
@@ -472,7 +496,7 @@ export function createPool(options: PoolOptions): Pool {
 
   /** Rolls back, and releases the connection if it still works. */
   function rollBack(connection: Connection, error: unknown, pid: number | null): void {
-    if (!(error instanceof StoreError) && endsConnection(error)) {
+    if ((!(error instanceof StoreError) || error instanceof ConfigurationFault) && endsConnection(error)) {
       releaseAfter(connection, error, pid);
       return;
     }

@@ -199,6 +199,16 @@ export function describeUndeclaredPooler(server: string): string {
   return `${server}: a connection pooler in transaction mode is in front of the server. Add pooler=transaction to POSTRIDER_DATABASE.`;
 }
 
+/** Returns the error message for a pooler that does not track prepared statements, although `prepared=yes` is set. */
+export function describeUntrackedStatements(server: string): string {
+  return `${server}: the pooler does not track prepared statements. Set max_prepared_statements in PgBouncer 1.21 or later, or remove prepared=yes from POSTRIDER_DATABASE.`;
+}
+
+/** Returns true if a prepared statement does not exist, or exists already, on the server connection. */
+export function isUntrackedStatement(error: unknown): boolean {
+  return ['26000', '42P05'].includes(getErrorCode(error));
+}
+
 /** Returns the error message for a replica. */
 export function describeReadOnlyReplica(server: string): string {
   return `${server}: the server is a read-only replica. Set POSTRIDER_DATABASE to the primary, or to all hosts separated by commas.`;

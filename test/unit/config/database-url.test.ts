@@ -16,6 +16,7 @@ const BASE = {
   schema: null,
   options: null,
   pooler: null,
+  tracksStatements: false,
   direct: null,
 } as const;
 
@@ -69,6 +70,11 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ],
     ['postgres://me@db.example/mail?schema=my_mail', { ...BASE, schema: 'my_mail' }],
     ['postgres://me@db.example/mail?pooler=transaction', { ...BASE, pooler: 'transaction' }],
+    [
+      'postgres://me@db.example/mail?pooler=transaction&prepared=yes',
+      { ...BASE, pooler: 'transaction', tracksStatements: true },
+    ],
+    ['postgres://me@db.example/mail?prepared=no', BASE],
     ['postgres://me@db.example/mail?options=-c%20search_path%3Dpost', { ...BASE, options: '-c search_path=post' }],
   ])('%s is parsed', (text, setting) => {
     expect(isDatabaseUrl(text)).toBe(true);
@@ -95,6 +101,8 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example/mail?sslmode=require&sslrootcert=', 'sslrootcert is empty'],
     ['postgres://db.example/mail?sslmode=require&sslcert=me.pem', 'set both, or remove both'],
     ['postgres://db.example/mail?sslmode=disable&sslcert=me.pem&sslkey=me.key', 'sslcert needs TLS'],
+    ['postgres://db.example/mail?prepared=yes', 'prepared=yes needs pooler=transaction'],
+    ['postgres://db.example/mail?pooler=transaction&prepared=on', 'prepared must be yes or no'],
     ['postgres://db.example/mail?pooler=session', 'pooler must be transaction'],
     ['postgres://db.example/mail?pooler=transaction&options=-cjit%3Doff', 'refuses options; set them with ALTER ROLE'],
     ['postgres://db.example/mail?schema=a,b', 'schema must be one name'],

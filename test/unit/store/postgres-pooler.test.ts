@@ -10,13 +10,13 @@ import { createTemporaryDatabase, runStatement, startPostgres } from '../../rig/
 import { parsePostgresUrl } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
-async function pooled(url: string) {
-  const pooler = await startTransactionPooler(Number(new URL(url).port));
+async function pooled(url: string, options?: Parameters<typeof startTransactionPooler>[1]) {
+  const pooler = await startTransactionPooler(Number(new URL(url).port), options);
   const changed = new URL(url);
   changed.port = String(pooler.port);
-  const undeclared = changed.href;
   changed.searchParams.set('pooler', 'transaction');
-  return { pooler, undeclared, url: changed.href };
+  if (options?.prepared === 'track') changed.searchParams.set('prepared', 'yes');
+  return { pooler, url: changed.href };
 }
 
 function postgresSetting(url: string) {
@@ -131,4 +131,42 @@ test('a schema of its own is used behind a pooler', async () => {
   const text =
     "SELECT to_regclass('mail.mail_request') IS NOT NULL AND to_regclass('public.mail_request') IS NULL AS own";
   expect(await pool.query({ name: 'test_schema', text }, [])).toEqual([{ own: true }]);
+});
+
+test('with prepared=yes statements stay prepared behind a pooler that tracks them, also after another node has changed a table', async () => {
+  const database = await createTemporaryDatabase();
+  const { pooler, url } = await pooled(database, { prepared: 'track' });
+  const [store, other] = await Promise.all([1, 2].map(() => openStore(parsePostgresUrl(url), { exclusive: true })));
+  if (store === undefined || other === undefined) throw new Error('no store');
+  onTestFinished(async () => void (await Promise.all([store.close(), other.close()])));
+  await store.createAccount('default', NO_LIMITS, 1);
+  const acceptOnBoth = async () => {
+    const calls = Array.from({ length: 100 }, (_, at) => (at % 2 === 0 ? store : other).accept([newMessage()]));
+    expect(await Promise.all(calls)).toMatchObject(calls.map(() => [{ kind: 'accepted' }]));
+  };
+  await acceptOnBoth();
+  const pool = createPool({ setting: postgresSetting(url), application: 'postrider test', random: Math.random });
+  onTestFinished(() => pool.close());
+  const read = {
+    name: 'test_prepared',
+    text: "SELECT count(*) > 0 AS prepared FROM pg_prepared_statements WHERE name LIKE 'PGBOUNCER%'",
+  };
+  expect(await Promise.all([1, 2, 3].map(() => pool.query(read, [])))).toEqual(
+    [1, 2, 3].map(() => [{ prepared: true }]),
+  );
+  // The accept path reads all columns of this table, so its prepared statements are no longer valid.
+  await acceptOnBoth();
+  await runStatement(database, 'ALTER TABLE account ADD COLUMN later int');
+  // There are more such server connections than attempts of one call.
+  expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
+  await acceptOnBoth();
+  expect(pooler.switchCount()).toBeGreaterThan(0);
+  expect(pooler.refused).toEqual([]);
+});
+
+test('with prepared=yes a pooler that tracks no prepared statements ends the opening with one line', async () => {
+  const { url } = await pooled(await createTemporaryDatabase(), { unsupportedRequest: 'forward' });
+  await expect(openStore(parsePostgresUrl(`${url}&prepared=yes`), { exclusive: true })).rejects.toThrow(
+    /^PostgreSQL \S+: the pooler does not track prepared statements\. Set max_prepared_statements in PgBouncer 1\.21 or later, or remove prepared=yes from POSTRIDER_DATABASE\.$/,
+  );
 });

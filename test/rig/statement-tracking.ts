@@ -1,0 +1,95 @@
+/**
+ * The tracking of prepared statements in a pooler in transaction mode, as PgBouncer 1.21 does it with
+ * `max_prepared_statements`: equal statements of all clients have one name on the server, and a server connection that
+ * lacks the statement of a Bind message receives its Parse message first.
+ */
+
+/** What is prepared, and which answers are expected, on one server connection. */
+export interface TrackedServer {
+  readonly prepared: Set<string>;
+  readonly expected: (
+    | { readonly kind: 'parse'; readonly name: string | null; readonly isDelivered: boolean }
+    | { readonly kind: 'sync' }
+  )[];
+}
+
+/** The Parse messages of one client without their name, by name. */
+export type ClientStatements = Map<string, Buffer>;
+
+export interface StatementTracking {
+  /** Returns the messages that the server receives in place of a message of the client. */
+  toServer(server: TrackedServer, client: ClientStatements, message: Buffer): readonly Buffer[];
+  /** Returns false if the client must not receive a message of this type, because it did not send the Parse message. */
+  isDelivered(server: TrackedServer, type: string): boolean;
+}
+
+export function createStatementTracking(): StatementTracking {
+  const namesByText = new Map<string, string>();
+  const nameOf = (rest: Buffer) => {
+    const text = rest.toString('latin1');
+    const name = namesByText.get(text) ?? `PGBOUNCER_${namesByText.size + 1}`;
+    namesByText.set(text, name);
+    return name;
+  };
+  const parse = (server: TrackedServer, name: string, rest: Buffer, isDelivered: boolean) => {
+    server.prepared.add(name);
+    server.expected.push({ kind: 'parse', name, isDelivered });
+    return encode('P', Buffer.from(`${name}\0`), rest);
+  };
+  return {
+    toServer(server, client, message) {
+      const body = message.subarray(5);
+      switch (message.toString('latin1', 0, 1)) {
+        case 'P': {
+          const [name, rest] = splitName(body);
+          if (name !== '') client.set(name, rest);
+          const serverName = name === '' ? null : nameOf(rest);
+          if (serverName !== null && !server.prepared.has(serverName)) return [parse(server, serverName, rest, true)];
+          server.expected.push({ kind: 'parse', name: null, isDelivered: true });
+          // The answer to an empty unnamed statement replaces the answer to a statement that is prepared already.
+          return [serverName === null ? message : encode('P', Buffer.from([0, 0, 0, 0]))];
+        }
+        case 'B': {
+          const [portal, afterPortal] = splitName(body);
+          const [name, rest] = splitName(afterPortal);
+          const statement = client.get(name);
+          if (name === '' || statement === undefined) return [message];
+          const serverName = nameOf(statement);
+          const bind = encode('B', Buffer.from(`${portal}\0${serverName}\0`), rest);
+          return server.prepared.has(serverName) ? [bind] : [parse(server, serverName, statement, false), bind];
+        }
+        case 'Q':
+        case 'S':
+          server.expected.push({ kind: 'sync' });
+          return [message];
+        default:
+          return [message];
+      }
+    },
+    isDelivered(server, type) {
+      if (type === '1') {
+        const next = server.expected.shift();
+        return next?.kind !== 'parse' || next.isDelivered;
+      }
+      // After an error the server answers no message before the next Sync.
+      for (let next = type === 'Z' ? server.expected.shift() : undefined; next?.kind === 'parse'; ) {
+        if (next.name !== null) server.prepared.delete(next.name);
+        next = server.expected.shift();
+      }
+      return true;
+    },
+  };
+}
+
+/** Splits a message body after its first text, which ends with a zero byte. */
+function splitName(body: Buffer): readonly [name: string, rest: Buffer] {
+  const end = body.indexOf(0);
+  return [body.toString('utf8', 0, end), body.subarray(end + 1)];
+}
+
+function encode(type: string, ...parts: readonly Buffer[]): Buffer {
+  const body = Buffer.concat(parts);
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(body.length + 4);
+  return Buffer.concat([Buffer.from(type), length, body]);
+}
