@@ -53,7 +53,7 @@ test('a certificate is a warning three weeks before it expires and a failure aft
   expect(await check(chain, leaf.private, now + 70 * DAY_MS)).toMatchObject(
     expectFinding('warning', /, 20 days from now$/),
   );
-  expect(await check(chain, leaf.private, now + 91 * DAY_MS)).toMatchObject(expectFinding('failure', /it expired on/));
+  expect(await check(chain, leaf.private, now + 91 * DAY_MS)).toMatchObject(expectFinding('failure', /the certificate expired on/));
   expect(await check(chain, leaf.private, now - 30 * DAY_MS)).toMatchObject(
     expectFinding('failure', /not valid before/),
   );
@@ -73,7 +73,7 @@ test('a key of another certificate and a malformed file are failures', async () 
 test('an incomplete or unordered chain and a self-signed certificate are warnings', async () => {
   expect(await check(leaf.cert, leaf.private)).toMatchObject(expectFinding('warning', /no intermediate certificate/));
   expect(await check(leaf.cert + selfSigned.cert, leaf.private)).toMatchObject(
-    expectFinding('warning', /did not issue the one before/),
+    expectFinding('warning', /did not issue the certificate before/),
   );
   expect(await check(selfSigned.cert, selfSigned.private)).toMatchObject(expectFinding('warning', /self-signed/));
 });
