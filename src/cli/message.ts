@@ -1,7 +1,7 @@
 /** `postrider message …`: finds, shows, explains, retries and cancels messages. */
 import type { Command } from 'commander';
 import { searchMessages } from '../operations/message-search.ts';
-import { LOCAL_FAULT_REMEDY, localFaultText } from '../operations/messages/explain.ts';
+import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
 import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { toPrintable } from '../printing/escape.ts';
@@ -78,7 +78,7 @@ function formatEvent(
   { attempts }: MessageDetails,
 ): string {
   const attempt = attemptIndex === null ? null : (attempts[attemptIndex] ?? null);
-  const fault = attempt === null ? null : localFaultText(attempt);
+  const fault = attempt === null ? null : describeLocalFault(attempt);
   const explanation = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const detailText = explanation === null ? '' : `  ${toPrintable(explanation)}`;
   const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;

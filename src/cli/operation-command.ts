@@ -7,7 +7,7 @@
 import { type Command, Option } from 'commander';
 import type { Static, TObject, TSchema } from 'typebox';
 import { quote } from '../config/units.ts';
-import { inputMembers, isRequired } from '../operations/input.ts';
+import { getInputMembers, isRequired } from '../operations/input.ts';
 import { type Operation, type OperationResult, perform } from '../operations/operation.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { declareChoices } from './choices.ts';
@@ -90,7 +90,7 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
   const positionalMembers = command.registeredArguments.map(
     (argument) => options.argumentMembers?.[argument.name()] ?? argument.name(),
   );
-  const members = inputMembers(operation.input);
+  const members = getInputMembers(operation.input);
   for (const [name, member] of Object.entries(members)) {
     if (positionalMembers.includes(name) || name === options.standardInputMember) continue;
     const customFlag = options.customFlags?.[name as keyof Static<I>];

@@ -14,7 +14,7 @@ import { exportSuppressions, importSuppressions } from '../operations/suppressio
 import type { SuppressionEntry } from '../operations/suppressions/schemas.ts';
 import {
   addSuppression,
-  listLabel,
+  formatListLabel,
   listSuppressions,
   removeSuppression,
   showSuppression,
@@ -45,12 +45,12 @@ export function addSuppressionCommands(
   addOperationCommand(group, context, 'add <account> <address>', addSuppression, {
     formatResult: ({ address, added }, { account }) =>
       added
-        ? `${address} is on the suppression list of ${listLabel(String(account))}.\n`
-        : `${address} was already on the suppression list of ${listLabel(String(account))}.\n`,
+        ? `${address} is on the suppression list of ${formatListLabel(String(account))}.\n`
+        : `${address} was already on the suppression list of ${formatListLabel(String(account))}.\n`,
   });
   addOperationCommand(group, context, 'remove <account> <address>', removeSuppression, {
     formatResult: ({ address }, { account }) =>
-      `${address} can receive messages from ${listLabel(String(account))} again.\n`,
+      `${address} can receive messages from ${formatListLabel(String(account))} again.\n`,
   });
 
   const listCommand = group.command('list <account>').description('list all addresses of a list in alphabetical order');
@@ -104,7 +104,7 @@ export function addSuppressionCommands(
     else {
       const counts = `${formatCount(added)} added, ${formatCount(known)} already listed, ${formatCount(skipped)} skipped`;
       context.writeText(
-        `read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`,
+        `read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'} for ${formatListLabel(account)}: ${counts}\n`,
       );
     }
   });
@@ -180,7 +180,7 @@ async function writeListAsTable(context: Context, pages: EntryPages, account: st
     context.writeText(page.map(formatEntryLine).join(''));
     await waitForDrain(process.stdout);
   }
-  if (lineCount === 0) context.writeText(`the list of ${listLabel(account)} is empty\n`);
+  if (lineCount === 0) context.writeText(`the list of ${formatListLabel(account)} is empty\n`);
 }
 
 function formatHeadingLine(): string {

@@ -240,7 +240,7 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
 const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
 
 /** Returns the usage of the limits at `now`. */
-function limitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
+function getLimitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
   const hasCurrentPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
   const used = hasCurrentPeriod ? rateUsed : 0;
   return {
@@ -254,7 +254,7 @@ function limitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now
 
 function toAccountEntry(account: Account, now: number): AccountEntry {
   const { limits, locked } = account;
-  const usage = limitUsage(account, now);
+  const usage = getLimitUsage(account, now);
   return {
     name: account.name,
     state: locked === null ? 'active' : 'locked',
@@ -288,7 +288,7 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   const { emails, bounces, complaints } = counts;
   return {
     ...entry,
-    warning: currentWarning(account, counts),
+    warning: getCurrentWarning(account, counts),
     reputation: {
       emails,
       bounces,
@@ -302,7 +302,7 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
 /**
  * Returns the warning for the current counts. The stored warning contains the counts at the last bounce or complaint.
  */
-function currentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
+function getCurrentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
   const status = determineReputationStatus(counts, thresholds);
   return status.kind === 'good' ? null : status.reason;

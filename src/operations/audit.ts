@@ -9,7 +9,7 @@ import { Type } from '../model/schema.ts';
 import { AuditRecord } from './audit/schemas.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
-import { pageSizeMember } from './schemas.ts';
+import { createPageSizeMember } from './schemas.ts';
 
 /** Lists one page of the audit log, newest entry first. */
 export const listAudit = operation({
@@ -18,7 +18,7 @@ export const listAudit = operation({
   summary: 'List the audit log, newest entry first',
   changes: false,
   input: Type.Object({
-    limit: pageSizeMember(100_000),
+    limit: createPageSizeMember(100_000),
     before: Type.Optional(
       Type.Integer({ minimum: 1, description: 'The last id of the previous page; lists older entries.' }),
     ),

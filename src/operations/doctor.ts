@@ -38,7 +38,7 @@ import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
 import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
-import { nullable, stringEnum } from './schemas.ts';
+import { createStringEnum, nullable } from './schemas.ts';
 
 const CHECK_LIMITS = {
   /** The time limits of the checks. */
@@ -59,7 +59,7 @@ const NO_INPUT = Type.Object({});
 export const Findings = Type.Array(
   Type.Object({
     check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
-    result: stringEnum(['ok', 'warning', 'failure']),
+    result: createStringEnum(['ok', 'warning', 'failure']),
     detail: Type.String({ description: 'The result, in one line.' }),
     remedy: nullable(Type.String({ description: 'The remedy, or null.' })),
   }),

@@ -59,7 +59,7 @@ export function toDomainDetails(
         found: check?.found ?? 'unknown',
         observed: [...(check?.seen ?? [])],
         detail: check?.detail ?? null,
-        about: purposeText(domain, record),
+        about: describePurpose(domain, record),
         key: key?.state ?? null,
       };
     }),
@@ -94,10 +94,10 @@ function isoOrNull(ms: number | null): string | null {
 const SPF_WITHOUT_HOSTS =
   'SPF: the hosts that may send for this name. It names no host until POSTRIDER_TRANSPORT is a relay with a public name';
 
-function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsRecord): string {
+function describePurpose(domain: SendingDomain, { purpose, type, name, value }: DnsRecord): string {
   switch (purpose) {
     case 'dkim':
-      return dkimText(domain, name);
+      return describeDkimKey(domain, name);
     case 'spf':
       if (value === NEUTRAL_SPF) return SPF_WITHOUT_HOSTS;
       return 'SPF: the hosts that may send for this name. A name has one SPF record: add these terms to an existing one';
@@ -106,11 +106,11 @@ function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsR
     case 'return-path':
       return 'return path: the host that receives bounces. It needs an A or AAAA record; another host that leads to the feedback listener may replace it';
     case 'provider':
-      return providerText(domain, type, value);
+      return describeProviderRecord(domain, type, value);
   }
 }
 
-function providerText(domain: SendingDomain, type: DnsRecord['type'], value: string): string {
+function describeProviderRecord(domain: SendingDomain, type: DnsRecord['type'], value: string): string {
   switch (type) {
     case 'SES':
       return value === 'verified'
@@ -124,7 +124,7 @@ function providerText(domain: SendingDomain, type: DnsRecord['type'], value: str
   }
 }
 
-function dkimText(domain: SendingDomain, name: string): string {
+function describeDkimKey(domain: SendingDomain, name: string): string {
   const key = domain.keys.find(({ selector }) => getDkimRecordName(domain.name, selector) === name);
   const keyText = `DKIM ${key?.algorithm === 'ed25519' ? 'Ed25519' : 'RSA'} key`;
   switch (key?.state) {

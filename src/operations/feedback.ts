@@ -5,7 +5,7 @@ import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { notFound, ok } from './errors.ts';
 import { operation } from './operation.ts';
-import { nullable, pageSizeMember, rowNumber, Time } from './schemas.ts';
+import { createPageSizeMember, createRowNumber, nullable, Time } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 10_000;
 const INVALID_ID_FAULT = 'is not the number of a report; `postrider feedback list` lists reports';
@@ -28,9 +28,13 @@ export const listFeedback = operation({
   changes: false,
   input: Type.Object({
     before: Type.Optional(
-      rowNumber('The last id of the previous page; lists older reports.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER),
+      createRowNumber(
+        'The last id of the previous page; lists older reports.',
+        INVALID_ID_FAULT,
+        Number.MAX_SAFE_INTEGER,
+      ),
     ),
-    limit: pageSizeMember(MAX_PAGE_SIZE),
+    limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
   result: Type.Array(ReportSummary),
   errors: [],
@@ -43,7 +47,7 @@ export const showFeedback = operation({
   id: 'findFeedback',
   summary: 'Show a report as it was received',
   changes: false,
-  input: Type.Object({ id: rowNumber('The number of the report.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER) }),
+  input: Type.Object({ id: createRowNumber('The number of the report.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER) }),
   result: Type.Object({
     ...reportMembers,
     raw: Type.String({ description: 'The report, decoded as UTF-8. Untrusted.' }),

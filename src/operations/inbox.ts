@@ -9,12 +9,12 @@ import { type ErrorResult, invalid, notFound, ok, type Result } from './errors.t
 import { parseCapturedMessage } from './inbox/captured-message.ts';
 import { type CapturedEntry, CapturedMessage, InboxPage } from './inbox/schemas.ts';
 import type { Operation } from './operation.ts';
-import { MessageId, pageSizeMember } from './schemas.ts';
+import { createPageSizeMember, MessageId } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 200;
 
 const ListInput = Type.Object({
-  limit: pageSizeMember(MAX_PAGE_SIZE),
+  limit: createPageSizeMember(MAX_PAGE_SIZE),
   before: Type.Optional(Type.String({ description: '`next` of the previous page; lists older messages.' })),
 });
 

@@ -23,14 +23,14 @@ interface MemberSchema {
 }
 
 /** Returns the members of an input schema by name. */
-export function inputMembers(schema: TObject): Readonly<Record<string, TSchema & MemberSchema>> {
+export function getInputMembers(schema: TObject): Readonly<Record<string, TSchema & MemberSchema>> {
   return schema.properties as Readonly<Record<string, TSchema & MemberSchema>>;
 }
 
 /** Returns true if the input must contain the member. */
 export function isRequired(schema: TObject, name: string): boolean {
   const { required } = schema as { readonly required?: readonly string[] };
-  return required?.includes(name) === true && inputMembers(schema)[name]?.default === undefined;
+  return required?.includes(name) === true && getInputMembers(schema)[name]?.default === undefined;
 }
 
 /** Returns the input with defaults, or the error of the first invalid member. */
@@ -38,7 +38,7 @@ export function readInput<I extends TObject>(
   schema: I,
   rawInput: Readonly<Record<string, unknown>>,
 ): Result<Static<I>> {
-  const members = inputMembers(schema);
+  const members = getInputMembers(schema);
   const unknown = Object.keys(rawInput).find((name) => !Object.hasOwn(members, name));
   if (unknown !== undefined) return invalid(null, `Unknown parameter: ${quote(unknown)}`);
   const input: Record<string, unknown> = {};

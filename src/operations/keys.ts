@@ -199,7 +199,7 @@ function keyConflict(): ErrorResult {
   return conflict(null, 'the generated key already exists; run the command again');
 }
 
-function keyState({ revokedAt, expiresAt }: ApiKey, now: number): KeyEntry['state'] {
+function getKeyState({ revokedAt, expiresAt }: ApiKey, now: number): KeyEntry['state'] {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active';
 }
@@ -210,7 +210,7 @@ function toKeyEntry(key: ApiKey, account: string, now: number): KeyEntry {
     account,
     name: key.name,
     prefix: key.prefix,
-    state: keyState(key, now),
+    state: getKeyState(key, now),
     created: formatIsoTime(key.createdAt),
     expires: formatIsoTimeOrNull(key.expiresAt),
     revoked: formatIsoTimeOrNull(key.revokedAt),

@@ -17,11 +17,11 @@ import {
   type SearchCriterion,
 } from '../store/search/query.ts';
 import { accountNotFound, invalid, invalidTemplate, ok, type Result } from './errors.ts';
-import { waitReason } from './messages/explain.ts';
+import { describeWaitReason } from './messages/explain.ts';
 import { MessagePage, toMessageSummary } from './messages/schemas.ts';
 import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
 import { operation } from './operation.ts';
-import { pageSizeMember, stringEnum } from './schemas.ts';
+import { createPageSizeMember, createStringEnum } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 200;
 /** The time limit of one store call in a search without a time limit. */
@@ -43,7 +43,7 @@ export const searchMessages = operation({
     from: optionalText('Sender: an address, an `@domain`, or words of it.'),
     subject: optionalText('Words of the subject.'),
     account: optionalText('Messages of this account.'),
-    state: Type.Optional(stringEnum(STATES, { description: 'Messages in this state.' })),
+    state: Type.Optional(createStringEnum(STATES, { description: 'Messages in this state.' })),
     since: optionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
     until: optionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
     cursor: optionalText('`next` of the previous page; the filters must be the same.'),
@@ -52,7 +52,7 @@ export const searchMessages = operation({
       description: 'Adds `waitReason`: what a message that is not in a terminal state waits for.',
     }),
     within: optionalText('Time limit of the search, such as `60ms`; `next` continues it.'),
-    limit: pageSizeMember(MAX_PAGE_SIZE),
+    limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
   result: MessagePage,
   errors: ['not-found'],
@@ -82,7 +82,7 @@ export const searchMessages = operation({
     const query = { criteria: criteria.value, state: state ?? null, since: since.value, until: until.value, before };
     const result = await runSearch(store, { ...query, accountId, limit: input.limit }, timeLimit?.value ?? null);
     const reasons = input.waitReason
-      ? await waitReasons(store, result.messages, accounts, status?.() ?? null, now)
+      ? await listWaitReasons(store, result.messages, accounts, status?.() ?? null, now)
       : null;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
     const messages = result.messages.map((message) => ({
@@ -101,7 +101,7 @@ export const searchMessages = operation({
 });
 
 /** Returns the wait reasons of the messages that are not in a terminal state, by message id. */
-async function waitReasons(
+async function listWaitReasons(
   store: OperatorStore,
   messages: readonly StoredMessageSummary[],
   accounts: readonly Account[],
@@ -113,7 +113,7 @@ async function waitReasons(
   return new Map(
     histories.flatMap((message) => {
       const account = accounts.find(({ id }) => id === message.accountId) ?? null;
-      const reason = waitReason({ message, account, status, now });
+      const reason = describeWaitReason({ message, account, status, now });
       return reason === null ? [] : [[message.id, reason] as const];
     }),
   );

@@ -12,7 +12,7 @@ import { accountNotFound, conflict, type ErrorResult, invalid, notFound, ok, typ
 import { explain } from './messages/explain.ts';
 import { Explanation, MessageDetails, MessageSummary, toMessageDetails, toMessageSummary } from './messages/schemas.ts';
 import { operation } from './operation.ts';
-import { MessageId, pageSizeMember, stringEnum } from './schemas.ts';
+import { createPageSizeMember, createStringEnum, MessageId } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 100_000;
 
@@ -24,7 +24,7 @@ export const listMessages = operation({
   changes: false,
   input: Type.Object({
     account: Type.Optional(Type.String({ description: 'Messages of this account.' })),
-    state: Type.Optional(stringEnum(STATES, { description: 'Messages in this state.' })),
+    state: Type.Optional(createStringEnum(STATES, { description: 'Messages in this state.' })),
     to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
     since: Type.Optional(
       Type.String({ description: 'Accepted since this date (UTC), or within a duration such as `24h`.' }),
@@ -34,7 +34,7 @@ export const listMessages = operation({
         description: 'The id of the last message of the previous page; lists messages accepted before it.',
       }),
     ),
-    limit: pageSizeMember(MAX_PAGE_SIZE),
+    limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
   result: Type.Array(MessageSummary),
   errors: ['not-found'],
@@ -100,7 +100,7 @@ export const retryMessage = operation({
   summary: 'Make a queued message due now, or return an uncertain message to the queue',
   changes: true,
   input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: stringEnum(['queued']) }),
+  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['queued']) }),
   errors: ['not-found', 'conflict'],
   async run({ id: idText }, { store, clock, publish }) {
     const id = parseMessageId('id', idText);
@@ -119,7 +119,7 @@ export const cancelMessage = operation({
   summary: 'Cancel a queued or uncertain message',
   changes: true,
   input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: stringEnum(['cancelled']) }),
+  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['cancelled']) }),
   errors: ['not-found', 'conflict'],
   async run({ id: idText }, { store, clock, publish }) {
     const id = parseMessageId('id', idText);

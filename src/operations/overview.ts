@@ -8,12 +8,12 @@ import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
 import { listAttention } from './overview/attention.ts';
-import { trafficFigures } from './overview/figures.ts';
+import { computeTrafficFigures } from './overview/figures.ts';
 import { listHealth } from './overview/health.ts';
 import { type OverviewInput, readOverviewInput } from './overview/input.ts';
-import { type QueueStatus, queueStatus } from './overview/queue.ts';
+import { computeQueueStatus, type QueueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
-import { stringEnum } from './schemas.ts';
+import { createStringEnum } from './schemas.ts';
 
 /** Shows the overview in at most 100 ms, independent of the number of stored messages. */
 export const showOverview = operation({
@@ -22,7 +22,7 @@ export const showOverview = operation({
   summary: 'Show traffic over time, the queue, the health of the parts, and problems that need attention',
   changes: false,
   input: Type.Object({
-    range: stringEnum(RANGE_NAMES, {
+    range: createStringEnum(RANGE_NAMES, {
       default: '24h',
       description: '`1h`, `24h`, `7d` or `30d`; the default is `24h`.',
     }),
@@ -36,7 +36,7 @@ export const showOverview = operation({
       range,
       stepMs: RANGES[range].stepMs,
       everAccepted: overviewInput.store.everAccepted,
-      ...trafficFigures(range, overviewInput.now, overviewInput.steps),
+      ...computeTrafficFigures(range, overviewInput.now, overviewInput.steps),
       queue: {
         ...queue,
         oldestId: oldest?.id ?? null,
@@ -52,7 +52,7 @@ export const showOverview = operation({
 
 function readQueueStatus({ queue: queued, recent, store, status, now }: OverviewInput): QueueStatus {
   const isBreakerOpen = status?.delivery?.breaker.state === 'open';
-  return queueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: isBreakerOpen }, now);
+  return computeQueueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: isBreakerOpen }, now);
 }
 
 function isoOrNull(at: number | null): string | null {

@@ -4,7 +4,7 @@ import { MAX_INT32 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 
 /** Creates the schema of a value from a fixed set of strings. */
-export function stringEnum<const T extends string>(
+export function createStringEnum<const T extends string>(
   values: readonly T[],
   options: { readonly description?: string; readonly default?: T } = {},
 ): TUnsafe<T> {
@@ -27,7 +27,7 @@ export const MessageId = Type.String({ format: 'uuid', description: 'The id of t
 export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
 /** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
-  reason: stringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),
+  reason: createStringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),
   source: nullable(
     Type.String({
       description: 'The id of the message that caused the entry; null if an operator or an import added it.',
@@ -45,12 +45,12 @@ export const SuppressionListEntry = Type.Object({
  * Creates the schema of the number of a row, such as a token, in the range of both stores. `fault` follows an invalid
  * value in the error text: `is not the number of a token; …`. Ids of feedback reports need more than 31 bits.
  */
-export function rowNumber(description: string, fault: string, maximum = MAX_INT32) {
+export function createRowNumber(description: string, fault: string, maximum = MAX_INT32) {
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });
 }
 
 /** Creates the schema of the size of a page. */
-export function pageSizeMember(maximum: number) {
+export function createPageSizeMember(maximum: number) {
   return Type.Integer({
     minimum: 1,
     maximum,

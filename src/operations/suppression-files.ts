@@ -14,9 +14,9 @@ import type { SuppressionStore } from '../store/contract.ts';
 import type { ImportContext } from './context.ts';
 import { accountNotFound, conflict, type ErrorResult, invalid, ok, type Result, unavailable } from './errors.ts';
 import { downloadOperation, type UploadObserver, uploadOperation } from './file-operation.ts';
-import { ListName, SUPPRESSION_REASONS, stringEnum } from './schemas.ts';
+import { createStringEnum, ListName, SUPPRESSION_REASONS } from './schemas.ts';
 import type { CsvHooks, CsvRow } from './suppressions/csv-reader.ts';
-import { CSV_HEADER, csvRow } from './suppressions/csv-writer.ts';
+import { CSV_HEADER, formatCsvRow } from './suppressions/csv-writer.ts';
 import { ContentError, makeRereadable, type RereadableContent, SpoolError } from './suppressions/rereadable-content.ts';
 import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from './suppressions/schemas.ts';
 import { toSuppressionEntry } from './suppressions.ts';
@@ -42,7 +42,7 @@ export const exportSuppressions = downloadOperation({
   result: Type.Array(SuppressionEntry),
   errors: ['not-found'],
   header: CSV_HEADER,
-  formatPage: (entries) => entries.map(csvRow).join(''),
+  formatPage: (entries) => entries.map(formatCsvRow).join(''),
   async run({ account }, { store }) {
     const first = await store.listSuppressions(account, null, PAGE_ENTRIES);
     return first.kind === 'done' ? ok(readPages(store, account, first.value)) : accountNotFound(account);
@@ -73,7 +73,7 @@ export const importSuppressions = uploadOperation({
   changes: true,
   input: Type.Object({
     account: ListName,
-    reason: stringEnum(SUPPRESSION_REASONS, {
+    reason: createStringEnum(SUPPRESSION_REASONS, {
       default: 'manual',
       description: 'The reason of rows without one: `bounce`, `complaint` or `manual`; the default is `manual`.',
     }),

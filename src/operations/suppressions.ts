@@ -9,7 +9,7 @@ import { Type } from '../model/schema.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
 import { accountNotFound, invalid, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
-import { ListName, pageSizeMember, SUPPRESSION_REASONS, stringEnum } from './schemas.ts';
+import { createPageSizeMember, createStringEnum, ListName, SUPPRESSION_REASONS } from './schemas.ts';
 import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
 
 /** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */
@@ -25,7 +25,10 @@ export const addSuppression = operation({
   input: Type.Object({
     account: ListName,
     address: Address,
-    reason: stringEnum(SUPPRESSION_REASONS, { default: 'manual', description: '`bounce`, `complaint` or `manual`.' }),
+    reason: createStringEnum(SUPPRESSION_REASONS, {
+      default: 'manual',
+      description: '`bounce`, `complaint` or `manual`.',
+    }),
   }),
   result: AddedSuppression,
   errors: ['not-found'],
@@ -54,7 +57,7 @@ export const removeSuppression = operation({
     const removed = await store.removeSuppression(account, address.value);
     if (removed.kind !== 'done') return accountNotFound(account);
     if (!removed.value)
-      return notFound('address', `${address.value} is not on the suppression list of ${listLabel(account)}`);
+      return notFound('address', `${address.value} is not on the suppression list of ${formatListLabel(account)}`);
     return ok({ address: address.value, removed: true });
   },
 });
@@ -89,7 +92,7 @@ export const listSuppressions = operation({
       Type.String({ description: 'A prefix of the addresses; after an `@`, a prefix of their domains.' }),
     ),
     after: Type.Optional(Type.String({ description: '`next` of the previous page.' })),
-    limit: pageSizeMember(10_000),
+    limit: createPageSizeMember(10_000),
   }),
   result: SuppressionPage,
   errors: ['not-found'],
@@ -116,7 +119,7 @@ export function toSuppressionEntry({ address, reason, source, at }: Suppression)
 }
 
 /** Returns `account acme` or `the whole service`. */
-export function listLabel(list: string): string {
+export function formatListLabel(list: string): string {
   return list === '*' ? 'the whole service' : `account ${list}`;
 }
 

@@ -10,7 +10,7 @@ import { Type } from '../model/schema.ts';
 import { conflict, memberResult, notFound, ok } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
-import { nullable, rowNumber, stringEnum, Time } from './schemas.ts';
+import { createRowNumber, createStringEnum, nullable, Time } from './schemas.ts';
 
 const TokenId = Type.Integer({ description: 'The number of the token.' });
 
@@ -18,7 +18,7 @@ export const TokenEntry = Type.Object({
   id: TokenId,
   name: Type.String(),
   prefix: Type.String({ description: 'The first characters of the token.' }),
-  status: stringEnum(['works', 'revoked', 'expired']),
+  status: createStringEnum(['works', 'revoked', 'expired']),
   readOnly: Type.Boolean({ description: 'The token may only read.' }),
   created: Time,
   expires: nullable(Time),
@@ -86,7 +86,10 @@ export const revokeToken = operation({
   summary: 'Revoke a token',
   changes: true,
   input: Type.Object({
-    id: rowNumber('The number of the token.', 'is not the number of a token; `postrider token list` lists tokens'),
+    id: createRowNumber(
+      'The number of the token.',
+      'is not the number of a token; `postrider token list` lists tokens',
+    ),
   }),
   result: Type.Object({ id: TokenId, name: Type.String(), revoked: Time }),
   errors: ['not-found'],
@@ -100,7 +103,7 @@ export const revokeToken = operation({
   },
 });
 
-function tokenStatus({ revokedAt, expiresAt }: OperatorToken, now: number): TokenEntry['status'] {
+function getTokenStatus({ revokedAt, expiresAt }: OperatorToken, now: number): TokenEntry['status'] {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'works';
 }
@@ -111,7 +114,7 @@ function toTokenEntry(token: OperatorToken, now: number): TokenEntry {
     id,
     name,
     prefix,
-    status: tokenStatus(token, now),
+    status: getTokenStatus(token, now),
     readOnly: isReadOnlyToken(prefix),
     created: formatIsoTime(createdAt),
     expires: formatIsoTimeOrNull(expiresAt),

@@ -48,7 +48,7 @@ export class AccessControl {
   /** Checks the Host and Authorization headers of a request. `address` is the IP address of the client. */
   check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
     if (this.#passwordDigest === null)
-      return host !== undefined && isLoopbackHost(hostNameOf(host)) ? GRANTED : HOST_NOT_ALLOWED;
+      return host !== undefined && isLoopbackHost(getHostName(host)) ? GRANTED : HOST_NOT_ALLOWED;
     const waitMs = this.#wrongPasswords.waitMs(address, now);
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = parseBasicPassword(authorization);
@@ -156,7 +156,7 @@ function isOctet(part: string): boolean {
 }
 
 /** Returns the host of a Host header without the port. */
-function hostNameOf(host: string): string {
+function getHostName(host: string): string {
   if (host.startsWith('[')) return host.slice(0, host.indexOf(']') + 1);
   const colon = host.indexOf(':');
   return colon < 0 ? host : host.slice(0, colon);

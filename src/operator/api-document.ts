@@ -10,7 +10,7 @@ import { INBOX_FILE_ROUTES } from './inbox.ts';
 import { LISTENER_ROUTES } from './listener-routes.ts';
 import { describeRoute } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
-import { errorCodeForStatus } from './refusal.ts';
+import { getErrorCode } from './refusal.ts';
 import type { Parameter, RouteDescription, Success } from './route-description.ts';
 import { ErrorBody } from './schemas.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
@@ -26,7 +26,7 @@ export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
 ];
 
 /** Returns the document as JSON text. `base` is the base path of the API. */
-export function apiDocument(version: string, base: string): string {
+export function createApiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of ROUTE_DESCRIPTIONS) {
     const path = fullPath(base, route);
@@ -68,7 +68,7 @@ export function apiDocument(version: string, base: string): string {
         },
       },
       responses: {
-        ...Object.fromEntries(statuses.map((status) => [errorCodeForStatus(status), errorResponse(status)])),
+        ...Object.fromEntries(statuses.map((status) => [getErrorCode(status), errorResponse(status)])),
         error: {
           description: 'An error that any request can cause, such as a timeout (408) or an internal error (500).',
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -98,7 +98,7 @@ function errorResponse(status: number): object {
     ...(headers === undefined ? {} : { headers }),
     content: {
       'application/json': {
-        schema: { ...ErrorBody, properties: { ...ErrorBody.properties, code: { const: errorCodeForStatus(status) } } },
+        schema: { ...ErrorBody, properties: { ...ErrorBody.properties, code: { const: getErrorCode(status) } } },
       },
     },
   };
@@ -115,7 +115,7 @@ function operation(route: RouteDescription): object {
     properties: Object.fromEntries(
       bodyParameters.map((parameter) => [
         parameter.name,
-        { ...schemaOf(parameter), description: parameter.description },
+        { ...getSchema(parameter), description: parameter.description },
       ]),
     ),
     additionalProperties: false,
@@ -126,7 +126,7 @@ function operation(route: RouteDescription): object {
     summary,
     ...(notes === undefined ? {} : { description: notes }),
     ...(access === undefined ? {} : { security: SECURITY_BY_ACCESS[access] }),
-    parameters: otherParameters.map(parameterObject),
+    parameters: otherParameters.map(createParameterObject),
     ...(requestType === undefined
       ? {}
       : { requestBody: { required: true, content: { [requestType]: { schema: { type: 'string' } } } } }),
@@ -134,11 +134,11 @@ function operation(route: RouteDescription): object {
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
     responses: {
-      ...successResponses(success),
+      ...createSuccessResponses(success),
       ...Object.fromEntries(
         [...new Set(errors)]
           .sort((a, b) => a - b)
-          .map((status) => [status, { $ref: `#/components/responses/${errorCodeForStatus(status)}` }]),
+          .map((status) => [status, { $ref: `#/components/responses/${getErrorCode(status)}` }]),
       ),
       default: { $ref: '#/components/responses/error' },
     },
@@ -146,7 +146,7 @@ function operation(route: RouteDescription): object {
 }
 
 /** Returns the successful responses by status and media type. */
-function successResponses(variants: readonly Success[]): object {
+function createSuccessResponses(variants: readonly Success[]): object {
   const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
   for (const { status = 200, type = 'application/json', schema, item } of variants) {
     byStatus[status] ??= { description: 'The operation succeeded.', content: {} };
@@ -193,23 +193,23 @@ const ERROR_HEADERS: Readonly<Record<number, object>> = {
   },
 };
 
-function parameterObject(parameter: Parameter): object {
+function createParameterObject(parameter: Parameter): object {
   const { name, in: location, required, description } = parameter;
-  return { name, in: location, required: required === true, description, schema: schemaOf(parameter) };
+  return { name, in: location, required: required === true, description, schema: getSchema(parameter) };
 }
 
-function schemaOf({ type, schema }: Parameter): object {
+function getSchema({ type, schema }: Parameter): object {
   return schema ?? { type };
 }
 
 /** Returns the API reference as HTML without scripts. */
-export function apiReference(base: string): string {
+export function createApiReference(base: string): string {
   const groups = [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))];
   const sections = groups.map((group) => {
-    const routes = ROUTE_DESCRIPTIONS.filter((route) => route.group === group).map((route) => routeHtml(base, route));
-    return `<h2 id="${anchorOf(group)}">${escapeHtml(group)}</h2>${routes.join('')}`;
+    const routes = ROUTE_DESCRIPTIONS.filter((route) => route.group === group).map((route) => formatRoute(base, route));
+    return `<h2 id="${getAnchor(group)}">${escapeHtml(group)}</h2>${routes.join('')}`;
   });
-  const contents = groups.map((group) => `<li><a href="#${anchorOf(group)}">${escapeHtml(group)}</a></li>`);
+  const contents = groups.map((group) => `<li><a href="#${getAnchor(group)}">${escapeHtml(group)}</a></li>`);
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Postrider operator API</title>' +
     `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head><body><main>` +
@@ -221,27 +221,27 @@ export function apiReference(base: string): string {
   );
 }
 
-function routeHtml(base: string, route: RouteDescription): string {
+function formatRoute(base: string, route: RouteDescription): string {
   const { method, summary, parameters, notes } = route;
   const rows = parameters.map(
     ({ name, in: location, type, required, description }) =>
-      `<tr><td><code>${escapeHtml(name)}</code></td><td>${location}, ${type}${required === true ? ', required' : ''}</td><td>${inlineCode(description)}</td></tr>`,
+      `<tr><td><code>${escapeHtml(name)}</code></td><td>${location}, ${type}${required === true ? ', required' : ''}</td><td>${formatInlineCode(description)}</td></tr>`,
   );
   const table =
     rows.length === 0
       ? ''
       : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
-  const notesHtml = notes === undefined ? '' : `<p>${inlineCode(notes)}</p>`;
-  return `<section><h3><code>${method} ${escapeHtml(fullPath(base, route))}</code></h3><p>${inlineCode(summary)}.</p>${table}${notesHtml}</section>`;
+  const formatNotes = notes === undefined ? '' : `<p>${formatInlineCode(notes)}</p>`;
+  return `<section><h3><code>${method} ${escapeHtml(fullPath(base, route))}</code></h3><p>${formatInlineCode(summary)}.</p>${table}${formatNotes}</section>`;
 }
 
 /** Returns the anchor of a group, such as `live-updates`. */
-function anchorOf(group: string): string {
+function getAnchor(group: string): string {
   return escapeHtml(group.toLowerCase().replaceAll(' ', '-'));
 }
 
 /** Converts text to HTML. Text between backticks becomes code. */
-function inlineCode(text: string): string {
+function formatInlineCode(text: string): string {
   const parts = text.split('`');
   return parts.map((part, index) => (index % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');
 }

@@ -35,8 +35,14 @@ import {
   toStoreRefusal,
 } from './refusal.ts';
 import { type Session, type SignInResponse, TICKET, type Ticket } from './schemas.ts';
-import { expiredSessionCookie, readSessionCookie, SESSION_HEADER, type Sessions, sessionCookie } from './sessions.ts';
-import { bearerToken, type TokenAuthenticator } from './token-authenticator.ts';
+import {
+  formatExpiredSessionCookie,
+  formatSessionCookie,
+  readSessionCookie,
+  SESSION_HEADER,
+  type Sessions,
+} from './sessions.ts';
+import { getBearerToken, type TokenAuthenticator } from './token-authenticator.ts';
 
 export const API_PATH = '/api/v1';
 
@@ -86,16 +92,17 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     // This check precedes the check of the password, so a page of another site cannot use up the sign-in attempts of
     // its visitor.
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
-    const refusal = unknownParameter('body', request.body, ['link', 'password']) ?? (await signInRefusal(request));
+    const refusal =
+      findUnknownParameter('body', request.body, ['link', 'password']) ?? (await findSignInRefusal(request));
     if (refusal !== null) return refuse(reply, refusal);
     const { cookie, secret } = sessions.create(clock.now());
     return reply
-      .header('Set-Cookie', sessionCookie(cookie, isHttps(request)))
+      .header('Set-Cookie', formatSessionCookie(cookie, isHttps(request)))
       .send({ result: 'ok', session: secret } satisfies SignInResponse);
   });
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
-    const session = sessionFromHeaders(request);
+    const session = findSessionFromHeaders(request);
     // Only a valid session is recorded as ended, so requests without a session cannot fill the store.
     if (session !== null) {
       try {
@@ -104,15 +111,15 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         return refuse(reply, toStoreRefusal(error));
       }
     }
-    return reply.header('Set-Cookie', expiredSessionCookie(isHttps(request))).send({ result: 'ok' });
+    return reply.header('Set-Cookie', formatExpiredSessionCookie(isHttps(request))).send({ result: 'ok' });
   });
   app.post(`${API_PATH}/ticket`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const session = await findSession(request);
     if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED });
-    const refusal = unknownParameter('body', request.body, ['path']);
+    const refusal = findUnknownParameter('body', request.body, ['path']);
     if (refusal !== null) return refuse(reply, refusal);
-    const path = stringMember(request.body, 'path');
+    const path = getStringMember(request.body, 'path');
     if (path === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
     return reply.send({ ticket: sessions.createTicket(session, path, clock.now()) } satisfies Ticket);
   });
@@ -121,7 +128,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.get(`${API_PATH}/session`, async (request, reply) => {
     const authentication = await authenticate(request);
     if (authentication.kind === 'refused') return refuse(reply, authentication);
-    const refusal = unknownParameter('query', request.query, []);
+    const refusal = findUnknownParameter('query', request.query, []);
     if (refusal !== null) return refuse(reply, refusal);
     const installation = parts.installationInfo();
     // Only pages receive the first key.
@@ -171,7 +178,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const refusal =
       authentication.kind === 'refused'
         ? authentication
-        : unknownParameter('query', request.query, allowedQueryParameters(request));
+        : findUnknownParameter('query', request.query, getAllowedQueryParameters(request));
     if (refusal !== null) await refuse(reply, refusal);
     return refusal === null;
   }
@@ -203,7 +210,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   async function checkCredentials(request: FastifyRequest): Promise<Authentication> {
     const { authorization } = request.headers;
     if (authorization !== undefined && isCrossOrigin(request)) return CROSS_ORIGIN_CREDENTIALS;
-    const token = bearerToken(authorization);
+    const token = getBearerToken(authorization);
     if (token !== null) return authenticateToken(request, token);
     const session = await findSession(request);
     if (session !== null) {
@@ -230,22 +237,22 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /** Checks the password or the token of the one-time link. Returns the refusal, or null if the sign-in succeeds. */
-  async function signInRefusal(request: FastifyRequest): Promise<Refusal | null> {
-    const link = stringMember(request.body, 'link');
+  async function findSignInRefusal(request: FastifyRequest): Promise<Refusal | null> {
+    const link = getStringMember(request.body, 'link');
     if (link !== null) return sessions.redeemLinkToken(link) ? null : INVALID_LINK;
-    const password = stringMember(request.body, 'password');
+    const password = getStringMember(request.body, 'password');
     if (password === null) return { kind: 'refused', status: 400, message: 'Missing: password' };
     return checkPassword(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
   }
 
   /** Returns the cookie of a valid session that was not ended, or null. */
   async function findSession(request: FastifyRequest): Promise<string | null> {
-    const session = sessionFromHeaders(request) ?? sessionFromTicket(request);
+    const session = findSessionFromHeaders(request) ?? findSessionFromTicket(request);
     return session !== null && !(await isEnded(session)) ? session : null;
   }
 
   /** Returns the cookie of a request that also contains the secret of the page, or null if the session is not valid. */
-  function sessionFromHeaders({ headers }: FastifyRequest): string | null {
+  function findSessionFromHeaders({ headers }: FastifyRequest): string | null {
     const session = readSessionCookie(headers.cookie);
     const secret = headers[SESSION_HEADER];
     return session !== null && typeof secret === 'string' && sessions.verify(session, secret, clock.now())
@@ -257,7 +264,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
    * Returns the cookie of a request that contains a valid ticket for its path, or null. Only routes for files and
    * frames accept tickets.
    */
-  function sessionFromTicket({ headers, method, url, routeOptions }: FastifyRequest): string | null {
+  function findSessionFromTicket({ headers, method, url, routeOptions }: FastifyRequest): string | null {
     if (method !== 'GET' || !TICKET_ROUTES.has(routeOptions.url ?? '')) return null;
     const session = readSessionCookie(headers.cookie);
     const [path = '', query] = url.split('?', 2);
@@ -329,12 +336,12 @@ const TICKET_ROUTES: ReadonlySet<string> = new Set([
 ]);
 
 /** Returns the allowed query parameters of a route. Routes for frames and downloads accept a ticket. */
-function allowedQueryParameters({ routeOptions }: FastifyRequest): readonly string[] {
+function getAllowedQueryParameters({ routeOptions }: FastifyRequest): readonly string[] {
   return TICKET_ROUTES.has(routeOptions.url ?? '') ? [TICKET] : [];
 }
 
 /** Returns the refusal for the first unknown parameter, or null. */
-function unknownParameter(location: 'query' | 'body', input: unknown, known: readonly string[]): Refusal | null {
+function findUnknownParameter(location: 'query' | 'body', input: unknown, known: readonly string[]): Refusal | null {
   const unknown = Object.keys(input ?? {}).find((name) => !known.includes(name));
   if (unknown === undefined) return null;
   return { kind: 'refused', status: 400, message: `Unknown parameter in the ${location}: ${JSON.stringify(unknown)}` };
@@ -355,7 +362,7 @@ const INVALID_LINK: Refusal = {
 const SIGN_IN_REQUIRED =
   'Authentication is required: sign in with the printed link or the password, or send a token (Authorization: Bearer po_…)';
 
-function stringMember(body: unknown, name: string): string | null {
+function getStringMember(body: unknown, name: string): string | null {
   if (typeof body !== 'object' || body === null) return null;
   const value = (body as Readonly<Record<string, unknown>>)[name];
   return typeof value === 'string' ? value : null;

@@ -6,7 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import { rawResponse } from './raw-responses.ts';
+import { createRawResponse } from './raw-responses.ts';
 
 const BODY_TIMEOUT_MS = 30_000;
 
@@ -36,7 +36,7 @@ export class BodyTimeouts {
     const onTimeout = () => {
       if (request.complete || request.destroyed) return;
       const error: NodeJS.ErrnoException = new Error('the request body timed out');
-      this.#connections.handleClientError(error, request.socket, () => rawResponse(408, 'Request timeout'));
+      this.#connections.handleClientError(error, request.socket, () => createRawResponse(408, 'Request timeout'));
     };
     this.#cancelByRequest.set(request, this.#clock.after(BODY_TIMEOUT_MS, onTimeout));
   }

@@ -4,7 +4,7 @@
  */
 
 /** Returns an error message of one line for a value with control characters, or null. */
-export function controlCharacterFault(name: string, value: string): string | null {
+export function findControlCharacterFault(name: string, value: string): string | null {
   for (let index = 0; index < value.length; index += 1) {
     const code = value.charCodeAt(index);
     if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return `${name} must not contain control characters`;

@@ -72,7 +72,7 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
     if (index === null) return reply.type('text/html; charset=utf-8').send(NOT_BUILT_PAGE);
     const nonce = randomBytes(16).toString('base64');
     return reply
-      .header('Content-Security-Policy', contentSecurityPolicy(nonce))
+      .header('Content-Security-Policy', createContentSecurityPolicy(nonce))
       .type('text/html; charset=utf-8')
       .send(index.replaceAll(NONCE_PLACEHOLDER, nonce));
   };
@@ -125,7 +125,7 @@ export function isDashboardRoute(route: string | undefined): boolean {
  * Returns a content security policy that allows only scripts, connections and frames of this origin. Frames show
  * captured HTML, which has its own policy.
  */
-function contentSecurityPolicy(nonce: string): string {
+function createContentSecurityPolicy(nonce: string): string {
   return (
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; ` +
     "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
 import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
-import { describeParameters, type RouteInput, withWarnings } from './operation-route.ts';
+import { addWarningsToSchema, describeParameters, type RouteInput } from './operation-route.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription, type Success } from './route-description.ts';
 import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
 
@@ -13,17 +13,17 @@ interface FileRoute extends RouteDescription {
   readonly routeInput: RouteInput;
 }
 
-export const IMPORT_ROUTE = fileRoute('POST', '/accounts/{account}/suppressions/import', importSuppressions, {
+export const IMPORT_ROUTE = createFileRoute('POST', '/accounts/{account}/suppressions/import', importSuppressions, {
   requestType: importSuppressions.uploadType,
   type: 'application/x-ndjson',
   item: {
     description: 'Each line is a progress report, the result or an error.',
-    oneOf: [importSuppressions.progress, resultLine(importSuppressions.result), ErrorBody],
+    oneOf: [importSuppressions.progress, createResultLineSchema(importSuppressions.result), ErrorBody],
   },
   notes:
     'The body is CSV in UTF-8, up to 200 MB: an export of Postrider, Postmark, SES or SendGrid, or a list of addresses. The response starts after the complete file was received and validated. It has progress lines, then one line with the result or the error.',
 });
-export const EXPORT_ROUTE = fileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
+export const EXPORT_ROUTE = createFileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
   type: exportSuppressions.downloadType,
   schema: { type: 'string', description: `CSV; the first line is \`${exportSuppressions.header.trim()}\`.` },
   notes: 'The columns are `address`, `reason`, `at`, `source`.',
@@ -31,7 +31,7 @@ export const EXPORT_ROUTE = fileRoute('GET', '/accounts/{account}/suppressions/e
 
 export const FILE_ROUTES: readonly FileRoute[] = [IMPORT_ROUTE, EXPORT_ROUTE];
 
-function fileRoute(
+function createFileRoute(
   method: 'POST' | 'GET',
   path: string,
   operation: FileRoute['operation'],
@@ -63,8 +63,8 @@ function fileRoute(
  * Returns the schema of the line with the result of an upload. The line contains the warnings and the member `result`,
  * which a progress line does not contain.
  */
-function resultLine(result: TSchema): object {
-  const { required, properties, ...otherKeywords } = withWarnings(result) as {
+function createResultLineSchema(result: TSchema): object {
+  const { required, properties, ...otherKeywords } = addWarningsToSchema(result) as {
     readonly required?: readonly string[];
     readonly properties?: object;
   };

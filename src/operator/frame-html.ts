@@ -5,7 +5,7 @@
  * another target. `link` elements are disabled because a policy does not prevent their DNS queries and connections
  * (`dns-prefetch`, `preconnect`).
  */
-export function frameHtml(html: string): string {
+export function prepareFrameHtml(html: string): string {
   // An element before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, even within quotes.
   const start = html.length - html.trimStart().length;
   const doctype = html.slice(start, start + '<!doctype'.length).toLowerCase() === '<!doctype';

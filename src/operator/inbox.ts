@@ -13,12 +13,12 @@ import type { InboxContext } from '../operations/context.ts';
 import { type ErrorResult, notFound } from '../operations/errors.ts';
 import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
 import { readSource } from '../operations/inbox.ts';
-import { frameHtml } from './frame-html.ts';
+import { prepareFrameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
 import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription } from './route-description.ts';
 import { TICKET_PARAMETER } from './schemas.ts';
 
-const inboxFileRoute = (
+const createInboxFileRoute = (
   path: string,
   operationId: string,
   summary: string,
@@ -36,8 +36,8 @@ const inboxFileRoute = (
 
 /** The descriptions of the routes. */
 export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
-  inboxFileRoute('/source', 'showInboxSource', 'Get the source of a captured message', ['text/plain']),
-  inboxFileRoute(
+  createInboxFileRoute('/source', 'showInboxSource', 'Get the source of a captured message', ['text/plain']),
+  createInboxFileRoute(
     '/html',
     'showInboxHtml',
     'Get the HTML of a captured message for a sandboxed frame, or its source outside a frame',
@@ -83,7 +83,7 @@ export function addInboxFiles(app: FastifyInstance, base: string, context: Inbox
     return reply
       .headers({ 'Content-Security-Policy': HTML_POLICY, 'X-DNS-Prefetch-Control': 'off' })
       .type('text/html; charset=utf-8')
-      .send(frameHtml(html));
+      .send(prepareFrameHtml(html));
   });
 }
 

@@ -68,7 +68,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     if (!download.ok) return sendError(reply, download.error);
     return reply
       .type(`${exportSuppressions.downloadType}; charset=utf-8`)
-      .header('Content-Disposition', contentDisposition(request.params.account))
+      .header('Content-Disposition', formatContentDisposition(request.params.account))
       .send(Readable.from(request.method === 'HEAD' ? [] : toCsv(download.value)));
   });
 
@@ -224,7 +224,7 @@ function isCsv(type: string | undefined): boolean {
 }
 
 /** Returns a Content-Disposition header (RFC 6266) with an ASCII file name for all browsers and a file name in UTF-8 (RFC 8187). */
-function contentDisposition(list: string): string {
+function formatContentDisposition(list: string): string {
   const name = list === '*' ? 'service' : list;
   const asciiName = Array.from(name, (character) => (isFileNameCharacter(character) ? character : '_')).join('');
   const encoded = encodeURIComponent(name)

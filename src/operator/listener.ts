@@ -14,16 +14,16 @@ import { formatListen, isUnixSocket, toListenAddress } from '../model/listen-add
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
 import { API_PATH, addApi } from './api.ts';
-import { apiDocument, apiReference } from './api-document.ts';
+import { createApiDocument, createApiReference } from './api-document.ts';
 import { BodyTimeouts } from './body-timeouts.ts';
 import { addDashboard, isDashboardRoute, isUnknownPage } from './dashboard.ts';
 import { delayResponse } from './delay.ts';
 import { isCrossOrigin } from './origin.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
-import { clientErrorResponse, rawResponse } from './raw-responses.ts';
-import { CROSS_ORIGIN_CREDENTIALS, refuse as refuseWith, statusErrorBody } from './refusal.ts';
+import { createClientErrorResponse, createRawResponse } from './raw-responses.ts';
+import { CROSS_ORIGIN_CREDENTIALS, createStatusErrorBody, refuse as refuseWith } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
-import { bearerToken, createTokenAuthenticator } from './token-authenticator.ts';
+import { createTokenAuthenticator, getBearerToken } from './token-authenticator.ts';
 
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -99,16 +99,16 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) =>
-      connections.handleClientError(error, socket, () => clientErrorResponse(error)),
+      connections.handleClientError(error, socket, () => createClientErrorResponse(error)),
     // Fastify calls no hooks for a request target that it cannot decode.
     frameworkErrors: (_error, _request, reply) =>
       refuse(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
   });
   app.server.on('connect', (_request, socket) =>
-    connections.endWithResponse(socket, rawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
+    connections.endWithResponse(socket, createRawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
   );
   app.server.on('checkExpectation', (_request, response) => {
-    const body = JSON.stringify(statusErrorBody(417, 'Expectation failed'));
+    const body = JSON.stringify(createStatusErrorBody(417, 'Expectation failed'));
     const headers = {
       ...SECURITY_HEADERS,
       'Content-Type': JSON_TYPE,
@@ -155,7 +155,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       refuse(reply, CROSS_ORIGIN_CREDENTIALS.status, CROSS_ORIGIN_CREDENTIALS.message);
       return;
     }
-    const token = options.settings.operatorPassword === null ? null : bearerToken(authorization);
+    const token = options.settings.operatorPassword === null ? null : getBearerToken(authorization);
     if (tokens !== null && token !== null) {
       void tokens.authenticateForMetrics(getClientAddress(request.raw, proxies), token).then((authentication) => {
         if (authentication.kind === 'refused') {
@@ -198,7 +198,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
   const sendPage = addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null && tokens !== null) {
-    const document = apiDocument(api.version, API_PATH);
+    const document = createApiDocument(api.version, API_PATH);
     const { inboxContext } = options;
     addApi(app, {
       ...api,
@@ -212,7 +212,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       inboxContext,
       document,
     });
-    app.get('/reference', (_request, reply) => sendHtml(reply, apiReference(API_PATH)));
+    app.get('/reference', (_request, reply) => sendHtml(reply, createApiReference(API_PATH)));
   }
   app.setNotFoundHandler((request, reply) =>
     isUnknownPage(request) ? sendPage(reply.code(404)) : refuse(reply, 404, 'Not found'),
@@ -238,7 +238,7 @@ function refuse(reply: FastifyReply, status: number, message: string): FastifyRe
   return reply
     .code(status)
     .type(JSON_TYPE)
-    .send(JSON.stringify(statusErrorBody(status, message)));
+    .send(JSON.stringify(createStatusErrorBody(status, message)));
 }
 
 function countHosts({ rawHeaders }: IncomingMessage): number {

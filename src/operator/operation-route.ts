@@ -6,9 +6,9 @@
 import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
 import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
-import { inputMembers, isRequired } from '../operations/input.ts';
+import { getInputMembers, isRequired } from '../operations/input.ts';
 import type { Operation, OperationResult } from '../operations/operation.ts';
-import { controlCharacterFault } from './control-characters.ts';
+import { findControlCharacterFault } from './control-characters.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type Parameter, type RouteDescription } from './route-description.ts';
 import type { ErrorBody } from './schemas.ts';
 
@@ -39,7 +39,7 @@ export function routeInputOf({ method, path, preset, operation }: OperationRoute
 }
 
 /** Creates a route. */
-export function operationRoute(
+export function createOperationRoute(
   method: OperationRoute['method'],
   path: string,
   group: string,
@@ -60,7 +60,7 @@ export function describeRoute(route: OperationRoute): RouteDescription {
     operationId: operation.id,
     summary: operation.summary,
     parameters: describeParameters(routeInputOf(route)),
-    success: [{ status, schema: operation.changes ? withWarnings(operation.result) : operation.result }],
+    success: [{ status, schema: operation.changes ? addWarningsToSchema(operation.result) : operation.result }],
     errors: [
       ...AUTHENTICATION_ERRORS,
       ...(method === 'GET' ? [] : BODY_ERRORS),
@@ -71,8 +71,8 @@ export function describeRoute(route: OperationRoute): RouteDescription {
 
 /** Returns the descriptions of the parameters of a route. */
 export function describeParameters({ path, preset, input, otherLocation }: RouteInput): readonly Parameter[] {
-  const pathNames = pathParameters(path);
-  const settableMembers = Object.entries(inputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
+  const pathNames = listPathParameters(path);
+  const settableMembers = Object.entries(getInputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
   return settableMembers.map(([name, member]): Parameter => {
     const { type, description, errorMessage, ...otherKeywords } = member as {
       readonly type?: string;
@@ -91,7 +91,7 @@ export function describeParameters({ path, preset, input, otherLocation }: Route
 }
 
 /** Adds the member `warnings` to the schema of a result, if the result is an object. */
-export function withWarnings(result: TSchema): object {
+export function addWarningsToSchema(result: TSchema): object {
   const { type, properties } = result as { readonly type?: string; readonly properties?: object };
   return type === 'object' ? { ...result, properties: { ...properties, warnings: WARNINGS } } : result;
 }
@@ -108,7 +108,7 @@ const WARNINGS = {
 } as const;
 
 /** Returns the names of the parameters in a path. */
-export function pathParameters(path: string): readonly string[] {
+export function listPathParameters(path: string): readonly string[] {
   return path.split('/').flatMap((part) => (part.startsWith('{') ? [part.slice(1, -1)] : []));
 }
 
@@ -130,9 +130,9 @@ export function readRequestInput(
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly body: ErrorBody } {
   const invalid = (message: string, field: string | null) =>
-    ({ ok: false, body: errorBody('invalid', message, field) }) as const;
-  const pathNames = pathParameters(path);
-  const members = inputMembers(input);
+    ({ ok: false, body: createErrorBody('invalid', message, field) }) as const;
+  const pathNames = listPathParameters(path);
+  const members = getInputMembers(input);
   const values: Record<string, unknown> = { ...preset };
   for (const [location, source] of [
     ['path', params],
@@ -147,7 +147,7 @@ export function readRequestInput(
       const isExpected = location === 'path' || (isKnown && !pathNames.includes(name) && location === otherLocation);
       if (!isExpected) return invalid(`Unknown parameter in the ${location}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
-        const fault = controlCharacterFault(name, value);
+        const fault = findControlCharacterFault(name, value);
         if (fault !== null) return invalid(fault, name);
       }
       values[name] = value;
@@ -174,9 +174,9 @@ export function toErrorResponse({ code, message, field }: OperationError): {
   readonly status: number;
   readonly body: ErrorBody;
 } {
-  return { status: ERROR_CODES[code].status, body: errorBody(code, message, field) };
+  return { status: ERROR_CODES[code].status, body: createErrorBody(code, message, field) };
 }
 
-export function errorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
+export function createErrorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
   return { result: 'error', code, message, ...(field === null ? {} : { field }) };
 }

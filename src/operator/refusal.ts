@@ -52,13 +52,13 @@ const ERROR_CODE_BY_STATUS: Readonly<Record<number, string>> = {
 };
 
 /** Returns the error code of a status. */
-export function errorCodeForStatus(status: number): string {
+export function getErrorCode(status: number): string {
   return ERROR_CODE_BY_STATUS[status] ?? 'internal';
 }
 
 /** Returns the body of an error response with this status. */
-export function statusErrorBody(status: number, message: string): ErrorBody {
-  return { result: 'error', code: errorCodeForStatus(status), message };
+export function createStatusErrorBody(status: number, message: string): ErrorBody {
+  return { result: 'error', code: getErrorCode(status), message };
 }
 
 /** Sends a refusal. A response with status 503 always contains Retry-After. */
@@ -66,5 +66,5 @@ export function refuse(reply: FastifyReply, { status, message, ...options }: Ref
   const retryAfterMs = options.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');
-  return reply.code(status).send(statusErrorBody(status, message));
+  return reply.code(status).send(createStatusErrorBody(status, message));
 }

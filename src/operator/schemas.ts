@@ -5,13 +5,13 @@
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
-import { nullable, stringEnum } from '../operations/schemas.ts';
+import { createStringEnum, nullable } from '../operations/schemas.ts';
 import type { Parameter } from './route-description.ts';
 
 /** The body of every error. */
 export const ErrorBody = Type.Object(
   {
-    result: stringEnum(['error']),
+    result: createStringEnum(['error']),
     code: Type.String({ description: 'The error code in kebab-case. It does not change between versions.' }),
     message: Type.String(),
     field: Type.Optional(
@@ -24,13 +24,13 @@ export type ErrorBody = Static<typeof ErrorBody>;
 
 /** The response to `POST /sign-in`. */
 export const SignInResponse = Type.Object({
-  result: stringEnum(['ok']),
+  result: createStringEnum(['ok']),
   session: Type.String({ description: 'The secret of the page: the value of the header `Postrider-Session`.' }),
 });
 export type SignInResponse = Static<typeof SignInResponse>;
 
 /** The response to `POST /sign-out`. */
-export const SignOutResponse = Type.Object({ result: stringEnum(['ok']) });
+export const SignOutResponse = Type.Object({ result: createStringEnum(['ok']) });
 
 /** The response to `POST /ticket`. */
 export const Ticket = Type.Object({
@@ -65,12 +65,12 @@ export type Session = Static<typeof Session>;
 
 /** The data of an event of `GET /events`. */
 export const ChangeEvent = Type.Object({
-  topics: Type.Array(stringEnum(TOPICS), { description: 'The topics that changed.' }),
+  topics: Type.Array(createStringEnum(TOPICS), { description: 'The topics that changed.' }),
 });
 export type ChangeEvent = Static<typeof ChangeEvent>;
 
 /** The response to `GET /healthz`. */
-export const Health = Type.Object({ result: stringEnum(['ok']), message: Type.String() });
+export const Health = Type.Object({ result: createStringEnum(['ok']), message: Type.String() });
 
 /** An OpenAPI document. */
 export const OpenApiDocument = Type.Object({

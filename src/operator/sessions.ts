@@ -59,21 +59,21 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
     sign(`ticket\n${expiresAt}\n${cookie}\n${path}`);
   /** Returns true for an unexpired cookie with a valid signature. */
   const isValid = (cookie: string, now: number) => {
-    const signatureAt = cookie.lastIndexOf('.');
-    if (!equalsInConstantTime(cookie.slice(signatureAt + 1), sign(cookie.slice(0, Math.max(0, signatureAt)))))
+    const signatureStart = cookie.lastIndexOf('.');
+    if (!equalsInConstantTime(cookie.slice(signatureStart + 1), sign(cookie.slice(0, Math.max(0, signatureStart)))))
       return false;
-    return isWithinLifetime(expiryOf(cookie), now, SESSION_LIFETIME_MS);
+    return isWithinLifetime(getExpiry(cookie), now, SESSION_LIFETIME_MS);
   };
   return {
     linkToken: link,
     create(now) {
       const secret = randomBytes(32).toString('base64url');
-      const text = `${now + SESSION_LIFETIME_MS}.${digestOf(secret)}`;
+      const text = `${now + SESSION_LIFETIME_MS}.${computeDigest(secret)}`;
       return { cookie: `${text}.${sign(text)}`, secret };
     },
     verify: (cookie, secret, now) =>
-      isValid(cookie, now) && equalsInConstantTime(digestOf(secret), cookie.split('.')[1] ?? ''),
-    expiresAt: expiryOf,
+      isValid(cookie, now) && equalsInConstantTime(computeDigest(secret), cookie.split('.')[1] ?? ''),
+    expiresAt: getExpiry,
     createTicket(cookie, path, now) {
       const expiresAt = String(now + TICKET_LIFETIME_MS);
       return `${expiresAt}.${signTicket(expiresAt, cookie, path)}`;
@@ -91,7 +91,7 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
   };
 }
 
-function expiryOf(cookie: string): number {
+function getExpiry(cookie: string): number {
   return Number(cookie.split('.', 1)[0]);
 }
 
@@ -103,13 +103,13 @@ function isWithinLifetime(expiresAt: number, now: number, lifetimeMs: number): b
   return now < expiresAt && expiresAt - now <= lifetimeMs + MAX_CLOCK_SKEW_MS;
 }
 
-function digestOf(secret: string): string {
+function computeDigest(secret: string): string {
   return hash('sha256', secret, 'base64url');
 }
 
 function equalsInConstantTime(given: string, expected: string): boolean {
-  const [givenBytes, expectedBytes] = [Buffer.from(given), Buffer.from(expected)];
-  return givenBytes.length === expectedBytes.length && timingSafeEqual(givenBytes, expectedBytes);
+  const [actualBytes, expectedBytes] = [Buffer.from(given), Buffer.from(expected)];
+  return actualBytes.length === expectedBytes.length && timingSafeEqual(actualBytes, expectedBytes);
 }
 
 /** Returns the value of the session cookie in a Cookie header (RFC 6265 section 5.4), or null. */
@@ -125,15 +125,15 @@ export function readSessionCookie(header: string | undefined): string | null {
  * Returns a Set-Cookie header. Scripts cannot read the cookie, and requests of other sites do not contain it. `secure` is true for
  * HTTPS.
  */
-export function sessionCookie(value: string, secure: boolean): string {
-  return `${SESSION_COOKIE}=${value}; ${cookieAttributes(secure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
+export function formatSessionCookie(value: string, secure: boolean): string {
+  return `${SESSION_COOKIE}=${value}; ${formatCookieAttributes(secure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
 }
 
 /** Returns a Set-Cookie header that removes the cookie. */
-export function expiredSessionCookie(secure: boolean): string {
-  return `${SESSION_COOKIE}=; ${cookieAttributes(secure)}; Max-Age=0`;
+export function formatExpiredSessionCookie(secure: boolean): string {
+  return `${SESSION_COOKIE}=; ${formatCookieAttributes(secure)}; Max-Age=0`;
 }
 
-function cookieAttributes(secure: boolean): string {
+function formatCookieAttributes(secure: boolean): string {
   return `HttpOnly; SameSite=Strict; Path=/${secure ? '; Secure' : ''}`;
 }

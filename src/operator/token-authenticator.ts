@@ -92,7 +92,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
 }
 
 /** Returns the token of an Authorization header, or null if the header has another scheme. */
-export function bearerToken(authorization: string | undefined): string | null {
+export function getBearerToken(authorization: string | undefined): string | null {
   // A header without a token contains no space after the scheme, because HTTP removes white space at the end of a line.
   return /^bearer(?: |$)/i.test(authorization ?? '') ? (authorization ?? '').slice(7).trim() : null;
 }

@@ -33,7 +33,7 @@ async function openIdleConnections(port: number, count: number): Promise<readonl
   return sockets;
 }
 
-const portOf = (url: string): number => Number(new URL(url).port);
+const getPort = (url: string): number => Number(new URL(url).port);
 
 /** Returns the number of connections that the service dropped, for the given labels of the metric. */
 async function readDroppedCount(service: ServiceProcess, label: string): Promise<number> {
@@ -54,7 +54,7 @@ test('idle connections to every listener do not exhaust file descriptors: keys, 
   );
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
   // A connection with a valid key remains open.
-  const keyedConnection = connect(portOf(service.publicUrl), '127.0.0.1');
+  const keyedConnection = connect(getPort(service.publicUrl), '127.0.0.1');
   onTestFinished(() => void keyedConnection.destroy());
   let acceptedCount = 0;
   keyedConnection.on('data', (chunk: Buffer) => {
@@ -65,8 +65,8 @@ test('idle connections to every listener do not exhaust file descriptors: keys, 
   keyedConnection.write(rawRequest);
   await expect.poll(() => acceptedCount).toBe(1);
 
-  await openIdleConnections(portOf(service.operatorUrl), limit);
-  await openIdleConnections(portOf(service.publicUrl), limit);
+  await openIdleConnections(getPort(service.operatorUrl), limit);
+  await openIdleConnections(getPort(service.publicUrl), limit);
 
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
   const authorization = { Authorization: `Bearer ${token}` };
@@ -105,8 +105,8 @@ test('both listeners stop reading from clients that pipeline requests and read n
   const residentBytesBefore = readResidentBytes(pid);
   const socketsPerListener = selectCaseCount(4, 60);
   const allSockets = [
-    ...(await openUnreadConnections(portOf(service.publicUrl), socketsPerListener, get('/healthz'))),
-    ...(await openUnreadConnections(portOf(service.operatorUrl), socketsPerListener, get('/openapi.json'))),
+    ...(await openUnreadConnections(getPort(service.publicUrl), socketsPerListener, get('/healthz'))),
+    ...(await openUnreadConnections(getPort(service.operatorUrl), socketsPerListener, get('/openapi.json'))),
   ];
   let maxResidentBytes = 0;
   const countClosed = async () => {

@@ -110,7 +110,7 @@ async function disconnectEverywhere(
   await Promise.all(Array.from({ length: MAX_CONCURRENT }, runTasks));
 }
 
-const portOf = (url: string): number => Number(new URL(url).port);
+const getPort = (url: string): number => Number(new URL(url).port);
 
 /** Checks that the process is running and has printed no error, and that every listener answers. */
 async function checkListeners(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
@@ -166,7 +166,7 @@ test.each([
 ])('no reset, half-close or close after any byte ends the service or a listener: %s', async (_name, secure) => {
   const { folder, settings, service, smtp, events } = await startService(secure);
   const key = service.key ?? '';
-  const publicPort = portOf(service.publicUrl);
+  const publicPort = getPort(service.publicUrl);
   const payloads = requests(`Authorization: ${key}`, '/api/v1/send-mail');
   await disconnectEverywhere({ port: publicPort, tls: secure }, payloads);
   const hello = { hello: await clientHello(), plain: http('GET /') };
@@ -175,7 +175,7 @@ test.each([
 
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci'], settings);
   const bearer = `Authorization: Bearer ${token}`;
-  const operator = { port: portOf(service.operatorUrl), tls: false };
+  const operator = { port: getPort(service.operatorUrl), tls: false };
   if (!secure || IS_LONG_RUN) {
     const csv = 'address\nada@example.com\n';
     const longRequests = {

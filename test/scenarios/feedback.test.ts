@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const feedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-const show = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
+const showMessage = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 const waitForEvent = (id: string, verb: string) =>
@@ -56,14 +56,14 @@ test('an asynchronous bounce ends the message as bounced and suppresses its reci
   const other = await submitTo('here@example.net');
   const id = await submitTo('gone@example.net');
   await waitForState(id, 'bounced');
-  const { events } = await show(id);
+  const { events } = await showMessage(id);
   expect(events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
   expect(events.at(-1)).toMatchObject({
     by: 'feedback:smtp',
     detail: '550 5.1.1 No such user here (reported by relay.example.net)',
   });
   expect(await suppressed()).toEqual([`gone@example.net bounce ${id}`]);
-  expect((await show(await submitTo('Gone@example.net'))).state).toBe('suppressed');
+  expect((await showMessage(await submitTo('Gone@example.net'))).state).toBe('suppressed');
   await waitForState(other, 'delivered');
   expect(relay.feedbackReplies.at(-1)).toMatch(/^250 /);
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
@@ -75,7 +75,7 @@ test('a complaint ends the message as complained and suppresses its recipient', 
   const id = await submitTo('spam@example.net');
   await waitForState(id, 'complained');
   expect(await suppressed()).toContain(`spam@example.net complaint ${id}`);
-  expect((await show(await submitTo('spam@example.net'))).state).toBe('suppressed');
+  expect((await showMessage(await submitTo('spam@example.net'))).state).toBe('suppressed');
 });
 
 test.each([
@@ -87,7 +87,7 @@ test.each([
   async (localPart, verb) => {
     const id = await submitTo(`${localPart}@example.net`);
     await waitForEvent(id, verb);
-    expect((await show(id)).state).toBe('delivered');
+    expect((await showMessage(id)).state).toBe('delivered');
     expect((await suppressed()).join()).not.toContain(`${localPart}@`);
   },
 );
@@ -115,7 +115,7 @@ test('a report that is not understood is stored for the operator and changes no 
     1,
     'postrider: there is no report 999; `postrider feedback list` lists reports\n',
   ]);
-  expect((await show(id)).state).toBe('delivered');
+  expect((await showMessage(id)).state).toBe('delivered');
 });
 
 test('a forged, unrelated or replayed report changes no message', async () => {
@@ -131,15 +131,15 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   const otherReturnPath = relay.senders.get('gone@example.net') ?? '';
   await client.command('RSET');
   expect(await client.send('', otherReturnPath, bounce('victim@example.net', otherReturnPath))).toMatch(/^250 /);
-  expect((await show(id)).state).toBe('delivered');
+  expect((await showMessage(id)).state).toBe('delivered');
   expect((await suppressed()).join()).not.toContain('victim@');
   expect(await client.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
   await waitForState(id, 'bounced');
   const { code } = await runCommand(folder, ['suppression', 'remove', 'default', 'victim@example.net']);
   expect(code).toBe(0);
-  const before = (await show(id)).events.length;
+  const before = (await showMessage(id)).events.length;
   expect(await client.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
-  expect((await show(id)).events).toHaveLength(before);
+  expect((await showMessage(id)).events).toHaveLength(before);
   expect((await suppressed()).join()).not.toContain('victim@');
   client.close();
 });

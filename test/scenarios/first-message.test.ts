@@ -5,7 +5,7 @@ import PostalMime from 'postal-mime';
 import { expect, test } from 'vitest';
 import { runCurl } from '../rig/curl.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
-import { idOf, scenario, sendRequest, signedIn } from './running-service.ts';
+import { readMessageId, scenario, sendRequest, signedIn } from './running-service.ts';
 
 const rig = scenario();
 
@@ -20,7 +20,7 @@ test('the printed command sends the first message, and the Maildir, the inbox pa
 
   const answer = await runCurl(first.banner);
   expect(answer.status).toBe(201);
-  const id = idOf(answer.text);
+  const id = readMessageId(answer.text);
 
   const file = join(folder, 'data/inbox/new', `${id}.eml`);
   await expect.poll(() => readdirSync(join(folder, 'data')).includes('inbox')).toBe(true);

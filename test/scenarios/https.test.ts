@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
 import { getCertificate } from '../rig/smtp-certificate.ts';
-import { idOf, scenario } from './running-service.ts';
+import { readMessageId, scenario } from './running-service.ts';
 
 const rig = scenario();
 
@@ -52,7 +52,7 @@ test('the public listener uses HTTPS, `serve` prints a matching curl command, an
   expect(service.banner).toMatch(/curl -ik https:\/\/127\.0\.0\.1:\d+\/api\/v1\/send-mail /);
   const answer = await post(service.publicUrl, service.key);
   expect(answer.status).toBe(201);
-  idOf(answer.text);
+  readMessageId(answer.text);
   await expect(fetch(service.publicUrl.replace('https:', 'http:'))).rejects.toThrow();
   expect(await commonName(service.publicUrl)).toBe('first.example');
   await renew(folder, 'second.example');

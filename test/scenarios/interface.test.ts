@@ -7,8 +7,8 @@ import type { SessionHeaders } from '../rig/session.ts';
 import {
   type Answer,
   countValues,
-  idOf,
   type RunningService,
+  readMessageId,
   scenario,
   sendRequest,
   signedIn,
@@ -237,7 +237,7 @@ const ACCEPTED: readonly (readonly [what: string, request: Request])[] = [
 test.each(ACCEPTED)('a request with %s is accepted', async (_case, request) => {
   const answer = await send(service, request);
   expect([answer.status, answer.headers.get('content-type')]).toEqual([201, 'application/json']);
-  idOf(answer.text);
+  readMessageId(answer.text);
   expect([answer.headers.get('server'), answer.headers.get('ratelimit')]).toEqual([null, null]);
 });
 
@@ -296,7 +296,7 @@ describe('idempotency', () => {
       });
     const answers = await Promise.all(Array.from({ length: 50 }, () => repeat(first)));
     expect(countValues(answers.map(({ status }) => status))).toEqual({ 201: 50 });
-    expect(new Set(answers.map(({ text }) => idOf(text))).size).toBe(1);
+    expect(new Set(answers.map(({ text }) => readMessageId(text))).size).toBe(1);
     expect(countValues(answers.map((answer) => String(answer.headers.get('idempotency-replayed'))))).toEqual({
       null: 1,
       true: 49,

@@ -108,7 +108,7 @@ test('a lock, an unlock and a revocation apply on every node within one second',
   const answers = (key: string) =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key)).status));
   /** Returns the milliseconds from the end of a command until every node answers with this status. */
-  const delayMsAfter = async (key: string, status: number, ...args: string[]) => {
+  const measureDelayMs = async (key: string, status: number, ...args: string[]) => {
     await runJson(...args);
     const startedAt = performance.now();
     await expect.poll(() => answers(key), { interval: 20 }).toEqual(onEveryNode(status));
@@ -118,9 +118,9 @@ test('a lock, an unlock and a revocation apply on every node within one second',
     const { id, key } = await runJson<{ id: string; key: string }>('key', 'create', 'default');
     expect(await answers(key)).toEqual(onEveryNode(201));
     return Math.max(
-      await delayMsAfter(key, 401, 'account', 'lock', 'default', '--reason', 'abuse'),
-      await delayMsAfter(key, 201, 'account', 'unlock', 'default'),
-      await delayMsAfter(key, 401, 'key', 'revoke', id),
+      await measureDelayMs(key, 401, 'account', 'lock', 'default', '--reason', 'abuse'),
+      await measureDelayMs(key, 201, 'account', 'unlock', 'default'),
+      await measureDelayMs(key, 401, 'key', 'revoke', id),
     );
   };
   // The measurement is repeated, because the machine may be slow for a short time. The test fails if every measurement

@@ -80,20 +80,20 @@ describe('signing in', () => {
   });
 
   test('the sign-in link is valid once, and only pages of the listener can make changes with its session', async () => {
-    const newService = await rig.serve(rig.folder());
-    const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
+    const startNewService = await rig.serve(rig.folder());
+    const { signIn: link } = JSON.parse(startNewService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
     const at = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
-      sendJson(method, path, body, headers, newService.operatorUrl);
+      sendJson(method, path, body, headers, startNewService.operatorUrl);
     // A GET of the link only loads the page that redeems it.
     for (const method of ['HEAD', 'GET']) {
-      const openResponse = await at(method, link.slice(newService.operatorUrl.length));
+      const openResponse = await at(method, link.slice(startNewService.operatorUrl.length));
       expect([openResponse.status, openResponse.headers.get('set-cookie')]).toEqual([200, null]);
     }
     expect((await at('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: 'https://evil.example' })).status).toBe(
       403,
     );
-    const first = await at('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: newService.operatorUrl });
+    const first = await at('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: startNewService.operatorUrl });
     expect([first.status, first.body]).toEqual([
       200,
       { result: 'ok', session: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/) },
@@ -107,7 +107,7 @@ describe('signing in', () => {
         'POST',
         '/api/v1/sign-in',
         { link: linkToken },
-        { ...headers, Origin: newService.operatorUrl },
+        { ...headers, Origin: startNewService.operatorUrl },
       );
       expect([used.status, used.body]).toEqual([
         403,
@@ -120,10 +120,10 @@ describe('signing in', () => {
     for (const headers of [{}, { Origin: 'https://evil.example' }, { Origin: 'null' }]) {
       expect([(await change(headers)).status, headers]).toEqual([403, headers]);
     }
-    expect((await change({ Origin: newService.operatorUrl })).status).toBe(201);
+    expect((await change({ Origin: startNewService.operatorUrl })).status).toBe(201);
     const audit = await at('GET', '/api/v1/audit', undefined, session);
     expect(audit.body).toMatchObject([{ actor: 'page', action: 'account.create', target: 'mine' }]);
-    await newService.stop();
+    await startNewService.stop();
   });
 
   test('the cookie and the secret of a session are not valid alone, or together with those of another session', async () => {
@@ -167,20 +167,20 @@ describe('signing in', () => {
   });
 
   test('together with the cookie, a ticket replaces the secret of the page in the URL of one file, and for no other request', async () => {
-    const newService = await rig.serve(rig.folder());
-    const session = await signedIn(newService);
+    const startNewService = await rig.serve(rig.folder());
+    const session = await signedIn(startNewService);
     const at = (path: string, headers: Record<string, string>) =>
-      sendJson('GET', path, undefined, headers, newService.operatorUrl);
+      sendJson('GET', path, undefined, headers, startNewService.operatorUrl);
     const cookie = { Cookie: session.Cookie };
     const path = '/api/v1/accounts/default/suppressions/export';
     const ticketFor = async (downloadPath: string) => {
-      const headers = { ...session, Origin: newService.operatorUrl };
+      const headers = { ...session, Origin: startNewService.operatorUrl };
       const { body } = await sendJson(
         'POST',
         '/api/v1/ticket',
         { path: downloadPath },
         headers,
-        newService.operatorUrl,
+        startNewService.operatorUrl,
       );
       return encodeURIComponent((body as { ticket: string }).ticket);
     };
@@ -190,11 +190,11 @@ describe('signing in', () => {
     expect((await at(`${path}?ticket=x${ticket}`, cookie)).status).toBe(401);
     expect((await at(`/api/v1/accounts/*/suppressions/export?ticket=${ticket}`, cookie)).status).toBe(401);
     expect((await at(`/api/v1/accounts?ticket=${await ticketFor('/api/v1/accounts')}`, cookie)).status).toBe(401);
-    expect((await sendJson('POST', '/api/v1/sign-out', undefined, { ...session }, newService.operatorUrl)).status).toBe(
-      200,
-    );
+    expect(
+      (await sendJson('POST', '/api/v1/sign-out', undefined, { ...session }, startNewService.operatorUrl)).status,
+    ).toBe(200);
     expect((await at(`${path}?ticket=${ticket}`, cookie)).status).toBe(401);
-    await newService.stop();
+    await startNewService.stop();
   });
 
   test('the cookie of a page loaded over HTTPS is Secure', async () => {
@@ -212,11 +212,11 @@ describe('signing in', () => {
 
   test('a sign-out ends a session on every node, even after a restart, and only a session can read the first key', async () => {
     const folder = rig.folder();
-    const newService = await rig.serve(folder);
-    const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };
+    const startNewService = await rig.serve(folder);
+    const { key } = JSON.parse(startNewService.stdout().split('\n')[0] ?? '') as { key: string };
     const at = (method: string, path: string, headers: Record<string, string> = {}) =>
-      sendJson(method, path, undefined, headers, newService.operatorUrl);
-    const session: Record<string, string> = await signedIn(newService);
+      sendJson(method, path, undefined, headers, startNewService.operatorUrl);
+    const session: Record<string, string> = await signedIn(startNewService);
     expect((await at('HEAD', '/api/v1/accounts', session)).status).toBe(200);
     expect((await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
     const { token: script } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'script']);
@@ -228,7 +228,7 @@ describe('signing in', () => {
     expect((await at('GET', '/api/v1/session', session)).status).toBe(200);
     expect((await at('POST', '/api/v1/sign-out', session)).status).toBe(200);
     expect((await at('GET', '/api/v1/session', session)).status).toBe(401);
-    await newService.stop();
+    await startNewService.stop();
     const again = await rig.serve(folder);
     expect((await sendJson('GET', '/api/v1/session', undefined, session, again.operatorUrl)).status).toBe(401);
     await again.stop();

@@ -43,27 +43,28 @@ async function upload(list: string, body: string | Uint8Array, headers: Record<s
   };
 }
 
-async function account(name: string): Promise<string> {
+async function createAccount(name: string): Promise<string> {
   expect((await post('/accounts', { name })).status).toBe(201);
   return name;
 }
-const found = async (list: string, query: string) =>
+const searchSuppressions = async (list: string, query: string) =>
   (await get(`/accounts/${encodeURIComponent(list)}/suppressions?${query}`)) as {
     suppressions: { address: string; reason: string }[];
     next: string | null;
   };
 
 test('a suppression list can be searched by address and by domain, in pages', async () => {
-  const list = await account('searched');
+  const list = await createAccount('searched');
   await upload(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
-  const addresses = async (query: string) => (await found(list, query)).suppressions.map(({ address }) => address);
+  const addresses = async (query: string) =>
+    (await searchSuppressions(list, query)).suppressions.map(({ address }) => address);
   expect(await addresses('search=AD')).toEqual(['ada@example.com', 'adam@example.org']);
   expect(await addresses('search=%40example.com')).toEqual(['ada@example.com', 'bob@example.com']);
   expect(await addresses(`search=${encodeURIComponent('@München.example')}`)).toEqual(['zoe@xn--mnchen-3ya.example']);
   expect(await addresses('search=nobody')).toEqual([]);
-  const first = await found(list, 'search=%40exam&limit=2');
+  const first = await searchSuppressions(list, 'search=%40exam&limit=2');
   expect(first.suppressions).toHaveLength(2);
-  const second = await found(list, `search=%40exam&limit=2&after=${encodeURIComponent(first.next ?? '')}`);
+  const second = await searchSuppressions(list, `search=%40exam&limit=2&after=${encodeURIComponent(first.next ?? '')}`);
   expect(second).toMatchObject({ suppressions: [{ address: 'adam@example.org' }], next: null });
   const invalidCursor = await get(
     `/accounts/${list}/suppressions?search=bob&after=${encodeURIComponent('ada@example.com')}`,
@@ -96,7 +97,7 @@ test('one response names every list that contains an address, with the reason, t
 
 describe('imports', () => {
   test('an import of a large file reports its progress and its result, and an export contains the same addresses', async () => {
-    const list = await account('large');
+    const list = await createAccount('large');
     const rows = Array.from({ length: 60_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,\n`);
     const { status, type, lines } = await upload(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
     expect([status, type]).toEqual([200, 'application/x-ndjson; charset=utf-8']);
@@ -121,7 +122,7 @@ describe('imports', () => {
     expect(exported.split('\n').sort()).toEqual(
       ['address,reason,at,source', ...rows.map((row) => row.trim()), ''].sort(),
     );
-    const copy = await account('copy');
+    const copy = await createAccount('copy');
     expect((await upload(copy, exported)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
     expect(await get('/audit?limit=4')).toMatchObject([
       { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: { added: 60_000 } },
@@ -132,9 +133,12 @@ describe('imports', () => {
   });
 
   test('an import uses the given reason for rows without a reason', async () => {
-    const list = await account('reasons');
+    const list = await createAccount('reasons');
     await upload(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
-    expect((await found(list, '')).suppressions).toMatchObject([{ reason: 'complaint' }, { reason: 'bounce' }]);
+    expect((await searchSuppressions(list, '')).suppressions).toMatchObject([
+      { reason: 'complaint' },
+      { reason: 'bounce' },
+    ]);
   });
 
   test.each([
@@ -153,7 +157,7 @@ describe('imports', () => {
         status,
         [{ result: 'error', code: expect.any(String), message: expect.stringMatching(message) }],
       ]);
-      expect((await found('default', 'search=ada')).suppressions).toEqual([]);
+      expect((await searchSuppressions('default', 'search=ada')).suppressions).toEqual([]);
     },
   );
 
@@ -221,7 +225,7 @@ describe('imports', () => {
 
   test('an import is refused while four other imports run', async () => {
     const { hostname, port } = new URL(service.operatorUrl);
-    const list = await account('queueing');
+    const list = await createAccount('queueing');
     // The last of the five requests to arrive is refused. The others are never sent completely.
     const refusedResponse = Promise.withResolvers<string>();
     const sockets = Array.from({ length: 5 }, () => {
@@ -276,7 +280,7 @@ describe('imports', () => {
   });
 
   test('an import whose connection fails adds no row, and the service continues', async () => {
-    const list = await account('broken');
+    const list = await createAccount('broken');
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
       const socket = connect(Number(port), hostname, () => {
@@ -286,7 +290,9 @@ describe('imports', () => {
       socket.on('close', () => resolve());
     });
     expect((await upload(list, 'bob@example.com\n')).lines.at(-1)).toMatchObject({ added: 1 });
-    expect((await found(list, '')).suppressions.map(({ address }) => address)).toEqual(['bob@example.com']);
+    expect((await searchSuppressions(list, '')).suppressions.map(({ address }) => address)).toEqual([
+      'bob@example.com',
+    ]);
     // The temporary file has no name, so it does not exist after the import.
     expect((await runCommand(folder, ['suppression', 'show', 'eve@example.com'])).stdout).toMatch(
       /is on no suppression list/,
@@ -294,7 +300,7 @@ describe('imports', () => {
   });
 
   test('an import whose file was received completely adds all rows, even if the client has disconnected', async () => {
-    const list = await account('left');
+    const list = await createAccount('left');
     const body = Array.from({ length: 30_000 }, (_, n) => `user${n}@left.example\n`).join('');
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
@@ -306,7 +312,7 @@ describe('imports', () => {
       socket.once('data', () => socket.destroy());
       socket.on('close', () => resolve());
     });
-    await expect.poll(async () => (await found(list, 'search=user29999')).suppressions.length).toBe(1);
+    await expect.poll(async () => (await searchSuppressions(list, 'search=user29999')).suppressions.length).toBe(1);
     await expect
       .poll(() => get('/audit?limit=1'))
       .toMatchObject([{ action: 'suppression.import', target: 'left', after: { added: 30_000 } }]);
@@ -323,7 +329,7 @@ test('an export of a list that does not exist returns an error of one line', asy
 });
 
 test('when two operators change one account, the second operator receives the current values, and no change is overwritten', async () => {
-  const name = await account('contested');
+  const name = await createAccount('contested');
   const initialAccount = (await get(`/accounts/${name}`)) as { version: string };
   const change = (body: object) =>
     fetch(url(`/accounts/${name}`), {
@@ -385,7 +391,7 @@ test('the details of an account contain its limits, their usage and its reputati
 test('the details of a domain contain its account, its keys and the result of each record, and a rotation can be cancelled', async () => {
   await post('/accounts/default/domains', { domain: 'shop.example', subdomains: true });
   const domain = (await get('/domains/shop.example')) as {
-    records: { found: string; observed: string[]; key: string | null }[];
+    records: { searchSuppressions: string; observed: string[]; key: string | null }[];
   };
   expect(domain).toMatchObject({
     account: 'default',

@@ -48,18 +48,18 @@ afterAll(async () => {
 });
 
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-const show = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
+const showMessage = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
 test('a hard bounce suppresses only its recipient', async () => {
   const bounced = await submitTo('gone@example.com');
   await waitForState(bounced, 'bounced');
-  const { attempts } = await show(bounced);
+  const { attempts } = await showMessage(bounced);
   expect(attempts).toMatchObject([{ outcome: 'bounced', code: 550, enhancedCode: '5.1.1' }]);
   expect(attempts[0]?.transcript.join('\n')).toContain('RCPT TO:<gone@example.com>');
   const [repeatedId, other] = [await submitTo('Gone@EXAMPLE.com'), await submitTo('here@example.com')];
-  expect((await show(repeatedId)).state).toBe('suppressed');
+  expect((await showMessage(repeatedId)).state).toBe('suppressed');
   await waitForState(other, 'delivered');
   expect(server.received.map(({ to }) => to)).toEqual([['here@example.com']]);
   const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', repeatedId]);
@@ -73,7 +73,7 @@ test('a deferred message waits for about a minute, `explain` shows this, `retry`
     await expect.poll(async () => (await store.findMessage(id))?.attempts).toBe(1);
     await waitForState(id, 'queued');
   }
-  const deferredMessage = await show(deferredId);
+  const deferredMessage = await showMessage(deferredId);
   const waitMs = Date.parse(deferredMessage.due ?? '') - Date.now();
   expect(waitMs).toBeGreaterThan(40_000);
   expect(waitMs).toBeLessThan(70_000);
@@ -91,7 +91,7 @@ test('a deferred message waits for about a minute, `explain` shows this, `retry`
     id: cancelledId,
     state: 'cancelled',
   });
-  expect((await show(cancelledId)).state).toBe('cancelled');
+  expect((await showMessage(cancelledId)).state).toBe('cancelled');
   await expect(runJsonCommand(folder, ['message', 'retry', cancelledId])).rejects.toThrow('is cancelled');
   await expect(runJsonCommand(folder, ['message', 'cancel', deferredId])).rejects.toThrow('is delivered');
   expect(server.received.flatMap(({ to }) => to)).not.toContain('never@example.com');

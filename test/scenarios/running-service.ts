@@ -159,7 +159,7 @@ export function countValues(values: readonly (string | number)[]): Record<string
 export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Returns the id in the body of a 201. Throws an error if the body has another form. */
-export function idOf(text: string): string {
+export function readMessageId(text: string): string {
   const id = /^\{"result":\{"id":"([0-9a-f-]{36})"\}\}$/.exec(text)?.[1] ?? '';
   if (!UUID_V7.test(id)) throw new Error(`not the body of a 201: ${text}`);
   return id;

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { dumpRows } from '../rig/postgres.ts';
 import { getStoreSettings, runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
-import { idOf, scenario, sendRequest } from './running-service.ts';
+import { readMessageId, scenario, sendRequest } from './running-service.ts';
 
 const rig = scenario();
 
@@ -15,7 +15,7 @@ const OPERATOR_PASSWORD = 'operatormark-4713';
 const WRONG_KEY = `pr_wrongmark4714${'A'.repeat(31)}`;
 const WRONG_PASSWORD = 'wrongmark-4715';
 
-function filesUnder(folder: string): string[] {
+function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
     .filter((path) => statSync(path).isFile());
@@ -56,7 +56,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   for (const to of ['here@example.com', 'gone@example.com', 'later@example.com', 'bounce@simulator.postrider.test']) {
     const sent = await submit(service.publicUrl, key, { to, message });
     expect(sent.status).toBe(201);
-    ids.push(idOf(await sent.text()));
+    ids.push(readMessageId(await sent.text()));
   }
   const refusals = await Promise.all([
     submit(service.publicUrl, key, { message }),
@@ -125,7 +125,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   for (const [where, text] of Object.entries(searched)) {
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
   }
-  const raw = filesUnder(folder).map((path) => ({ path, bytes: readFileSync(path) }));
+  const raw = listFiles(folder).map((path) => ({ path, bytes: readFileSync(path) }));
   const { POSTRIDER_DATABASE: url } = await getStoreSettings(folder);
   const stored = url === undefined ? '' : await dumpRows(url);
   expect(raw.some(({ bytes }) => bytes.includes(BODY)) || stored.includes(BODY)).toBe(true);

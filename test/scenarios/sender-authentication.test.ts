@@ -52,7 +52,7 @@ afterAll(async () => {
 const from = 'shop@example.org';
 const send = (to: string, key = service.key) => submitAccepted(service.publicUrl, key, { from, to });
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
-const stateOf = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
+const readState = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
 function publish({ records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
@@ -107,13 +107,13 @@ test('messages are signed with both keys, the signatures are aligned, and the re
 
 test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses no recipient', async () => {
   const [bouncedId, spamId] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
-  await expect.poll(() => stateOf(bouncedId)).toBe('bounced');
-  await expect.poll(() => stateOf(spamId)).toBe('bounced');
+  await expect.poll(() => readState(bouncedId)).toBe('bounced');
+  await expect.poll(() => readState(spamId)).toBe('bounced');
   const list = await runJson<{ address: string; reason: string; source: string }[]>('suppression', 'list', 'default');
   expect(list.map(({ address, reason, source }) => [address, reason, source])).toEqual([
     ['gone.one@example.com', 'bounce', bouncedId],
   ]);
-  expect(await stateOf(await send('Gone.One@EXAMPLE.com'))).toBe('suppressed');
+  expect(await readState(await send('Gone.One@EXAMPLE.com'))).toBe('suppressed');
 });
 
 test('after a rotation, messages are signed with the new keys only after their records were found in DNS', async () => {

@@ -41,8 +41,8 @@ afterAll(async () => {
 });
 
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-const stateOf = async (id: string) => (await store.findMessage(id))?.state;
-const waitForState = (id: string, state: string) => expect.poll(() => stateOf(id)).toBe(state);
+const readState = async (id: string) => (await store.findMessage(id))?.state;
+const waitForState = (id: string, state: string) => expect.poll(() => readState(id)).toBe(state);
 const suppressed = async () =>
   (await runJsonCommand<{ address: string; reason: string }[]>(folder, ['suppression', 'list', 'default'])).map(
     ({ address, reason }) => `${address} ${reason}`,
@@ -54,14 +54,14 @@ const postNotification = (message: object) =>
     headers: { 'content-type': 'text/plain; charset=UTF-8' },
   });
 /** Returns the id of a message at SES, from its history. */
-async function referenceOf(id: string): Promise<string> {
+async function readReference(id: string): Promise<string> {
   const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
 }
 async function sent(to: string): Promise<{ id: string; reference: string }> {
   const id = await submitTo(to);
   await waitForState(id, 'delivered');
-  return { id, reference: await referenceOf(id) };
+  return { id, reference: await readReference(id) };
 }
 
 test('a subscription to the configured topic is confirmed automatically', async () => {
@@ -79,10 +79,10 @@ test('a bounce event from SNS ends the message as bounced and suppresses its rec
     Message: createSesEvent('Bounce', reference, 'gone@example.net'),
   });
   expect((await postNotification(message)).status).toBe(200);
-  expect(await stateOf(id)).toBe('bounced');
+  expect(await readState(id)).toBe('bounced');
   expect(await suppressed()).toEqual(['gone@example.net bounce']);
-  expect(await stateOf(await submitTo('gone@example.net'))).toBe('suppressed');
-  expect(await stateOf(other.id)).toBe('delivered');
+  expect(await readState(await submitTo('gone@example.net'))).toBe('suppressed');
+  expect(await readState(other.id)).toBe('delivered');
   const events = (await store.findMessage(id))?.events.length;
   expect((await postNotification(message)).status).toBe(200);
   const again = createSnsMessage(sns.signer.key, { Message: createSesEvent('Bounce', reference, 'gone@example.net') });
@@ -114,7 +114,7 @@ test('a transient bounce event changes only the history', async () => {
   await postNotification(
     createSnsMessage(sns.signer.key, { Message: createSesEvent('Bounce', reference, 'full@example.net', detail) }),
   );
-  expect(await stateOf(id)).toBe('delivered');
+  expect(await readState(id)).toBe('delivered');
   expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
 });
 
@@ -126,7 +126,7 @@ test('a forged notification has no effect and is counted', async () => {
     { Message: createSesEvent('Complaint', reference, 'victim@example.net') },
   );
   expect((await postNotification(forged)).status).toBe(403);
-  expect(await stateOf(id)).toBe('delivered');
+  expect(await readState(id)).toBe('delivered');
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');
 });

@@ -2,7 +2,7 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { runJsonCommand } from '../rig/service.ts';
-import { idOf, scenario } from './running-service.ts';
+import { readMessageId, scenario } from './running-service.ts';
 
 const rig = scenario();
 const SENDERS = 40;
@@ -54,7 +54,7 @@ test('requests in progress at SIGTERM get a complete response, and no message wi
   expect(outcomes.filter(({ kind }) => kind === 'truncated')).toEqual([]);
   const answered = outcomes.filter(({ kind }) => kind === 'answered');
   expect(answered.filter(({ status }) => ![201, 429, 500, 503].includes(status))).toEqual([]);
-  const ids = answered.filter(({ status }) => status === 201).map(({ text }) => idOf(text));
+  const ids = answered.filter(({ status }) => status === 201).map(({ text }) => readMessageId(text));
   expect(new Set(ids).size).toBe(ids.length);
   const stored = await runJsonCommand<{ id: string; state: string }[]>(folder, [
     'message',

@@ -15,22 +15,22 @@ beforeAll(async () => {
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 const send = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-const stateOf = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
+const readState = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
 test('an address on the list receives no message in any spelling until it is removed', async () => {
   await runJson('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
-  expect(await stateOf(await send('gONE@example.com'))).toBe('suppressed');
+  expect(await readState(await send('gONE@example.com'))).toBe('suppressed');
   expect(await runJson('suppression', 'list', 'default')).toEqual([
     { address: 'gone@example.com', reason: 'bounce', source: null, at: expect.stringMatching(/^\d{4}-.*Z$/) },
   ]);
   await runJson('suppression', 'remove', 'default', 'gone@example.com');
   const id = await send('gone@example.com');
-  await expect.poll(() => stateOf(id)).toBe('delivered');
+  await expect.poll(() => readState(id)).toBe('delivered');
 });
 
 test('the list of the whole service applies to every account', async () => {
   await runJson('suppression', 'add', '*', 'nobody@example.com');
-  expect(await stateOf(await send('nobody@example.com'))).toBe('suppressed');
+  expect(await readState(await send('nobody@example.com'))).toBe('suppressed');
 });
 
 test('an import applies to the running service, which accepts messages during the import', async () => {
@@ -54,7 +54,7 @@ test('an import applies to the running service, which accepts messages during th
   expect({ code, stderr }).toEqual({ code: 0, stderr: 'line 50002: "no address" is not an email address; skipped\n' });
   expect(JSON.parse(stdout)).toEqual({ read: 50_001, added: 50_000, known: 0, skipped: 1 });
   expect(sent).toBeGreaterThan(0);
-  expect(await stateOf(await send('user49999@import.example'))).toBe('suppressed');
+  expect(await readState(await send('user49999@import.example'))).toBe('suppressed');
   const exported = await runCommand(folder, ['suppression', 'export', 'default']);
   expect(exported.stdout.trim().split('\n')).toHaveLength(50_001);
 });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { isUnprintable } from '../../src/printing/escape.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
-import { idOf, scenario } from './running-service.ts';
+import { readMessageId, scenario } from './running-service.ts';
 
 const rig = scenario();
 
@@ -26,7 +26,7 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
   const subject = `Hello ${CONTROL_CHARACTERS} there`;
   const sent = await submit(service.publicUrl, key, { subject });
   expect(sent.status).toBe(201);
-  const id = idOf(await sent.text());
+  const id = readMessageId(await sent.text());
   const store = await rig.openStore(folder);
   await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
 

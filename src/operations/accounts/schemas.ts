@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, stringEnum, Time } from '../schemas.ts';
+import { createStringEnum, nullable, Time } from '../schemas.ts';
 
 /** The limits in an input. */
 export const limitMembers = {
@@ -46,14 +46,16 @@ const Reputation = Type.Object(
     emails: Type.Integer({ description: 'Messages that the next hop accepted, and messages that hard bounced.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Recipients that reported a message as spam.' }),
-    status: stringEnum(['good', 'warning', 'lock'], {
+    status: createStringEnum(['good', 'warning', 'lock'], {
       description: '`warning` if a count is at least half of its limit.',
     }),
     thresholds: Type.Array(
       Type.Object({
-        metric: stringEnum(['bounces', 'complaints']),
+        metric: createStringEnum(['bounces', 'complaints']),
         count: Type.Integer(),
-        limitType: stringEnum(['rate', 'count'], { description: '`count` while there are fewer than 100 messages.' }),
+        limitType: createStringEnum(['rate', 'count'], {
+          description: '`count` while there are fewer than 100 messages.',
+        }),
         limit: nullable(
           Type.Number({ description: 'A fraction or a count; null if this metric never locks the account.' }),
         ),
@@ -66,7 +68,7 @@ const Reputation = Type.Object(
 
 const accountMembers = {
   name: Type.String(),
-  state: stringEnum(['active', 'locked']),
+  state: createStringEnum(['active', 'locked']),
   reason: nullable(Type.String({ description: 'The reason of the lock.' })),
   lockedAt: nullable(Time),
   created: Time,

@@ -4,13 +4,13 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, stringEnum } from '../schemas.ts';
+import { createStringEnum, nullable } from '../schemas.ts';
 
 export const EffectiveSettings = Type.Array(
   Type.Object({
     name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
     value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has no value.' })),
-    source: stringEnum(['default', '.env', 'environment', 'file'], { description: 'The source of the value.' }),
+    source: createStringEnum(['default', '.env', 'environment', 'file'], { description: 'The source of the value.' }),
   }),
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;

@@ -4,19 +4,19 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, stringEnum, Time } from '../schemas.ts';
+import { createStringEnum, nullable, Time } from '../schemas.ts';
 
-const KeyState = stringEnum(['staged', 'active', 'retiring']);
+const KeyState = createStringEnum(['staged', 'active', 'retiring']);
 
 /** A DNS record with the result of the last check. */
 const RECORD_MEMBERS = {
-  purpose: stringEnum(['dkim', 'spf', 'dmarc', 'return-path', 'provider']),
-  type: stringEnum(['TXT', 'CNAME', 'MX', 'SES'], {
+  purpose: createStringEnum(['dkim', 'spf', 'dmarc', 'return-path', 'provider']),
+  type: createStringEnum(['TXT', 'CNAME', 'MX', 'SES'], {
     description: '`SES` is not a DNS record; it is the state of the identity at Amazon SES.',
   }),
   name: Type.String({ description: 'Fully qualified, without a trailing dot.' }),
   value: Type.String(),
-  found: stringEnum(['found', 'missing', 'wrong', 'unknown'], {
+  found: createStringEnum(['found', 'missing', 'wrong', 'unknown'], {
     description: 'The result of the last check that DNS answered; `unknown` before the first such check.',
   }),
 };
@@ -35,7 +35,7 @@ const DETAIL_MEMBERS = {
   domain: Type.String({ description: 'The domain name in A-labels.' }),
   unicode: Type.String({ description: 'The domain name in U-labels.' }),
   account: Type.String({ description: 'The account that may send from the domain.' }),
-  status: stringEnum(['pending', 'authenticated', 'failing']),
+  status: createStringEnum(['pending', 'authenticated', 'failing']),
   subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
   created: Time,
   checked: nullable(Time),
@@ -51,7 +51,7 @@ const DETAIL_MEMBERS = {
   keys: Type.Array(
     Type.Object({
       selector: Type.String(),
-      algorithm: stringEnum(['rsa', 'ed25519']),
+      algorithm: createStringEnum(['rsa', 'ed25519']),
       state: KeyState,
       retires: nullable(Time),
     }),
@@ -66,7 +66,7 @@ export type DomainDetails = Static<typeof DomainDetails>;
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   change: nullable(
-    stringEnum(['authenticated', 'lost', 'blocked', 'recovered'], {
+    createStringEnum(['authenticated', 'lost', 'blocked', 'recovered'], {
       description: 'The change of the status by this check; null if the status did not change.',
     }),
   ),
@@ -90,7 +90,7 @@ export type RotatedDomain = Static<typeof RotatedDomain>;
 /** A domain that was removed. */
 export const RemovedDomain = Type.Object({
   domain: Type.String(),
-  status: stringEnum(['removed']),
+  status: createStringEnum(['removed']),
   records: Type.Array(Type.Object(RECORD_MEMBERS)),
   removedRecords: Type.Array(Type.String(), {
     description: 'Names of the DKIM records; they may be deleted from DNS.',

@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, stringEnum, Time } from '../schemas.ts';
+import { createStringEnum, nullable, Time } from '../schemas.ts';
 
 export const KeyId = Type.String({ description: 'The id of the key, such as `key_12`.' });
 const NewKey = Type.String({ description: 'The key. It is not shown again.' });
@@ -16,7 +16,7 @@ export const KeyEntry = Type.Object({
   account: Type.String(),
   name: Type.String(),
   prefix: KeyPrefix,
-  state: stringEnum(['active', 'expired', 'revoked']),
+  state: createStringEnum(['active', 'expired', 'revoked']),
   created: Time,
   expires: nullable(Time),
   revoked: nullable(Time),

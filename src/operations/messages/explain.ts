@@ -18,7 +18,7 @@ import type { ListedSuppression, SuppressionReason } from '../../model/suppressi
 import { formatCommandLine } from '../../printing/command-line.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 import { type DeliveryStatus, dueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
-import { type AttemptDetails, finishedAttempts, toAttemptDetails } from './schemas.ts';
+import { type AttemptDetails, listFinishedAttempts, toAttemptDetails } from './schemas.ts';
 
 const FEEDBACK_PREFIX = 'feedback:';
 const SERVICE_LIST = '*';
@@ -46,7 +46,7 @@ export interface ExplainInput {
 /** Returns the explanation as a list of sentences. The first sentence states the state. */
 export function explain(input: ExplainInput): readonly string[] {
   const { message, account } = input;
-  const opening = `The message to ${message.to} is ${message.state}: ${stateMeaning(input)}.`;
+  const opening = `The message to ${message.to} is ${message.state}: ${describeState(input)}.`;
   const accepted = `It was accepted at ${formatTime(message.acceptedAt)}${account === null ? '' : ` for account ${account.name}`}.`;
   return [opening, accepted, ...explainState(input), ...bodyRetentionSentences(input)];
 }
@@ -54,9 +54,9 @@ export function explain(input: ExplainInput): readonly string[] {
 /**
  * Returns the meaning of the state for this message, which is more specific than the general description of the state.
  */
-function stateMeaning({ message, account }: ExplainInput): string {
+function describeState({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
-  if (message.state === 'uncertain') return uncertainMeaning(message);
+  if (message.state === 'uncertain') return describeUncertainState(message);
   if (message.state !== 'bounced') return STATE_DESCRIPTIONS[message.state];
   return lastAttempt(message)?.outcome.kind === 'delivered'
     ? 'the next hop accepted it, and an asynchronous bounce arrived later'
@@ -64,7 +64,7 @@ function stateMeaning({ message, account }: ExplainInput): string {
 }
 
 /** Distinguishes a lost connection from a lost node. Only the event of a lost connection refers to an attempt. */
-function uncertainMeaning(message: StoredMessage): string {
+function describeUncertainState(message: StoredMessage): string {
   const event = message.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_DESCRIPTIONS.uncertain;
   return event.attempt === null
@@ -75,7 +75,7 @@ function uncertainMeaning(message: StoredMessage): string {
 function explainState(input: ExplainInput): readonly string[] {
   const { message } = input;
   const attempt = lastAttempt(message);
-  const attemptSentences = attempt === null ? [] : [attemptSentence(attempt)];
+  const attemptSentences = attempt === null ? [] : [describeAttempt(attempt)];
   switch (message.state) {
     case 'queued':
       return [
@@ -122,7 +122,7 @@ function explainState(input: ExplainInput): readonly string[] {
 const NO_FURTHER_ATTEMPT = 'There will be no further delivery attempt.';
 
 /** Returns one line that states what a message waits for, or null for a message in a terminal state. */
-export function waitReason({
+export function describeWaitReason({
   message,
   account,
   status,
@@ -134,7 +134,7 @@ export function waitReason({
       const locked = account?.locked ?? null;
       if (locked !== null) return `the unlock of its account: ${locked.reason}`;
       const attempt = lastAttempt(message);
-      const last = attempt === null ? '' : `; the last attempt was deferred: ${shortReason(attempt)}`;
+      const last = attempt === null ? '' : `; the last attempt was deferred: ${formatShortReason(attempt)}`;
       if (dueAt === null || dueAt <= now) return `${dueWaitReason(status, now)}${last}`;
       return `the next attempt, in ${formatSpan(dueAt - now)}${last}`;
     }
@@ -147,8 +147,8 @@ export function waitReason({
   }
 }
 
-function shortReason(attempt: Attempt): string {
-  const fault = localFaultText(toAttemptDetails(attempt));
+function formatShortReason(attempt: Attempt): string {
+  const fault = describeLocalFault(toAttemptDetails(attempt));
   if (fault !== null) return `it ${fault}`;
   const { outcome } = attempt;
   const reason = outcome.kind === 'deferred' || outcome.kind === 'bounced' ? outcome.reason : outcome.kind;
@@ -163,8 +163,8 @@ function queuedSentences({ message, account, status, now }: ExplainInput): reado
       `To continue, run \`${formatCommandLine(['account', 'unlock', account.name])}\`.`,
     ];
   }
-  const count = finishedAttempts(message).length;
-  const attempts = count === 0 ? 'No delivery attempt has been made yet' : `${attemptCountText(count)} made`;
+  const count = listFinishedAttempts(message).length;
+  const attempts = count === 0 ? 'No delivery attempt has been made yet' : `${formatAttemptCount(count)} made`;
   if (message.dueAt === null) return [`${attempts}.`];
   if (message.dueAt > now) {
     const rule = count === 0 ? [] : [BACKOFF_RULE];
@@ -243,7 +243,15 @@ function lastAttempt(message: MessageHistory): Attempt | null {
  * next hop. The queue records such a fault as a deferral with reason `unknown`, without a next hop and without a reply
  * code.
  */
-export function localFaultText({ outcome, reason, scope, nextHop, code, stage, text }: AttemptDetails): string | null {
+export function describeLocalFault({
+  outcome,
+  reason,
+  scope,
+  nextHop,
+  code,
+  stage,
+  text,
+}: AttemptDetails): string | null {
   if (outcome !== 'deferred' || reason !== 'unknown' || nextHop !== null) return null;
   if (code !== null || stage !== 'connect') return null;
   return scope === 'message'
@@ -257,11 +265,11 @@ export const LOCAL_FAULT_REMEDY =
 
 const NEXT_HOP_REMEDY = '`postrider doctor` checks the next hop';
 
-function attemptSentence(attempt: Attempt): string {
+function describeAttempt(attempt: Attempt): string {
   const nextHop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
   const at = formatTime(attempt.startedAt);
-  const fault = localFaultText(toAttemptDetails(attempt));
+  const fault = describeLocalFault(toAttemptDetails(attempt));
   if (fault !== null) return `In the last attempt, at ${at}, the message ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
@@ -316,12 +324,12 @@ function suppressionEffectSentences(attempt: Attempt | null): readonly string[] 
   if (attempt?.outcome.kind !== 'bounced') return [];
   if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never suppressed.'];
   return attempt.outcome.suppress
-    ? [`${mailboxFaultText(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
+    ? [`${describeMailboxFault(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
     : ['It suppresses no recipient: the reply does not say that the mailbox does not exist.'];
 }
 
 /** Describes the mailbox fault of a bounce that suppresses the recipient. */
-function mailboxFaultText(reason: Reason): string {
+function describeMailboxFault(reason: Reason): string {
   switch (reason) {
     case 'recipient-unknown':
       return 'The reply says that there is no such mailbox';
@@ -338,6 +346,6 @@ function bodyRetentionSentences({ message, keepBodyMs }: ExplainInput): readonly
   return [`Its body is erased after ${formatTime(message.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
 }
 
-function attemptCountText(count: number): string {
+function formatAttemptCount(count: number): string {
   return count === 1 ? 'One delivery attempt was' : `${count} delivery attempts were`;
 }

@@ -9,11 +9,11 @@ import { STATES, type StoredMessage, type StoredMessageSummary } from '../../mod
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
-import { nullable, SuppressionListEntry, stringEnum, Time } from '../schemas.ts';
+import { createStringEnum, nullable, SuppressionListEntry, Time } from '../schemas.ts';
 
 const summaryMembers = {
   id: Type.String({ format: 'uuid' }),
-  state: stringEnum(STATES),
+  state: createStringEnum(STATES),
   to: Type.String({ description: 'The recipient.' }),
   from: Type.String({ description: 'The sender.' }),
   subject: Type.String(),
@@ -58,12 +58,12 @@ export const AttemptDetails = Type.Object({
   nextHop: nullable(
     Type.String({ description: 'The next hop, such as `relay.example:587`; null if there was no connection.' }),
   ),
-  outcome: stringEnum(['delivered', 'bounced', 'deferred', 'unanswered']),
+  outcome: createStringEnum(['delivered', 'bounced', 'deferred', 'unanswered']),
   reason: nullable(
     Type.String({ description: 'The reason why the message bounced or was deferred, such as `recipient-unknown`.' }),
   ),
   scope: nullable(
-    stringEnum(['message', 'transport'], {
+    createStringEnum(['message', 'transport'], {
       description: 'For a deferred attempt: whether the failure concerns this message or every message on the route.',
     }),
   ),
@@ -132,7 +132,7 @@ export function toMessageDetails(
   keyName: string | null,
   lists: readonly ListedSuppression[],
 ): MessageDetails {
-  const attempts = finishedAttempts(stored);
+  const attempts = listFinishedAttempts(stored);
   return {
     ...toMessageSummary(stored),
     account: owner?.name ?? null,
@@ -159,7 +159,7 @@ export function toMessageDetails(
 }
 
 /** Returns the attempts with an outcome. A lease that expired without an outcome is not counted. */
-export function finishedAttempts({ events }: Pick<StoredMessage, 'events'>): readonly Attempt[] {
+export function listFinishedAttempts({ events }: Pick<StoredMessage, 'events'>): readonly Attempt[] {
   return events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
 }
 

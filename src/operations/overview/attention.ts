@@ -15,7 +15,7 @@ import {
 import { requiresAuthenticatedSender } from '../../model/submission.ts';
 import { formatSpan, formatTime, shorten } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
-import { transportName } from './health.ts';
+import { getTransportName } from './health.ts';
 import { hasFeedbackSource, type OverviewInput } from './input.ts';
 import type { AttentionItem } from './schemas.ts';
 
@@ -47,7 +47,7 @@ function warning(text: string, remedy: string, page: string | null = null): Atte
   return { level: 'warning', text, remedy, page };
 }
 
-function accountPage(name: string): string {
+function getAccountPage(name: string): string {
   return `/accounts/${encodeURIComponent(name)}`;
 }
 
@@ -68,7 +68,7 @@ function installationAttention(input: OverviewInput): readonly AttentionItem[] {
     const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
     items.push(
       failure(
-        `The circuit breaker of the next hop is open: ${transportName(settings.transport)}`,
+        `The circuit breaker of the next hop is open: ${getTransportName(settings.transport)}`,
         remedy,
         '/messages?state=queued',
       ),
@@ -86,7 +86,7 @@ function installationAttention(input: OverviewInput): readonly AttentionItem[] {
   }
   if (alarmed > 0 && alarms.length === 0) {
     const remedy = 'Read the events `attempt.alarm_raised` in the log of the delivering nodes';
-    const text = `In the last hour ${attemptCountText(alarmed)} failed because the next hop rejected this service or signing failed`;
+    const text = `In the last hour ${formatAttemptCount(alarmed)} failed because the next hop rejected this service or signing failed`;
     items.push(warning(text, remedy));
   }
   if (settings.database.kind === 'postgres') {
@@ -180,7 +180,7 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
 
 function accountAttention(account: Account, now: number): readonly AttentionItem[] {
   const { name, locked, warning: reputationWarning, limits, volumeUsed } = account;
-  const page = accountPage(name);
+  const page = getAccountPage(name);
   if (locked !== null)
     return [
       failure(
@@ -221,15 +221,15 @@ function keyAttention(
   if (successor !== null) {
     const usage = `clients still use it although key_${successor} replaces it`;
     const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
-    return warning(text, 'Configure the new key in all clients before that', accountPage(account));
+    return warning(text, 'Configure the new key in all clients before that', getAccountPage(account));
   }
   const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
   const usage = inUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
   const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
   const remedy = 'Rotate it, or configure another key in its clients before that';
   return inUse && remainingMs < DAY_MS
-    ? failure(text, remedy, accountPage(account))
-    : warning(text, remedy, accountPage(account));
+    ? failure(text, remedy, getAccountPage(account))
+    : warning(text, remedy, getAccountPage(account));
 }
 
 function reportAttention({ store, settings }: OverviewInput): readonly AttentionItem[] {
@@ -240,6 +240,6 @@ function reportAttention({ store, settings }: OverviewInput): readonly Attention
   return [warning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
 }
 
-function attemptCountText(count: number): string {
+function formatAttemptCount(count: number): string {
   return count === 1 ? 'one attempt' : `${count} attempts`;
 }

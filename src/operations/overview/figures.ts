@@ -11,15 +11,15 @@ import {
 import { type Figures, RANGES, type Range } from './schemas.ts';
 
 /** Returns the start of the first step of the range. The last step contains `now`. */
-export function rangeStart(range: Range, now: number): number {
+export function getRangeStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
-/** Computes points, sums and percentiles. `steps` are the steps with traffic since `rangeStart`. */
-export function trafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
+/** Computes points, sums and percentiles. `steps` are the steps with traffic since `getRangeStart`. */
+export function computeTrafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
   const { stepMs, steps: count } = RANGES[range];
-  const since = rangeStart(range, now);
+  const since = getRangeStart(range, now);
   const byTime = new Map(steps.map((step) => [step.at, step]));
   return {
     points: Array.from({ length: count }, (_, index) => {

@@ -35,7 +35,7 @@ function databaseHealth({ settings, status }: OverviewInput): HealthItem {
 }
 
 /** Returns the name of a transport without its password. */
-export function transportName(transport: TransportSetting): string {
+export function getTransportName(transport: TransportSetting): string {
   switch (transport.kind) {
     case 'capture':
       return 'capture: (local inbox)';
@@ -47,7 +47,7 @@ export function transportName(transport: TransportSetting): string {
 }
 
 function transportHealth({ settings, status, recent, now }: OverviewInput): HealthItem {
-  const name = transportName(settings.transport);
+  const name = getTransportName(settings.transport);
   const healthItem = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
     level,

@@ -4,7 +4,7 @@ import type { NodeStatus, RuntimeStatus } from '../../model/node.ts';
 import type { OverviewData, QueueStatistics } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import type { OperatorStore } from '../../store/contract.ts';
-import { rangeStart } from './figures.ts';
+import { getRangeStart } from './figures.ts';
 import { RATE_WINDOW_MS } from './queue.ts';
 import { RANGES, type Range } from './schemas.ts';
 
@@ -35,9 +35,9 @@ export async function readOverviewInput(
   now: number,
 ): Promise<OverviewInput> {
   const until = now + RATE_WINDOW_MS;
-  const minutes = store.readTraffic(rangeStart('1h', now), until, MINUTE_MS);
+  const minutes = store.readTraffic(getRangeStart('1h', now), until, MINUTE_MS);
   const [steps, recent, queue, overviewData, nodes, lastFeedbackAt] = await Promise.all([
-    range === '1h' ? minutes : store.readTraffic(rangeStart(range, now), until, RANGES[range].stepMs),
+    range === '1h' ? minutes : store.readTraffic(getRangeStart(range, now), until, RANGES[range].stepMs),
     minutes,
     store.readQueueStatistics(),
     store.readOverviewData(now),

@@ -37,7 +37,7 @@ export interface QueueStatus extends QueueStatistics {
   readonly nextDueAt: number | null;
 }
 
-export function queueStatus({ figures, recent, nextDueAt, breakerOpen }: QueueInput, now: number): QueueStatus {
+export function computeQueueStatus({ figures, recent, nextDueAt, breakerOpen }: QueueInput, now: number): QueueStatus {
   const since = now - (now % MINUTE_MS) - RATE_WINDOW_MS + MINUTE_MS;
   const steps = recent.filter(({ at }) => at >= since);
   const { accepted, ended } = sumTraffic(steps);

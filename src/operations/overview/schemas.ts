@@ -5,7 +5,7 @@
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
-import { nullable, stringEnum, Time } from '../schemas.ts';
+import { createStringEnum, nullable, Time } from '../schemas.ts';
 
 /** The ranges of time and the steps of each range. */
 export const RANGES = {
@@ -44,14 +44,14 @@ const TRENDS = ['empty', 'draining', 'steady', 'growing', 'waiting'] as const;
 export type Trend = (typeof TRENDS)[number];
 
 export const HealthItem = Type.Object({
-  part: stringEnum(PARTS),
-  level: stringEnum(['ok', ...LEVELS]),
+  part: createStringEnum(PARTS),
+  level: createStringEnum(['ok', ...LEVELS]),
   text: Type.String(),
 });
 export type HealthItem = Static<typeof HealthItem>;
 
 export const AttentionItem = Type.Object({
-  level: stringEnum(LEVELS),
+  level: createStringEnum(LEVELS),
   text: Type.String(),
   remedy: Type.String(),
   page: nullable(Type.String({ description: 'The page of the dashboard with details, such as `/accounts/shop`.' })),
@@ -61,7 +61,7 @@ export type AttentionItem = Static<typeof AttentionItem>;
 const optionalTime = (description: string) => nullable(Type.String({ format: 'date-time', description }));
 
 export const Overview = Type.Object({
-  range: stringEnum(RANGE_NAMES),
+  range: createStringEnum(RANGE_NAMES),
   stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
   everAccepted: Type.Boolean({ description: 'False until the first message was accepted.' }),
   points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
@@ -74,7 +74,7 @@ export const Overview = Type.Object({
     uncertain: Type.Integer(),
     departuresPerMinute: Type.Number({ description: 'Messages that left the queue, averaged over the last minutes.' }),
     arrivalsPerMinute: Type.Number({ description: 'Messages that entered the queue, averaged over the last minutes.' }),
-    trend: stringEnum(TRENDS),
+    trend: createStringEnum(TRENDS),
     oldestId: nullable(Type.String({ format: 'uuid' })),
     oldestAt: optionalTime('The time of acceptance of the oldest message in the queue.'),
     emptyAt: optionalTime('While the queue drains: the estimated time at which it is empty.'),

@@ -4,12 +4,12 @@ import type { SuppressionEntry } from './schemas.ts';
 export const CSV_HEADER = 'address,reason,at,source\n';
 
 /** Formats one row of an export. It ends with a line feed, which every CSV reader accepts and line tools need. */
-export function csvRow({ address, reason, at, source }: SuppressionEntry): string {
-  return `${csvCell(address)},${reason},${at},${source ?? ''}\n`;
+export function formatCsvRow({ address, reason, at, source }: SuppressionEntry): string {
+  return `${formatCsvCell(address)},${reason},${at},${source ?? ''}\n`;
 }
 
 /** Quotes a cell if necessary (RFC 4180 section 2, rules 5 to 7). */
-function csvCell(text: string): string {
+function formatCsvCell(text: string): string {
   const plain = !(text.includes(',') || text.includes('"') || text.includes('\n') || text.includes('\r'));
   return plain ? text : `"${text.replaceAll('"', '""')}"`;
 }

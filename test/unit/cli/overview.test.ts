@@ -1,7 +1,7 @@
 /** The overview: estimates of the queue, and problems with their remedies. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
-import { type QueueInput, queueStatus } from '../../../src/operations/overview/queue.ts';
+import { computeQueueStatus, type QueueInput } from '../../../src/operations/overview/queue.ts';
 import { commandRig } from './command-rig.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -31,7 +31,7 @@ describe('the trend of the queue', () => {
     breakerOpen: false,
     ...changes,
   });
-  const queueStatusOf = (changes: Parameters<typeof queueInput>[0]) => queueStatus(queueInput(changes), NOW);
+  const queueStatusOf = (changes: Parameters<typeof queueInput>[0]) => computeQueueStatus(queueInput(changes), NOW);
 
   test('is empty when no message waits', () => {
     expect(queueStatusOf({ recent: trafficMinutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
@@ -75,13 +75,13 @@ describe('the trend of the queue', () => {
   test('is not growing after one message in the first seconds, and its rate is not six per minute', () => {
     const fourSecondsLater = NOW + 4_000;
     const first = queueInput({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
-    expect(queueStatus(first, fourSecondsLater)).toMatchObject({
+    expect(computeQueueStatus(first, fourSecondsLater)).toMatchObject({
       trend: 'waiting',
       arrivalsPerMinute: 1,
       departuresPerMinute: 0,
     });
     const both = queueInput({ sending: 1, recent: [step(NOW, { accepted: 2, ended: 1 })] });
-    expect(queueStatus(both, fourSecondsLater)).toMatchObject({
+    expect(computeQueueStatus(both, fourSecondsLater)).toMatchObject({
       trend: 'steady',
       arrivalsPerMinute: 2,
       departuresPerMinute: 1,

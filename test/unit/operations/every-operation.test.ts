@@ -11,10 +11,10 @@ import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { getOperations } from '../../../src/cli/operation-command.ts';
 import type { DownloadOperation, UploadOperation } from '../../../src/operations/file-operation.ts';
-import { inputMembers, isRequired } from '../../../src/operations/input.ts';
-import { apiDocument } from '../../../src/operator/api-document.ts';
+import { getInputMembers, isRequired } from '../../../src/operations/input.ts';
+import { createApiDocument } from '../../../src/operator/api-document.ts';
 import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
-import { type OperationRoute, pathParameters } from '../../../src/operator/operation-route.ts';
+import { listPathParameters, type OperationRoute } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import { ErrorBody, TICKET } from '../../../src/operator/schemas.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
@@ -91,7 +91,7 @@ interface DescribedOperation {
   >;
 }
 
-const { paths } = JSON.parse(apiDocument('0', '/api/v1')) as {
+const { paths } = JSON.parse(createApiDocument('0', '/api/v1')) as {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>;
 };
 
@@ -133,11 +133,13 @@ describe('the document of the operator API', () => {
         ...description.parameters.filter((one) => one.required).map(({ name }) => name),
         ...(body?.required ?? []),
       ];
-      const members = Object.keys(inputMembers(operation.input)).filter((name) => !Object.hasOwn(presetMembers, name));
+      const members = Object.keys(getInputMembers(operation.input)).filter(
+        (name) => !Object.hasOwn(presetMembers, name),
+      );
       expect([...description.parameters.map(({ name }) => name), ...inBody].sort()).toEqual([...members].sort());
       expect(required.sort()).toEqual(members.filter((name) => isRequired(operation.input, name)).sort());
       expect(description.parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(
-        pathParameters(path),
+        listPathParameters(path),
       );
       const result = JSON.parse(JSON.stringify(operation.result)) as object;
       const answered = description.responses[status]?.content['application/json']?.schema;
@@ -158,7 +160,7 @@ describe('the document of the operator API, on files', () => {
       const rawInput = description.parameters
         .filter(({ name }) => name !== TICKET)
         .map(({ name, required }) => [name, required]);
-      const members = Object.keys(inputMembers(performs.input));
+      const members = Object.keys(getInputMembers(performs.input));
       expect(rawInput).toEqual(members.map((name) => [name, isRequired(performs.input, name)]));
       const content = description.responses['200']?.content;
       if ('downloadType' in performs) {

@@ -10,7 +10,7 @@ import {
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
-import { explain, waitReason } from '../../../src/operations/messages/explain.ts';
+import { describeWaitReason, explain } from '../../../src/operations/messages/explain.ts';
 
 const T0 = Date.UTC(2030, 0, 1, 12);
 const MINUTE = 60_000;
@@ -85,7 +85,7 @@ describe('the wait reason', () => {
     message: Partial<StoredMessage>,
     account: Account = ACCOUNT,
     status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
-  ) => waitReason({ message: { ...QUEUED, ...message }, account, status, now: T0 + MINUTE });
+  ) => describeWaitReason({ message: { ...QUEUED, ...message }, account, status, now: T0 + MINUTE });
 
   it('states what a message that has not ended waits for', () => {
     const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED })];

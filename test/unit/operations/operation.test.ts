@@ -5,10 +5,10 @@ import { SecretError } from '../../../src/domains/secret.ts';
 import { ERROR_CODES, invalid, ok } from '../../../src/operations/errors.ts';
 import { readInput } from '../../../src/operations/input.ts';
 import { operation, perform } from '../../../src/operations/operation.ts';
-import { stringEnum } from '../../../src/operations/schemas.ts';
+import { createStringEnum } from '../../../src/operations/schemas.ts';
 import {
-  operationRoute,
-  pathParameters,
+  createOperationRoute,
+  listPathParameters,
   readRequestInput,
   routeInputOf,
   toResponse,
@@ -19,7 +19,7 @@ import { operationRig } from './operation-rig.ts';
 
 const SCHEMA = Type.Object({
   name: Type.String({ maxLength: 5 }),
-  reason: stringEnum(['bounce', 'manual'], { default: 'manual' }),
+  reason: createStringEnum(['bounce', 'manual'], { default: 'manual' }),
   limit: Type.Integer({ minimum: 1, maximum: 10, default: 5 }),
   subdomains: Type.Optional(Type.Boolean()),
 });
@@ -62,7 +62,7 @@ describe('an operation', () => {
     id: 'failTest',
     summary: 'Fail',
     changes: true,
-    input: Type.Object({ as: stringEnum(['store', 'secret', 'bug', 'warning']) }),
+    input: Type.Object({ as: createStringEnum(['store', 'secret', 'bug', 'warning']) }),
     result: Type.Object({ done: Type.Boolean() }),
     errors: [],
     async run({ as }, { warn }) {
@@ -94,12 +94,12 @@ describe('an operation', () => {
     const performed = await perform(failing, { as: 'warning' }, await operationContext());
     const warnings = [{ code: 'almost', message: 'It almost failed.' }];
     expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
-    const route = operationRoute('POST', '/tests', 'Tests', failing);
+    const route = createOperationRoute('POST', '/tests', 'Tests', failing);
     expect(toResponse(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
   });
 
   test('that fails is answered with the status of its error code and the name of the parameter', async () => {
-    const route = operationRoute('POST', '/tests', 'Tests', failing);
+    const route = createOperationRoute('POST', '/tests', 'Tests', failing);
     for (const [code, { status }] of Object.entries(ERROR_CODES)) {
       const failed = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
       const error = { ...failed, code: code as keyof typeof ERROR_CODES };
@@ -115,7 +115,7 @@ describe('every route of an operation', () => {
   test.each(OPERATION_ROUTES.map((route) => [`${route.method} ${route.path}`, route] as const))(
     '%s has path parameters that are members of its input, and a schema of its result that a validator accepts',
     (_name, { path, operation: { input, result, id, name, summary } }) => {
-      for (const parameter of pathParameters(path)) expect(Object.keys(input.properties)).toContain(parameter);
+      for (const parameter of listPathParameters(path)) expect(Object.keys(input.properties)).toContain(parameter);
       expect(() =>
         new Ajv2020({ strict: false, validateFormats: false }).compile(JSON.parse(JSON.stringify(result))),
       ).not.toThrow();

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { parseAddress, toCanonicalAddress } from '../../../src/model/address.ts';
 import type { Suppression } from '../../../src/model/suppression.ts';
 import { readCsv } from '../../../src/operations/suppressions/csv-reader.ts';
-import { CSV_HEADER, csvRow } from '../../../src/operations/suppressions/csv-writer.ts';
+import { CSV_HEADER, formatCsvRow } from '../../../src/operations/suppressions/csv-writer.ts';
 import { toSuppressionEntry } from '../../../src/operations/suppressions.ts';
 
 const CORPUS = join(import.meta.dirname, '../../corpus/csv');
@@ -199,7 +199,7 @@ it('the export of any list is read back unchanged', async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(entry), fc.integer({ min: 30, max: 200 }), async (entries, size) => {
-      const bytes = Buffer.from(CSV_HEADER + entries.map(toSuppressionEntry).map(csvRow).join(''));
+      const bytes = Buffer.from(CSV_HEADER + entries.map(toSuppressionEntry).map(formatCsvRow).join(''));
       const readBack: Suppression[] = [];
       for await (const row of readCsv(splitBytes(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
         if (row.kind === 'invalid') throw new Error(row.fault);

@@ -3,7 +3,7 @@ import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox } from '../../../src/model/inbox.ts';
-import { frameHtml } from '../../../src/operator/frame-html.ts';
+import { prepareFrameHtml } from '../../../src/operator/frame-html.ts';
 import { addInboxFiles, HTML_POLICY } from '../../../src/operator/inbox.ts';
 import { createCapturedSource } from '../../rig/captured-message.ts';
 
@@ -122,14 +122,14 @@ describe('HTML for a frame', () => {
   });
 
   test('opens its links in a window that the sandbox forbids, and still begins with the doctype', () => {
-    expect(frameHtml('\n <!DOCTYPE html "a>b"><html></html>')).toBe(
+    expect(prepareFrameHtml('\n <!DOCTYPE html "a>b"><html></html>')).toBe(
       '\n <!DOCTYPE html "a><base target="_blank">b"><html></html>',
     );
-    expect(frameHtml('<html><base target="_top">')).toBe('<base target="_blank"><html><base target="_top">');
-    expect(frameHtml('<!doctype')).toBe('<base target="_blank"><!doctype');
+    expect(prepareFrameHtml('<html><base target="_top">')).toBe('<base target="_blank"><html><base target="_top">');
+    expect(prepareFrameHtml('<!doctype')).toBe('<base target="_blank"><!doctype');
   });
 
   test('has disabled link elements, so they open no connection', () => {
-    expect(frameHtml('<LiNk rel=preconnect href=//evil.example><link/rel=x>')).not.toMatch(/<link/i);
+    expect(prepareFrameHtml('<LiNk rel=preconnect href=//evil.example><link/rel=x>')).not.toMatch(/<link/i);
   });
 });
