@@ -110,6 +110,9 @@ function isProviderError(error: unknown): boolean {
   return name === 'CredentialsProviderError' || typeof $metadata?.httpStatusCode === 'number';
 }
 
+/** "Encryption required for requested authentication mechanism" (RFC 4954 section 6). */
+const ENCRYPTION_REQUIRED = 538;
+
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
 function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
@@ -142,7 +145,7 @@ function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, 
 
 function createFailedFinding(
   { host, port, tls }: SmtpSetting,
-  { stage, text }: Extract<RelaySession, { kind: 'failed' }>,
+  { stage, code, text }: Extract<RelaySession, { kind: 'failed' }>,
 ): Finding {
   const peer = `${host}:${port}`;
   const certificateRemedy =
@@ -162,6 +165,11 @@ function createFailedFinding(
         `check that ${host} is the name in the certificate and that ${port} is the port for smtp:; ${certificateRemedy}`,
       );
     case 'auth':
+      if (code === ENCRYPTION_REQUIRED && (tls === 'never' || tls === 'offered')) {
+        const remedy =
+          tls === 'never' ? 'remove tls=never from POSTRIDER_TRANSPORT' : 'add tls=required to POSTRIDER_TRANSPORT';
+        return createFailure('transport', text, `${remedy}, because the server accepts credentials only with TLS`);
+      }
       return createFailure(
         'transport',
         text,

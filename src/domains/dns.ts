@@ -50,7 +50,7 @@ const FAILURE_TEXTS: Readonly<Record<string, string>> = {
   ETIMEOUT: 'timeout',
   ESERVFAIL: 'SERVFAIL',
   EREFUSED: 'refused',
-  ECONNREFUSED: 'no DNS server answers',
+  ECONNREFUSED: 'no DNS server answers; set POSTRIDER_DNS to one that answers',
   EBADNAME: 'not a valid DNS name',
   EBADRESP: 'malformed DNS answer',
   EFORMERR: 'malformed DNS answer',

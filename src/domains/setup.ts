@@ -1,10 +1,11 @@
 /** Sets up sending domains from the settings, and evaluates DNS checks. */
 
 import { createHmac } from 'node:crypto';
-import { existsSync, mkdirSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { createFolder } from '../folder.ts';
 import type { CheckEvaluation, RecordCheck, SendingDomain } from '../model/domain.ts';
 import { advanceRotation, type DomainUpdate, evaluateChecks, removeRetiredKeys } from '../model/domain.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
@@ -55,8 +56,17 @@ export function loadOperatorKey(settings: Pick<Settings, 'secret' | 'database' |
 function loadInstallationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return parseSecretSetting(secret);
   // The folder of the embedded database exists already. With a database server, only this call creates the folder.
-  if (database.kind === 'postgres') mkdirSync(getDataFolder(database), { recursive: true, mode: 0o700 });
+  if (database.kind === 'postgres') createDataFolder(getDataFolder(database));
   return loadOrCreateSecret(getSecretPath({ database }));
+}
+
+function createDataFolder(folder: string): void {
+  try {
+    createFolder(folder);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new SecretError(`the folder ${folder} of the secret file cannot be created (${code}); set POSTRIDER_SECRET`);
+  }
 }
 
 /**

@@ -29,7 +29,9 @@ const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // Shared with the public listener: batched lookups of unknown credentials.
   operator: ['operations', 'http'],
   // A clock cannot be passed to a thread of the store.
-  store: ['clock.ts'],
+  store: ['clock.ts', 'folder.ts'],
+  domains: ['folder.ts'],
+  transports: ['folder.ts'],
 };
 
 /** The packages that each layer may load. Every layer may import the types of every package. */
@@ -84,6 +86,8 @@ const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const CLOCK = 'clock.ts';
+/** Creates folders. It loads no other file. */
+const FOLDER = 'folder.ts';
 const LOG = 'src/observability/log.ts';
 
 /** `src/http/send-mail.ts` → `http`; `src/main.ts` → `main.ts`. */
@@ -151,7 +155,7 @@ function packageFault(layer: string, specifier: string, typeOnly: boolean): stri
 
 /** One line for each layer that is in no list, so that a new layer is classified explicitly. */
 export function unknownLayers(paths: readonly string[]): readonly string[] {
-  const known = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK];
+  const known = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK, FOLDER];
   const layers = new Set(paths.map(layerOf));
   return [...layers]
     .filter((layer) => !known.includes(layer))

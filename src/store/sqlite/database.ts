@@ -6,10 +6,10 @@
 import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { createFolder } from '../../folder.ts';
 import { StoreError } from '../error.ts';
 import { errorText, resultCode, SQLITE_BUSY, systemErrorCode, toStoreError } from './fault.ts';
 import {
-  createFolder,
   fileIdentity,
   isSameFile,
   requireUsableFiles,

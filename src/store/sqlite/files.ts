@@ -12,7 +12,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readlinkSync,
@@ -33,24 +32,6 @@ export const DATABASE_FILE_SUFFIXES = ['', '-wal', '-shm', '-journal'] as const;
 
 /** Maximum length of a chain of symbolic links, as on Linux. */
 const MAX_SYMBOLIC_LINKS = 40;
-
-/**
- * Creates the folder and its missing parents, which only this user can read. Throws the error of the operating system.
- * Does not use the recursive mode of `mkdirSync`, which never returns in a file system that answers ENOENT for a new
- * folder, such as /proc.
- */
-export function createFolder(folder: string): void {
-  const isFolder = () => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
-  if (isFolder()) return;
-  const parent = dirname(folder);
-  if (parent !== folder) createFolder(parent);
-  try {
-    mkdirSync(folder, { mode: 0o700 });
-  } catch (error) {
-    // Another process may have created the folder.
-    if (!isFolder()) throw error;
-  }
-}
 
 /** The suffix of the files that a restore has replaced, such as `.before-2026-01-31T12-00-00-000Z`. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;

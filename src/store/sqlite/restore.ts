@@ -26,12 +26,12 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { createFolder } from '../../folder.ts';
 import { StoreError } from '../error.ts';
 import { requireIntact, requirePostriderDatabase } from './backup.ts';
 import { resultCode, SQLITE_BUSY, systemErrorCode, toStoreError } from './fault.ts';
 import {
   acquireServeLock,
-  createFolder,
   DATABASE_FILE_SUFFIXES,
   fileIdentity,
   isSameFile,

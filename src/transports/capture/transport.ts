@@ -5,9 +5,10 @@
  * same id replaces the first file atomically. A full disk or a missing permission defers the message, with the remedy
  * in the text.
  */
-import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
+import { createFolder } from '../../folder.ts';
 import type { Attempt, Outcome } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 
@@ -111,7 +112,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
 }
 
 async function prepare(maildir: Maildir, clock: Clock): Promise<void> {
-  for (const path of [maildir.tmp, maildir.new, maildir.cur]) await mkdir(path, { recursive: true, mode: 0o700 });
+  for (const path of [maildir.tmp, maildir.new, maildir.cur]) createFolder(path);
   for (const name of await readdir(maildir.tmp)) {
     const path = join(maildir.tmp, name);
     try {

@@ -17,7 +17,13 @@ export type RelaySession =
       /** True if TLS was offered and failed, and the session continued in clear text. */
       readonly fellBack: boolean;
     }
-  | { readonly kind: 'failed'; readonly stage: string; readonly text: string };
+  | {
+      readonly kind: 'failed';
+      readonly stage: string;
+      /** The reply code (RFC 5321 section 4.2), or null if there was no reply. */
+      readonly code: number | null;
+      readonly text: string;
+    };
 
 export interface RelayProbe {
   readonly session: RelaySession;
@@ -71,7 +77,7 @@ async function runSession(
     const { stage, code, enhanced, text } = opened.outcome.reply;
     const reply = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
     const failureText = code === null ? text : `${setting.host}:${setting.port} answered ${reply}`;
-    return { probe: toProbe({ kind: 'failed', stage, text: failureText }), tlsFailed: opened.tlsFailed };
+    return { probe: toProbe({ kind: 'failed', stage, code, text: failureText }), tlsFailed: opened.tlsFailed };
   }
   const { connection } = opened;
   const ready = {
@@ -84,11 +90,11 @@ async function runSession(
   connection.channel.command('NOOP');
   const answer = await connection.channel.nextReply('the answer to NOOP', PROBE_LIMITS.commandMs);
   if (answer.kind === 'lost')
-    return { probe: toProbe({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
+    return { probe: toProbe({ kind: 'failed', stage: 'noop', code: null, text: answer.text }), tlsFailed: false };
   if (answer.code !== 250) {
     const text = `${setting.host}:${setting.port} answered NOOP with ${answer.lines[0] ?? answer.code}`;
     connection.channel.destroy();
-    return { probe: toProbe({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
+    return { probe: toProbe({ kind: 'failed', stage: 'noop', code: answer.code, text }), tlsFailed: false };
   }
   connection.channel.command('QUIT');
   await connection.channel.nextReply('the answer to QUIT', PROBE_LIMITS.quitMs);

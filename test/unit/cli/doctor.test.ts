@@ -211,6 +211,7 @@ describe('the probe of the relay', () => {
     expect(session.probe.session).toEqual({
       kind: 'failed',
       stage: 'auth',
+      code: 535,
       text: `127.0.0.1:${session.peer.port} answered 535 5.7.8 no such user`,
     });
     expect(JSON.stringify(session.probe)).not.toContain('secret-word');

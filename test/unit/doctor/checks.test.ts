@@ -325,7 +325,7 @@ describe('transport', () => {
     loopback: false,
     fellBack: false,
   };
-  const stages = (stage: string): RelaySession => ({ kind: 'failed', stage, text: 'no' });
+  const stages = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
   const account = () => Promise.reject(new Error('unexpected call'));
   it.each([
     ['a relay that accepts the credentials is ok', smtp, ready, 'ok', /authenticated as postrider/],
@@ -367,6 +367,24 @@ describe('transport', () => {
     expect(findings).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
     expect(JSON.stringify(findings)).not.toContain('secret-word');
   });
+  it.each([
+    ['never', 538, /^remove tls=never from POSTRIDER_TRANSPORT/],
+    ['offered', 538, /^add tls=required to POSTRIDER_TRANSPORT/],
+    ['required', 538, /^check that user and password/],
+    ['never', 535, /^check that user and password/],
+  ] as const)(
+    'with tls=%s, the remedy for the reply %d to AUTH names the setting to correct',
+    async (tls, code, remedy) => {
+      const findings = await checkTransport({
+        setting: { ...smtp, tls },
+        probeRelay: async () => ({ kind: 'failed', stage: 'auth', code, text: 'no' }),
+        readSesAccount: account,
+        inboxPath: 'inbox',
+        checkWritable: async () => null,
+      });
+      expect(findings).toMatchObject([{ result: 'failure', remedy: expect.stringMatching(remedy) }]);
+    },
+  );
   it('the remedy for an untrusted certificate names the variable for a private authority', async () => {
     const parts = { readSesAccount: account, inboxPath: 'inbox', checkWritable: async () => null };
     for (const [stage, setting] of [

@@ -32,6 +32,16 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 describe('a lookup', () => {
+  it('without a DNS server fails, and the reason names the setting to correct', async () => {
+    const closed = await startDns({});
+    await closed.close();
+    const unreachable = createResolver(closed, { timeoutMs: 100, tries: 1 });
+    expect(await unreachable.txt('one.test')).toEqual({
+      kind: 'failed',
+      reason: 'no DNS server answers; set POSTRIDER_DNS to one that answers',
+    });
+  });
+
   it('returns one text for each record, with its strings concatenated', async () => {
     expect(await resolver.txt('one.test')).toEqual({ kind: 'found', values: ['hello'] });
     expect(await resolver.txt('split.test')).toEqual({ kind: 'found', values: ['v=DKIM1; p=MIIBabc'] });

@@ -1,10 +1,11 @@
 /** Tests that the secret is checked against the stored keys before it is used. */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
+import { parseDatabase } from '../../../src/config/table.ts';
 import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
-import { checkSecret, getSecretWarning } from '../../../src/domains/setup.ts';
+import { checkSecret, getSecretWarning, loadSealingKey } from '../../../src/domains/setup.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
 
@@ -26,6 +27,17 @@ test('a lost secret is not replaced while keys are sealed with it, and the error
     /secret is missing.*restore it from a backup, or set POSTRIDER_SECRET.*domain remove/,
   );
   expect(existsSync(path)).toBe(false);
+});
+
+test('a folder that cannot be created for the secret file is an error at once, which names the setting', () => {
+  const folder = process.cwd();
+  onTestFinished(() => process.chdir(folder));
+  process.chdir('/proc');
+  const parsed = parseDatabase('postgres://me@db.example/mail');
+  if (!parsed.ok) throw new Error(parsed.fault);
+  expect(() => loadSealingKey({ secret: null, database: parsed.value })).toThrow(
+    /cannot be created \(\w+\); set POSTRIDER_SECRET/,
+  );
 });
 
 test('the error for a wrong secret names its source, the file or the setting', async () => {

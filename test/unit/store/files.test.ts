@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createFolder } from '../../../src/store/sqlite/files.ts';
+import { createFolder } from '../../../src/folder.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { runCommand } from '../../rig/service.ts';
 

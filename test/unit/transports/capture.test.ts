@@ -59,6 +59,15 @@ describe('the capture transport', () => {
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
+  test('in a file system that refuses new folders, messages are deferred at once', async () => {
+    const { outcome } = await createCaptureTransport('/proc/postrider/inbox', systemClock).attempt(
+      createOutgoingMessage(),
+      null,
+    );
+    expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+    expect(outcome.reply.text).toContain('/proc/postrider/inbox');
+  });
+
   test('on a full disk messages are deferred, and the text names the cause', async () => {
     const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock, {

@@ -1,0 +1,21 @@
+/** Creates folders for the files of this node: the database, the secret and captured messages. */
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/**
+ * Creates the folder and its missing parents, which only this user can read. Throws the error of the operating system.
+ * Does not use the recursive mode of `mkdirSync`, which never returns in a file system that answers ENOENT for a new
+ * folder, such as /proc.
+ */
+export function createFolder(folder: string): void {
+  const isFolder = () => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isFolder()) return;
+  const parent = dirname(folder);
+  if (parent !== folder) createFolder(parent);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process may have created the folder.
+    if (!isFolder()) throw error;
+  }
+}
