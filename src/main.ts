@@ -34,6 +34,7 @@ import { requireValidClock } from './wiring/clock-check.ts';
 import { allocateConnections, createHttpConnections } from './wiring/connections.ts';
 import { startDelivery } from './wiring/delivery.ts';
 import { findFirstError } from './wiring/disposal.ts';
+import { createEventAuthenticators } from './wiring/event-authenticators.ts';
 import { createFailureReporter } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import { createNodeName, startNode } from './wiring/node.ts';
@@ -197,8 +198,19 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
       replaceable.replace(openTransport(next, { clock, inboxPath, onError: reportFailure }).transport, DRAIN_MS);
     return reason;
   };
+  const authenticators = createEventAuthenticators(settings.eventSecrets);
+  const applyEventSecrets = authenticators.replace;
   const { secretFiles } = settings;
-  stack.defer(watchSecretFiles({ files: secretFiles, clock, intervalMs: SECRET_FILES_MS, applyTransport, warn }));
+  stack.defer(
+    watchSecretFiles({
+      files: secretFiles,
+      clock,
+      intervalMs: SECRET_FILES_MS,
+      applyTransport,
+      applyEventSecrets,
+      warn,
+    }),
+  );
   const connectionLimits = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
   const sharedComponents = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(sharedComponents)) : null;
@@ -207,7 +219,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const connectionDependencies = { settings, clock, publish };
   const eventConnections = createHttpConnections('events', connectionLimits.events, connectionDependencies);
   const feedback = roles.has('feedback')
-    ? stack.use(await startFeedback({ settings, clock, store, connections: eventConnections, publish }))
+    ? stack.use(await startFeedback({ settings, authenticators, clock, store, connections: eventConnections, publish }))
     : null;
 
   const status = (): RuntimeStatus => ({

@@ -8,8 +8,8 @@ import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
 import { quote } from '../config/units.ts';
+import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 import { performDownload } from '../operations/file-operation.ts';
-import { SUPPRESSION_REASONS } from '../operations/schemas.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import type { SuppressionEntry } from '../operations/suppressions/schemas.ts';
 import {

@@ -17,7 +17,7 @@ import {
   type Settings,
   SettingsError,
 } from './settings.ts';
-import { SETTINGS_TABLE, type SettingSpec } from './table.ts';
+import { EVENT_SECRET_SPECS, SETTINGS_TABLE, type SettingSpec } from './table.ts';
 import { quote } from './units.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -113,6 +113,8 @@ export function readSettings(
     returnPathDomain: readSetting(SETTINGS_TABLE.returnPathDomain),
     feedbackListen: readSetting(SETTINGS_TABLE.feedbackListen),
     feedbackHttpListen: readSetting(SETTINGS_TABLE.feedbackHttpListen),
+    feedbackUrl: readSetting(SETTINGS_TABLE.feedbackUrl),
+    eventSecrets: readEventSecrets(readSetting),
     sesTopics: readSetting(SETTINGS_TABLE.sesTopics) ?? [],
     sesQueue: readSetting(SETTINGS_TABLE.sesQueue),
     roles: requireValue(readSetting(SETTINGS_TABLE.roles)),
@@ -246,6 +248,15 @@ function checkVariableName(name: string, source: Source): void {
   throw new SettingsError(`${name} in ${describeSource(source)} is not a setting${hint}`);
 }
 
+function readEventSecrets(readSetting: <T>(spec: SettingSpec<T>) => T | null): Settings['eventSecrets'] {
+  return Object.fromEntries(
+    Object.entries(EVENT_SECRET_SPECS).flatMap(([name, spec]) => {
+      const secrets = readSetting(spec);
+      return secrets === null ? [] : [[name, Object.freeze(secrets)]];
+    }),
+  );
+}
+
 function describeSource(source: Source): string {
   return source === '.env' ? '.env' : 'the environment';
 }
@@ -336,15 +347,25 @@ function includesHost(wildcard: string, host: string): boolean {
 }
 
 /** Checks the settings of feedback that depend on one another. */
-function checkFeedback({ returnPathDomain, feedbackListen, feedbackHttpListen, sesTopics, sesQueue, roles }: Settings) {
+function checkFeedback(settings: Settings): void {
+  const { returnPathDomain, feedbackListen, feedbackHttpListen, sesTopics, sesQueue, eventSecrets, roles } = settings;
+  const secretNames = Object.entries(EVENT_SECRET_SPECS).flatMap(([provider, { name }]) =>
+    provider in eventSecrets ? [name] : [],
+  );
   if (feedbackListen !== null && returnPathDomain === null) {
     throw new SettingsError(
       `${SETTINGS_TABLE.feedbackListen.name} accepts only messages to the return path; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
     );
   }
-  if (feedbackHttpListen !== null && sesTopics.length === 0) {
+  if (feedbackHttpListen !== null && sesTopics.length === 0 && secretNames.length === 0) {
     throw new SettingsError(
-      `${SETTINGS_TABLE.feedbackHttpListen.name} accepts only the topics of ${SETTINGS_TABLE.sesTopics.name}; set it to their ARNs`,
+      `${SETTINGS_TABLE.feedbackHttpListen.name} has no endpoint; set ${SETTINGS_TABLE.sesTopics.name} to the ARNs of topics, or POSTRIDER_EVENTS_… to the secret of a provider`,
+    );
+  }
+  const [secretName] = secretNames;
+  if (secretName !== undefined && feedbackHttpListen === null) {
+    throw new SettingsError(
+      `${secretName} is set, but no listener receives the events; set ${SETTINGS_TABLE.feedbackHttpListen.name}`,
     );
   }
   if (sesTopics.length > 0 && feedbackHttpListen === null && sesQueue === null) {

@@ -3,6 +3,7 @@
  * `.env`.
  */
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
+import type { EventProviderName } from '../providers/provider.ts';
 
 /** A PostgreSQL database. */
 export interface PostgresSetting {
@@ -98,10 +99,14 @@ export interface Settings {
   readonly returnPathDomain: string | null;
   /** Address of the SMTP listener for bounces and complaints, or null. The listener requires `returnPathDomain`. */
   readonly feedbackListen: HostPort | null;
-  /** Address of the HTTP listener for provider events (SNS), or null. The listener requires `sesTopics`. */
+  /** Address of the HTTP listener for provider events, or null. The listener requires `sesTopics` or `eventSecrets`. */
   readonly feedbackHttpListen: HttpListen | null;
   /** ARNs of the accepted SNS topics. The list may be empty. */
   readonly sesTopics: readonly string[];
+  /** Public URL of that listener without a slash at its end, or null. */
+  readonly feedbackUrl: string | null;
+  /** The secrets of POSTRIDER_EVENTS_<PROVIDER> as written, at least one for each provider that is set. */
+  readonly eventSecrets: Readonly<Partial<Record<EventProviderName, readonly string[]>>>;
   /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;
   readonly roles: ReadonlySet<Role>;

@@ -5,6 +5,8 @@
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
 import { MASK, maskUrl } from '../printing/escape.ts';
+import { POSTMARK } from '../providers/postmark/postmark.ts';
+import type { EventProviderName, Provider } from '../providers/provider.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
@@ -221,6 +223,36 @@ function parseReturnPathDomain(text: string): Parsed<string> {
     : valid(address.domain);
 }
 
+function parseFeedbackUrl(text: string): Parsed<string> {
+  const url = URL.parse(text);
+  const isValid =
+    url !== null &&
+    (url.protocol === 'https:' || url.protocol === 'http:') &&
+    url.username === '' &&
+    url.password === '' &&
+    !text.includes('?') &&
+    !text.includes('#');
+  if (!isValid) return invalid(`${quote(maskUrl(text))} is not a URL such as https://events.example.com`);
+  return valid(text.endsWith('/') ? text.slice(0, -1) : text);
+}
+
+/** Creates the specification of POSTRIDER_EVENTS_<PROVIDER>. */
+function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<readonly string[]> {
+  const parse = (text: string): Parsed<readonly string[]> => {
+    const secrets = text.split(',').map((secret) => secret.trim());
+    if (events === null || secrets.includes('')) return invalid('the list contains an empty secret; remove a comma');
+    const parsed = events.createAuthenticate(secrets);
+    return parsed.ok ? valid(secrets) : invalid(parsed.fault);
+  };
+  const form = events?.secretForm ?? '';
+  return createSpec(
+    `POSTRIDER_EVENTS_${name.toUpperCase()}`,
+    { default: null, example: events?.secretExample ?? '', secrecy: 'whole' },
+    createValueKind('comma list', parse, form),
+    `Secrets with which ${title} authenticates its events, path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Several secrets serve rotation and several accounts. If unset, the path does not exist.`,
+  );
+}
+
 const EXAMPLE_DATABASE = 'postgres://postrider:password@db.example.com/postrider?sslmode=verify-full';
 const LISTEN_ADDRESS = createValueKind('host:port', parseListen);
 const HTTP_LISTEN_ADDRESS = createValueKind('host:port', parseHttpListen, '`host:port`, `unix:/PATH`');
@@ -358,8 +390,15 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
     { default: null, example: '0.0.0.0:8443' },
     HTTP_LISTEN_ADDRESS,
-    'Address of the listener for provider events of Amazon SES through SNS, path `/ses`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`.',
+    'Address of the listener for provider events: of Amazon SES through SNS, path `/ses`, and of other providers, path `/events/PROVIDER`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS` or a setting `POSTRIDER_EVENTS_…`.',
   ),
+  feedbackUrl: createSpec(
+    'POSTRIDER_FEEDBACK_URL',
+    { default: null, example: 'https://events.example.com' },
+    createValueKind('URL', parseFeedbackUrl),
+    'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register.',
+  ),
+  postmarkEvents: createEventSecretsSpec(POSTMARK),
   sesTopics: createSpec(
     'POSTRIDER_SES_TOPICS',
     { default: null, example: 'arn:aws:sns:eu-west-1:123456789012:ses-feedback' },
@@ -389,3 +428,8 @@ export const SETTINGS_TABLE = {
     'Lowest log level that is written. `silent` logs nothing.',
   ),
 } as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;
+
+/** The setting with the secrets of each provider's events. */
+export const EVENT_SECRET_SPECS: Readonly<Partial<Record<EventProviderName, SettingSpec<readonly string[]>>>> = {
+  postmark: SETTINGS_TABLE.postmarkEvents,
+};

@@ -6,7 +6,7 @@
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
-import { createReportEvent } from './report-event.ts';
+import { createReportEvents } from './report-event.ts';
 
 /**
  * The maximum time for which the intake waits for the outcome of the message, and the interval between two attempts to
@@ -22,6 +22,8 @@ export interface FeedbackIntakeParts {
   readonly record: (report: FeedbackReport) => Promise<FeedbackResult>;
   /** Called after the commit with the event of each recorded report. */
   readonly publish: Publish;
+  /** Called when a report was stored as pending. */
+  readonly onPending: () => void;
 }
 
 export interface FeedbackIntake {
@@ -30,7 +32,7 @@ export interface FeedbackIntake {
   close(): void;
 }
 
-export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeParts): FeedbackIntake {
+export function createFeedbackIntake({ clock, record, publish, onPending }: FeedbackIntakeParts): FeedbackIntake {
   const pendingRetries = new Set<() => void>();
   let closed = false;
 
@@ -52,7 +54,8 @@ export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeP
       for (;;) {
         const result = await record(report);
         if (result.kind !== 'not-yet') {
-          publish(createReportEvent(result, report));
+          for (const event of createReportEvents(result, report)) publish(event);
+          if (result.kind === 'pending') onPending();
           return 'recorded';
         }
         if (closed || clock.now() >= deadline) return 'not-yet';

@@ -1,43 +1,55 @@
-/** Creates the event of a recorded feedback report. */
+/** Creates the events of a recorded feedback report. */
 import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
+import { getIdTimestamp } from '../model/submission.ts';
 
-/** Returns the event of a report. `result` is the result of recording the report. */
-export function createReportEvent(
+/**
+ * Returns the events of a report. `result` is the result of recording the report. A pending report has no event, because it
+ * is applied later.
+ */
+export function createReportEvents(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   report: FeedbackReport,
-): ServiceEvent {
+): readonly ServiceEvent[] {
   const { source: reportedBy, summary, at } = report;
   switch (result.kind) {
     case 'applied': {
       const { id, accountId, to: state, recipient: to, detail, suppressed } = result;
-      const unknownMembers = { acceptedAt: null, attempts: null, attempt: null, dueAt: null };
-      return {
-        type: `message.${state}`,
-        at,
-        id,
-        accountId,
-        to,
-        ...unknownMembers,
-        reportedBy,
-        detail,
-        suppresses: suppressed,
-      };
+      const unknownMembers = { attempts: null, attempt: null, dueAt: null };
+      const acceptedAt = state === 'delivered' ? getIdTimestamp(id) : null;
+      return [
+        {
+          type: `message.${state}`,
+          ...{ at, id, accountId, to, acceptedAt },
+          ...unknownMembers,
+          reportedBy,
+          detail,
+          suppresses: suppressed,
+        },
+      ];
+    }
+    case 'confirmed': {
+      const { id, accountId, recipient: to, detail } = result;
+      return [{ type: 'message.confirmed', at, id, accountId, to, acceptedAt: getIdTimestamp(id), reportedBy, detail }];
     }
     case 'recorded':
-      return {
-        type: 'message.reported',
-        at,
-        id: result.id,
-        verb: result.verb,
-        reportedBy,
-        suppresses: result.suppressed,
-      };
+      return [
+        {
+          type: 'message.reported',
+          at,
+          id: result.id,
+          verb: result.verb,
+          reportedBy,
+          suppresses: result.suppressed,
+        },
+      ];
+    case 'pending':
+      return [];
     case 'repeated':
-      return { type: 'report.repeated', at };
+      return [{ type: 'report.repeated', at }];
     case 'unrelated':
-      return { type: 'report.unrelated', at };
+      return [{ type: 'report.unrelated', at }];
     case 'stored':
-      return { type: 'report.not_understood', at, feedbackId: result.feedbackId, reason: result.reason, summary };
+      return [{ type: 'report.not_understood', at, feedbackId: result.feedbackId, reason: result.reason, summary }];
   }
 }

@@ -98,6 +98,8 @@ export type ServiceEvent =
       | 'message.uncertain',
       StateChangeMembers
     >
+  /** The provider reported that it has delivered the message. The state is `delivered` or `complained`, and did not change. */
+  | Event<'message.confirmed', MessageMembers & { acceptedAt: number; reportedBy: string; detail: string }>
   /** An operator changed the message through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
   /** A report was added to the history without a change of state. `verb` is the type of the entry. */

@@ -14,6 +14,13 @@ interface ReportedMessage {
   readonly to: string;
   /** True for a test message of `doctor --loop`. Its recipient is not a person. */
   readonly isTest: boolean;
+  /**
+   * True if an earlier attempt may have sent the message although no reply is recorded: it was unanswered, or its lease was
+   * lost.
+   */
+  readonly mayHaveBeenSent: boolean;
+  /** True if an earlier report confirmed the delivery. */
+  readonly isConfirmed: boolean;
 }
 
 type FeedbackChange =
@@ -21,9 +28,13 @@ type FeedbackChange =
   | {
       readonly kind: 'change';
       readonly to: 'bounced' | 'complained';
-      readonly suppress: 'bounce' | 'complaint' | null;
+      readonly suppress: FeedbackSuppression | null;
+      /** False if the report never counts towards the account's reputation. */
+      readonly counts: boolean;
       readonly detail: string;
     }
+  /** The provider has delivered the message. `to` is set if the state changes to `delivered` as well. */
+  | { readonly kind: 'confirm'; readonly to: 'delivered' | null; readonly detail: string }
   /**
    * An entry in the history without a change of state. `suppress` is the reason with which the recipient is suppressed,
    * or null.
@@ -32,12 +43,19 @@ type FeedbackChange =
       readonly kind: 'history-entry';
       readonly verb: ReportEntryType;
       readonly detail: string;
-      readonly suppress: 'bounce' | 'complaint' | null;
+      readonly suppress: FeedbackSuppression | null;
+      /** False if the report never counts towards the account's reputation. */
+      readonly counts: boolean;
     }
+  /** A provider event that is about another recipient. It changes nothing. */
+  | { readonly kind: 'other-recipient' }
   /** The message is not settled yet. The report must be applied later. */
   | { readonly kind: 'wait' }
   /** The report was not understood. It is stored for the operator. */
   | { readonly kind: 'not-understood'; readonly reason: string };
+
+/** The reasons with which a report suppresses a recipient. `provider`: the address is on the provider's suppression list. */
+export type FeedbackSuppression = 'bounce' | 'complaint' | 'unsubscribed' | 'provider';
 
 /** The types of the history entries of reports that changed no state. */
 export type ReportEntryType =
@@ -46,7 +64,11 @@ export type ReportEntryType =
   | 'complaint-reported'
   | 'delay-reported'
   | 'delivery-reported'
-  | 'auto-replied';
+  | 'auto-replied'
+  | 'confirmed'
+  | 'provider-suppression-reported'
+  | 'unsubscribed'
+  | 'reactivated';
 
 type RecipientEvent = Exclude<FeedbackEvent, { kind: 'auto-reply' | 'unknown' }>;
 
@@ -69,10 +91,18 @@ export function isProviderSimulator(address: string): boolean {
   return SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
-/** Returns the change that the events of one report cause to the reported message. */
-export function decideFeedbackChange(message: ReportedMessage, events: readonly FeedbackEvent[]): FeedbackChange {
+/**
+ * Returns the change that the events of one report cause to the reported message. An event of a provider names the recipient
+ * that Postrider passed to the provider, so `isProviderEvent` requires that the event is about the recipient of the message.
+ */
+export function decideFeedbackChange(
+  message: ReportedMessage,
+  events: readonly FeedbackEvent[],
+  isProviderEvent: boolean = false,
+): FeedbackChange {
   const recipientEvents = events.filter((event) => event.kind !== 'auto-reply' && event.kind !== 'unknown');
   const ownEvents = recipientEvents.filter((event) => isAboutRecipient(event, message.to));
+  if (isProviderEvent && ownEvents.length === 0) return { kind: 'other-recipient' };
   const strongestEvent = findStrongest(ownEvents.length > 0 ? ownEvents : recipientEvents);
   if (strongestEvent === null) return decideWithoutRecipient(events);
   if (ownEvents.length === 0 && strongestEvent.kind === 'bounce' && !recipientEvents.every(isPermanentBounce)) {
@@ -108,20 +138,48 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
       return createHistoryEntry('delay-reported', detail);
     case 'delivered':
       return createHistoryEntry('delivery-reported', detail);
+    case 'confirmed':
+      return decideConfirmation(message, detail);
+    case 'provider-suppressed':
+      return decideStateChange(message, 'bounced', 'provider', 'provider-suppression-reported', detail);
+    case 'unsubscribed':
+      return createHistoryEntry('unsubscribed', detail, effectiveSuppression(message, 'unsubscribed'));
+    case 'reactivated':
+      return createHistoryEntry('reactivated', detail);
   }
 }
 
+/** The provider has delivered the message. A message that is still in the queue, or was uncertain, was therefore sent. */
+function decideConfirmation({ state, mayHaveBeenSent, isConfirmed }: ReportedMessage, detail: string): FeedbackChange {
+  if (state === 'sending') return { kind: 'wait' };
+  if (state === 'uncertain' || (state === 'queued' && mayHaveBeenSent))
+    return { kind: 'confirm', to: 'delivered', detail };
+  if ((state === 'delivered' || state === 'complained') && !isConfirmed) return { kind: 'confirm', to: null, detail };
+  return createHistoryEntry('delivery-reported', detail);
+}
+
 function decideStateChange(
-  { state, to: recipient, isTest }: ReportedMessage,
+  message: ReportedMessage,
   to: 'bounced' | 'complained',
-  suppress: 'bounce' | 'complaint' | null,
+  suppress: FeedbackSuppression | null,
   verb: ReportEntryType,
   detail: string,
 ): FeedbackChange {
-  if (state === 'queued' || state === 'sending') return { kind: 'wait' };
-  const effectiveSuppress = isTest || isProviderSimulator(recipient) ? null : suppress;
-  if (isAllowedTransition(state, to, 'feedback')) return { kind: 'change', to, suppress: effectiveSuppress, detail };
-  return createHistoryEntry(verb, detail, SUPPRESSING_STATES[to].includes(state) ? effectiveSuppress : null);
+  const { state, mayHaveBeenSent } = message;
+  if (state === 'sending' || (state === 'queued' && !mayHaveBeenSent)) return { kind: 'wait' };
+  const effective = effectiveSuppression(message, suppress);
+  // The provider's suppression list contains recipients of other programs too, so it is no evidence about the account.
+  const counts = suppress !== 'provider';
+  if (isAllowedTransition(state, to, 'feedback')) return { kind: 'change', to, suppress: effective, counts, detail };
+  return createHistoryEntry(verb, detail, SUPPRESSING_STATES[to].includes(state) ? effective : null, counts);
+}
+
+/** A test message suppresses no recipient. */
+function effectiveSuppression(
+  { to, isTest }: ReportedMessage,
+  suppress: FeedbackSuppression | null,
+): FeedbackSuppression | null {
+  return isTest || isProviderSimulator(to) ? null : suppress;
 }
 
 /**
@@ -136,9 +194,10 @@ const SUPPRESSING_STATES: Readonly<Record<'bounced' | 'complained', readonly Sta
 function createHistoryEntry(
   verb: ReportEntryType,
   detail: string,
-  suppress: 'bounce' | 'complaint' | null = null,
+  suppress: FeedbackSuppression | null = null,
+  counts: boolean = suppress === 'bounce' || suppress === 'complaint',
 ): FeedbackChange {
-  return { kind: 'history-entry', verb, detail, suppress };
+  return { kind: 'history-entry', verb, detail, suppress, counts };
 }
 
 function decideWithoutRecipient(events: readonly FeedbackEvent[]): FeedbackChange {
@@ -172,10 +231,18 @@ function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null
 function getEffectRank(event: RecipientEvent): number {
   switch (event.kind) {
     case 'complaint':
-      return 5;
+      return 9;
     case 'bounce':
-      return event.permanent ? (event.mailboxMissing ? 4 : 3) : 2;
+      return event.permanent ? (event.mailboxMissing ? 8 : 6) : 4;
+    case 'provider-suppressed':
+      return 7;
+    case 'unsubscribed':
+      return 5;
     case 'delayed':
+      return 3;
+    case 'confirmed':
+      return 2;
+    case 'reactivated':
       return 1;
     case 'delivered':
       return 0;
@@ -269,6 +336,14 @@ export type FeedbackEvent =
   | (RecipientMembers & { readonly kind: 'delayed' })
   /** Another server has delivered, relayed or expanded the message. */
   | (RecipientMembers & { readonly kind: 'delivered' })
+  /** A provider has delivered the message to the recipient's mail server. */
+  | (RecipientMembers & { readonly kind: 'confirmed' })
+  /** A provider did not send the message, because the recipient is on the provider's suppression list. */
+  | (RecipientMembers & { readonly kind: 'provider-suppressed' })
+  /** The recipient does not want further messages. */
+  | (RecipientMembers & { readonly kind: 'unsubscribed' })
+  /** The recipient was removed from the provider's suppression list. */
+  | (RecipientMembers & { readonly kind: 'reactivated' })
   /** An automatic reply: out of office, confirmation of receipt, challenge. */
   | { readonly kind: 'auto-reply'; readonly evidence: Evidence }
   /**
@@ -279,8 +354,24 @@ export type FeedbackEvent =
 
 // The types of feedback reports to be stored, and of the results of storing them.
 
-/** The channel over which a report arrived. */
-export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
+/** The managed providers with an endpoint for events. A test holds the list equal to that of src/providers. */
+export const EVENT_PROVIDERS = [
+  'postmark',
+  'sendgrid',
+  'mailgun',
+  'resend',
+  'brevo',
+  'mailjet',
+  'sparkpost',
+  'mandrill',
+  'mailersend',
+  'mailtrap',
+  'postal',
+] as const;
+
+/** The channels over which reports arrive; for a provider event the name of the provider. */
+export const FEEDBACK_SOURCES = ['smtp', 'sns', 'sqs', ...EVENT_PROVIDERS] as const;
+export type FeedbackSource = (typeof FEEDBACK_SOURCES)[number];
 
 /** A feedback report to be stored. */
 export interface FeedbackReport {
@@ -305,6 +396,11 @@ export interface FeedbackReport {
    * ignored if no message matches.
    */
   readonly mayBeOtherProgram?: boolean;
+  /**
+   * True for a provider event. It is ignored if its message or its recipient is unknown here. If its message is not settled,
+   * the store keeps it and applies it later (`applyPendingReports`). Without events, only its digest is recorded.
+   */
+  readonly isProviderEvent?: boolean;
 }
 
 export type FeedbackResult =
@@ -313,9 +409,17 @@ export type FeedbackResult =
       readonly kind: 'applied';
       readonly id: string;
       readonly accountId: number;
-      readonly to: 'bounced' | 'complained';
+      readonly to: 'delivered' | 'bounced' | 'complained';
       readonly recipient: string;
       readonly suppressed: boolean;
+      readonly detail: string;
+    }
+  /** The provider has delivered a message that was already `delivered`. */
+  | {
+      readonly kind: 'confirmed';
+      readonly id: string;
+      readonly accountId: number;
+      readonly recipient: string;
       readonly detail: string;
     }
   /** The report was added to the message's history and changed no state. */
@@ -326,8 +430,22 @@ export type FeedbackResult =
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
   /** The report is about a message of another program. Nothing was written. */
   | { readonly kind: 'unrelated' }
+  /** The message is not settled yet, or its provider id is not stored yet. The report is stored and is applied later. */
+  | { readonly kind: 'pending' }
   /** The message is not settled yet, or its provider id is not stored yet. Nothing was written. */
   | { readonly kind: 'not-yet' };
+
+/** A pending report that was applied, or that was dropped as unrelated. */
+export interface AppliedReport {
+  readonly report: FeedbackReport;
+  readonly result: FeedbackResult;
+}
+
+export interface AppliedReports {
+  readonly applied: readonly AppliedReport[];
+  /** The time when the next pending report is due; null if there is none. */
+  readonly nextAt: number | null;
+}
 
 /** A report that is stored for the operator because it was not understood. */
 export interface UnprocessedReport {

@@ -281,6 +281,11 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
   { from: 'sending', to: 'uncertain', by: 'queue' },
   { from: 'uncertain', to: 'queued', by: 'operator' },
   { from: 'uncertain', to: 'cancelled', by: 'operator' },
+  // The provider reports about a copy that an unanswered attempt has sent.
+  { from: 'queued', to: 'delivered', by: 'feedback' },
+  { from: 'queued', to: 'bounced', by: 'feedback' },
+  { from: 'queued', to: 'complained', by: 'feedback' },
+  { from: 'uncertain', to: 'delivered', by: 'feedback' },
   { from: 'uncertain', to: 'bounced', by: 'feedback' },
   { from: 'uncertain', to: 'complained', by: 'feedback' },
   { from: 'delivered', to: 'bounced', by: 'feedback' },

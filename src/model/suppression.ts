@@ -3,7 +3,12 @@
  * sends no messages.
  */
 
-export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
+/**
+ * `unsubscribed`: the recipient unsubscribed through a provider. `provider`: the address is on the suppression list of a
+ * provider.
+ */
+export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual', 'unsubscribed', 'provider'] as const;
+export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number];
 
 export interface Suppression {
   /** The canonical address of the recipient. */

@@ -153,6 +153,7 @@ function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Han
     'message.uncertain': publishSettlement,
     'message.cancelled': publishMessages,
     'message.retried': publishMessages,
+    'message.confirmed': publishMessages,
     'message.reported': publishSettlement,
     'report.not_understood': publishMessages,
     'account.changed': () => updates.publish('accounts', 'overview'),

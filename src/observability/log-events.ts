@@ -27,7 +27,7 @@ export const LOG_FIELDS = {
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
   reason: 'a code, or the reason why an account was locked',
-  reportSource: 'the channel through which the report arrived: `smtp`, `sns` or `sqs`',
+  reportSource: 'the channel through which the report arrived: `smtp`, `sns`, `sqs` or the name of a provider',
   reportType: 'the type of the report, such as `soft-bounced`',
   feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
   durationMs: 'a duration in milliseconds',
@@ -102,6 +102,12 @@ export const LOG_EVENTS = {
     level: 'warn',
     fields: SETTLED_FIELDS,
     meaning: 'The reply to the final dot was lost. The message may have been delivered and is not sent again.',
+  },
+  'message.confirmed': {
+    level: 'info',
+    fields: ['id', 'accountId', 'to', 'durationMs', 'reportSource', 'detail'],
+    meaning:
+      'The provider reported that it delivered the message. `durationMs` is the time since acceptance. The state does not change.',
   },
   'message.cancelled': null,
   'message.retried': null,

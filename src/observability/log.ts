@@ -122,6 +122,9 @@ export function logHandlers(log: Log, node: string): Handlers {
     'message.complained': getSettledFields,
     'message.expired': getSettledFields,
     'message.uncertain': getSettledFields,
+    'message.confirmed': ({ id, accountId, to, at, acceptedAt, reportedBy, detail }) => {
+      return { id, accountId, to, durationMs: at - acceptedAt, reportSource: reportedBy, detail };
+    },
     'message.reported': ({ id, verb, reportedBy }) => ({ id, reportType: verb, reportSource: reportedBy }),
     'message.signing_failed': ({ error }) => ({ node, error: getErrorText(error) }),
     'attempt.alarm_raised': (event) => ({

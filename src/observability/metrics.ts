@@ -63,10 +63,19 @@ export interface Exposition {
 }
 
 /**
- * The results of feedback reports. `bounced` and `complained`: the report changed the state of a message. `recorded`:
- * the report changed only the history. A report with another result changed no message.
+ * The results of feedback reports. `bounced`, `complained` and `delivered`: the report changed the state of a message.
+ * `confirmed`: the report confirmed the delivery. `recorded`: the report changed only the history. A report with another result changed no message.
  */
-const REPORT_RESULTS = ['bounced', 'complained', 'recorded', 'repeated', 'not-understood', 'unrelated'] as const;
+const REPORT_RESULTS = [
+  'bounced',
+  'complained',
+  'delivered',
+  'confirmed',
+  'recorded',
+  'repeated',
+  'not-understood',
+  'unrelated',
+] as const;
 export type ReportResult = (typeof REPORT_RESULTS)[number];
 
 /** The reasons of refusals that concern the whole service, and other conditions that require an operator. */
@@ -339,7 +348,11 @@ export function metricHandlers(metrics: Metrics): Handlers {
     'message.accepted': ({ tookMs }) => metrics.countAccepted(tookMs),
     'message.replayed': () => metrics.countReplayed(),
     'message.suppressed': () => metrics.countStateEntry('suppressed'),
-    'message.delivered': () => metrics.countStateEntry('delivered'),
+    'message.delivered': ({ reportedBy }) => {
+      metrics.countStateEntry('delivered');
+      if (reportedBy !== null) metrics.countReport('delivered');
+    },
+    'message.confirmed': () => metrics.countReport('confirmed'),
     'message.deferred': () => metrics.countDeferred(),
     'message.bounced': (event) => countReported(event, 'bounced'),
     'message.complained': (event) => countReported(event, 'complained'),

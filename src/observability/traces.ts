@@ -129,6 +129,7 @@ export function traceHandlers(traces: Traces): Handlers {
     'message.complained': traceSettlement,
     'message.expired': traceSettlement,
     'message.uncertain': traceSettlement,
+    'message.confirmed': ({ id, at }) => traces.traceReport(id, 'confirmed', at),
     'message.reported': ({ id, verb, at }) => traces.traceReport(id, verb, at),
   };
 }

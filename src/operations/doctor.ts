@@ -208,7 +208,8 @@ function otherChecks(
 }
 
 async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promise<RelaySession> {
-  if (relayProbe === null) return { kind: 'failed', stage: 'connect', code: null, text: 'the transport does not use SMTP' };
+  if (relayProbe === null)
+    return { kind: 'failed', stage: 'connect', code: null, text: 'the transport does not use SMTP' };
   return (await relayProbe).session;
 }
 

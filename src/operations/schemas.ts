@@ -2,6 +2,7 @@
 import type { TSchema, TUnsafe } from 'typebox';
 import { MAX_INT32 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
+import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 
 /** Creates the schema of a value from a fixed set of strings. */
 export function createStringEnum<const T extends string>(
@@ -24,7 +25,6 @@ export const ListName = Type.String({
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 export const MessageId = Type.String({ format: 'uuid', description: 'The id of the message.' });
 
-export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
 /** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
   reason: createStringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),

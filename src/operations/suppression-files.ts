@@ -8,13 +8,14 @@
 import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
 import type { Suppression } from '../model/suppression.ts';
+import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
 import { formatCount } from '../printing/text.ts';
 import type { SuppressionStore } from '../store/contract.ts';
 import type { ImportContext } from './context.ts';
 import { accountNotFound, conflict, type ErrorResult, invalid, ok, type Result, unavailable } from './errors.ts';
 import { downloadOperation, type UploadObserver, uploadOperation } from './file-operation.ts';
-import { createStringEnum, ListName, SUPPRESSION_REASONS } from './schemas.ts';
+import { createStringEnum, ListName } from './schemas.ts';
 import type { CsvHooks, CsvRow } from './suppressions/csv-reader.ts';
 import { CSV_HEADER, formatCsvRow } from './suppressions/csv-writer.ts';
 import { ContentError, makeRereadable, type RereadableContent, SpoolError } from './suppressions/rereadable-content.ts';

@@ -6,10 +6,10 @@
 import { formatIsoTime, quote } from '../config/units.ts';
 import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
 import { Type } from '../model/schema.ts';
-import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
+import { SUPPRESSION_REASONS, type Suppression, type SuppressionSearch } from '../model/suppression.ts';
 import { accountNotFound, invalid, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
-import { createPageSizeMember, createStringEnum, ListName, SUPPRESSION_REASONS } from './schemas.ts';
+import { createPageSizeMember, createStringEnum, ListName } from './schemas.ts';
 import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
 
 /** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */

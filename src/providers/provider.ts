@@ -62,11 +62,15 @@ export interface RelayProfile {
 export interface EventFormat {
   /** The value of POSTRIDER_EVENTS_<PROVIDER> in words, for example `USER:PASSWORD`. */
   readonly secretForm: string;
+  /** A value that `createAuthenticate` accepts. */
+  readonly secretExample: string;
   /**
    * Returns the function that authenticates requests by the secrets in POSTRIDER_EVENTS_<PROVIDER>. `texts` are the
    * secrets as written, at least one.
    */
   readonly createAuthenticate: (texts: readonly string[]) => ParsedSecret<Authenticate>;
+  /** True if a request can be authenticated by its header fields, before its body is received. */
+  readonly authenticatesByHeader: boolean;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
   /** The status of the response if the store fails, so that the provider sends the events again. */

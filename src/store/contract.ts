@@ -22,7 +22,7 @@ import type {
 } from '../model/account.ts';
 import type { Actor, AuditEntry, ImportStep } from '../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
-import type { FeedbackReport, FeedbackResult, UnprocessedReport } from '../model/feedback.ts';
+import type { AppliedReports, FeedbackReport, FeedbackResult, UnprocessedReport } from '../model/feedback.ts';
 import type {
   AcceptResult,
   Lease,
@@ -158,6 +158,11 @@ export interface RetentionStore {
 export interface FeedbackStore {
   /** Applies a batch of reports in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
+  /**
+   * Applies up to `limit` pending reports that are due at `now`, each at most once on all nodes. A report whose message is
+   * still not settled is postponed.
+   */
+  applyPendingReports(now: number, limit: number): Promise<AppliedReports>;
   /** Resolves to the time of the last received report, or to null. */
   lastFeedbackAt(): Promise<number | null>;
 }
@@ -469,6 +474,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   purgeFeedback: 'change',
   purgeTraffic: 'change',
   recordFeedback: 'change',
+  applyPendingReports: 'change',
   lastFeedbackAt: 'operator-read',
   findKeys: 'read',
   createFirstAccount: 'change',

@@ -74,6 +74,11 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     columns: ['id', 'digest', 'at', 'source', 'mail_id', 'reason', 'summary', 'raw'],
   },
   {
+    name: 'pending_report',
+    keyColumns: ['digest'],
+    columns: ['digest', 'received_at', 'due_at', 'report'],
+  },
+  {
     name: 'provider_reference',
     keyColumns: ['reference'],
     columns: ['reference', 'id', 'at'],

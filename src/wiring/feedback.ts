@@ -4,25 +4,32 @@ import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
+import type { EventRoute } from '../feedback/http-listener.ts';
 import { createFeedbackIntake } from '../feedback/intake.ts';
+import { startPendingReports } from '../feedback/pending-reports.ts';
 import { bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { Publish } from '../model/events.ts';
+import type { FeedbackReport } from '../model/feedback.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
+import { PROVIDERS } from '../providers/providers.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';
+import type { EventAuthenticators } from './event-authenticators.ts';
 import { createFailureReporter } from './events.ts';
 
 const MAX_BATCH_REPORTS = 64;
 const CERTIFICATE_CHECK_INTERVAL_MS = 1_000;
 
 export interface FeedbackParts {
+  /** Authenticates the events of providers by the current secrets. */
+  readonly authenticators: EventAuthenticators;
   readonly settings: Settings;
   readonly clock: Clock;
-  readonly store: Pick<FeedbackStore, 'recordFeedback'>;
+  readonly store: Pick<FeedbackStore, 'recordFeedback' | 'applyPendingReports'>;
   readonly publish: Publish;
   /** The connections of the listener for provider events. */
   readonly connections: HttpConnections;
@@ -47,7 +54,7 @@ export interface Feedback extends AsyncDisposable {
  * one-line Error.
  */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
-  const { settings, clock, store, publish, connections } = parts;
+  const { settings, clock, store, publish, connections, authenticators } = parts;
   await using stack = new AsyncDisposableStack();
   const reportFailure = createFailureReporter(publish, clock);
   const onCertificateError = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
@@ -55,9 +62,12 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     maxBatch: MAX_BATCH_REPORTS,
     now: () => performance.now(),
   });
-  const intake = createFeedbackIntake({ clock, record: (report) => commits.submit(report), publish });
+  const pending = startPendingReports({ clock, store, publish, onError: reportFailure });
+  stack.defer(() => pending.close());
+  const record = (report: FeedbackReport) => commits.submit(report);
+  const intake = createFeedbackIntake({ clock, record, publish, onPending: pending.wake });
   stack.defer(() => intake.close());
-  const addresses = { smtp: await startSmtp(), http: await startSns() };
+  const addresses = { smtp: await startSmtp(), http: await startEvents() };
   await startSqs();
   const started = stack.move();
   return { addresses, [Symbol.asyncDispose]: () => started.disposeAsync() };
@@ -95,36 +105,77 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return formatHostPort(bound);
   }
 
-  /** Starts the listener for provider events of Amazon SES, which SNS posts. */
-  async function startSns(): Promise<string | null> {
-    const { feedbackHttpListen: at, sesTopics: topics } = settings;
+  /** Starts the listener for provider events. */
+  async function startEvents(): Promise<string | null> {
+    const { feedbackHttpListen: at } = settings;
     if (at === null) return null;
     const tls = isUnixSocket(at) ? null : settings.tls;
-    const [{ createSnsReceiver }, { createSnsCertificates }] = await Promise.all([
+    const { createEventListener } = await import('../feedback/http-listener.ts');
+    const routes = new Map<string, EventRoute>([...(await sesRoutes()), ...(await providerRoutes())]);
+    const listener = createEventListener({
+      listenAddress: at,
+      bind,
+      connections,
+      clock,
+      certificate: tls === null ? null : readCertificate(tls),
+      routes,
+      publish,
+      onError: reportFailure,
+    });
+    const { url } = await listener.start();
+    stack.defer(() => listener.close());
+    if (tls !== null)
+      stack.defer(
+        watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, listener.renewCertificate, onCertificateError),
+      );
+    return isUnixSocket(at) ? url : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
+  }
+
+  /** Creates the route for the events of Amazon SES, which SNS posts. */
+  async function sesRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
+    const { sesTopics: topics } = settings;
+    if (topics.length === 0) return [];
+    const [{ createSnsRoute }, { createSnsCertificates }] = await Promise.all([
       import('../feedback/ses/sns-receiver.ts'),
       import('../feedback/ses/sns-certificates.ts'),
     ]);
-    const receiver = createSnsReceiver({
-      listenAddress: at,
-      bind,
+    const route = createSnsRoute({
       connections,
       clock,
       topics,
       // The default certificates include those of NODE_EXTRA_CA_CERTS.
       certificates: createSnsCertificates({ fetch, roots: () => getCACertificates('default'), now: clock.now }),
       fetch,
-      certificate: tls === null ? null : readCertificate(tls),
       recordReport: intake.recordReport,
       publish,
       onError: reportFailure,
     });
-    const { url } = await receiver.start();
-    stack.defer(() => receiver.close());
-    if (tls !== null)
-      stack.defer(
-        watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, receiver.renewCertificate, onCertificateError),
-      );
-    return isUnixSocket(at) ? url : `${url}/ses`;
+    return [['/ses', route]];
+  }
+
+  /** Creates the routes for the events of the other providers. */
+  async function providerRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
+    const { eventSecrets, feedbackUrl } = settings;
+    if (Object.keys(eventSecrets).length === 0) return [];
+    const { createProviderRoute } = await import('../feedback/provider/receiver.ts');
+    return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {
+      const secrets = name === 'ses' ? undefined : eventSecrets[name];
+      if (name === 'ses' || secrets === undefined || events === null) return [];
+      const path = `/events/${name}`;
+      const route = createProviderRoute({
+        provider: name,
+        format: events,
+        authenticate: (request, now) => authenticators.authenticate(name, request, now),
+        url: feedbackUrl === null ? null : `${feedbackUrl}${path}`,
+        usesReferences: relay !== null && relay.referenceOfReply !== null,
+        connections,
+        clock,
+        recordReport: intake.recordReport,
+        publish,
+        onError: reportFailure,
+      });
+      return [[path, route]];
+    });
   }
 
   /** Starts the poller that reads provider events of Amazon SES from an SQS queue. */

@@ -1,6 +1,7 @@
 /**
- * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts. Every other
- * changed file is reported once, because it takes effect only after a restart.
+ * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts, and changed
+ * secrets of a provider's events to the next request. Every other changed file is reported once, because it takes effect only
+ * after a restart.
  *
  * Guarantees: a file that cannot be read, or whose content is not valid, is reported once and changes nothing. A change is applied
  * only if the file did not change between two checks, so a partially written file is never used.
@@ -8,8 +9,9 @@
 import type { Clock } from '../clock.ts';
 import { readSecretFile } from '../config/load.ts';
 import type { SecretFile, TransportSetting } from '../config/settings.ts';
-import { SETTINGS_TABLE } from '../config/table.ts';
+import { EVENT_SECRET_SPECS, SETTINGS_TABLE } from '../config/table.ts';
 import { watchFiles } from '../http/watch-file.ts';
+import type { EventProviderName } from '../providers/provider.ts';
 
 export interface SecretFilesParts {
   readonly files: readonly SecretFile[];
@@ -17,15 +19,18 @@ export interface SecretFilesParts {
   readonly intervalMs: number;
   /** Applies the new value of the setting. Returns null, or the reason why the change requires a restart. */
   readonly applyTransport: (setting: TransportSetting) => string | null;
+  /** Applies new secrets of a provider's events. Returns null, or the reason why they are not valid. */
+  readonly applyEventSecrets: (provider: EventProviderName, secrets: readonly string[]) => string | null;
   /** Called with one line for the operator. */
   readonly warn: (line: string) => void;
 }
 
 /** Starts watching. The returned function stops it. */
-export function watchSecretFiles({ files, clock, intervalMs, applyTransport, warn }: SecretFilesParts): () => void {
+export function watchSecretFiles(parts: SecretFilesParts): () => void {
+  const { files, clock, intervalMs, warn } = parts;
   const stopFunctions = files.map((file) =>
     watchFiles([file.path], intervalMs, clock, () => {
-      const fault = applyChange(file, applyTransport);
+      const fault = applyChange(file, parts);
       if (fault !== null) warn(`${fault}; until then the previous value is used`);
     }),
   );
@@ -35,11 +40,17 @@ export function watchSecretFiles({ files, clock, intervalMs, applyTransport, war
 }
 
 /** Applies the change of a file. Returns null, or one line with the problem and the remedy. */
-function applyChange(file: SecretFile, applyTransport: SecretFilesParts['applyTransport']): string | null {
+function applyChange(file: SecretFile, { applyTransport, applyEventSecrets }: SecretFilesParts): string | null {
   const variable = `${file.name}_FILE`;
-  if (file.name !== SETTINGS_TABLE.transport.name)
-    return `${variable}: the file has changed; restart the service to apply it`;
   try {
+    for (const [provider, spec] of Object.entries(EVENT_SECRET_SPECS)) {
+      if (spec.name !== file.name) continue;
+      const parsed = spec.parse(readSecretFile(file));
+      const fault = parsed.ok ? applyEventSecrets(provider as EventProviderName, parsed.value) : parsed.fault;
+      return fault === null ? null : `${variable}: ${fault}; correct the file`;
+    }
+    if (file.name !== SETTINGS_TABLE.transport.name)
+      return `${variable}: the file has changed; restart the service to apply it`;
     const parsed = SETTINGS_TABLE.transport.parse(readSecretFile(file));
     if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
     const reason = applyTransport(parsed.value);

@@ -412,4 +412,145 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await recordOne(store, report({ reference: 'ses-9' }, HARD))).toEqual({ kind: 'not-yet' });
     expect(await stateOf(store, message)).toBe('delivered');
   });
+
+  describe('provider events', () => {
+    const CONFIRMED: FeedbackEvent = { ...HARD, kind: 'confirmed' };
+    const event = (about: FeedbackReport['messageRef'], feedbackEvent: FeedbackEvent, at: number = Date.now()) =>
+      report(about, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
+    const verbs = async (store: Store, { id }: NewMessage) =>
+      (await store.findMessage(id))?.events.map(({ verb }) => verb);
+
+    /** Stores a message that waits for a retry after an attempt with this outcome. */
+    async function storeDeferred(store: Store, kind: 'unanswered' | 'deferred'): Promise<NewMessage> {
+      const message = newMessage({ lease: LEASE, to: 'rita@example.com' });
+      await store.accept([message]);
+      const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
+      const attempt = newAttempt(
+        kind === 'unanswered' ? { kind, reply } : { kind, reply, reason: 'connection', scope: 'transport' },
+      );
+      const entry = { at: Date.now(), verb: 'deferred', by: 'node-a', detail: 'lost', attempt };
+      const dueAt = Date.now() + 60_000;
+      await store.settle([
+        newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt, event: entry }),
+      ]);
+      return message;
+    }
+
+    test('a delivery event confirms a delivered message once, and two confirmations have one entry', async () => {
+      const store = await storeWith();
+      const message = await storeDelivered(store);
+      expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({
+        kind: 'confirmed',
+        id: message.id,
+        accountId: 1,
+      });
+      expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ verb: 'delivery-reported' });
+      expect(await verbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
+      expect(await stateOf(store, message)).toBe('delivered');
+    });
+
+    test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
+      const store = await storeWith();
+      const [message, other] = [await storeDeferred(store, 'unanswered'), await storeDeferred(store, 'deferred')];
+      expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ to: 'delivered' });
+      expect(await verbs(store, message)).toEqual(['accepted', 'deferred', 'delivered', 'confirmed']);
+      expect(await store.findMessage(message.id)).toMatchObject({ state: 'delivered', endedAt: expect.any(Number) });
+      expect(await recordOne(store, event({ id: other.id }, CONFIRMED))).toMatchObject({ verb: 'delivery-reported' });
+      const later = Date.now() + 120_000;
+      const claimed = await store.claim(
+        { messages: 10, bytes: 1_000_000 },
+        { owner: 'node-b', until: later + 60_000 },
+        later,
+      );
+      expect(claimed.messages.map(({ id }) => id)).toEqual([other.id]);
+    });
+
+    test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
+      const store = await storeWith();
+      const message = await storeDeferred(store, 'unanswered');
+      expect(await recordOne(store, event({ id: message.id }, HARD))).toMatchObject({
+        to: 'bounced',
+        suppressed: true,
+      });
+      expect(await stateOf(store, message)).toBe('bounced');
+    });
+
+    test('an event for a message in sending is kept, and is applied once after the attempt is settled', async () => {
+      const store = await storeWith();
+      const message = newMessage({ lease: LEASE, to: 'rita@example.com' });
+      await store.accept([message]);
+      const now = Date.now();
+      const bounced = event({ id: message.id }, HARD, now);
+      expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
+      expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
+      expect(await store.applyPendingReports(now, 10)).toEqual({ applied: [], nextAt: expect.any(Number) });
+      const { nextAt } = await store.applyPendingReports(now + 1_000, 10);
+      expect(nextAt).toBeGreaterThan(now + 1_000);
+      const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+      const attempt = newAttempt({ kind: 'delivered', reply });
+      const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', attempt };
+      await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
+      const { applied, nextAt: later } = await store.applyPendingReports(now + 60_000, 10);
+      expect(applied).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
+      expect(later).toBeNull();
+      expect(await verbs(store, message)).toEqual(['accepted', 'delivered', 'bounced']);
+      expect(await recordOne(store, bounced)).toEqual({ kind: 'repeated' });
+    });
+
+    test('an event that arrives before the provider’s id is stored is applied later, and is dropped if the id stays unknown', async () => {
+      const store = await storeWith();
+      const now = Date.now();
+      const early = event({ reference: 'mailersend:1' }, HARD, now);
+      const foreign = event({ reference: 'mailersend:2' }, HARD, now);
+      expect(await store.recordFeedback([early, foreign])).toEqual([{ kind: 'pending' }, { kind: 'pending' }]);
+      const message = await storeDelivered(store, 'rita@example.com', 'mailersend:1');
+      const first = await store.applyPendingReports(now + 1_000, 10);
+      expect(first.applied).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
+      const second = await store.applyPendingReports(now + 120_000, 10);
+      expect(second).toMatchObject({ applied: [{ result: { kind: 'unrelated' } }], nextAt: null });
+    });
+
+    test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
+      const store = await storeWith();
+      const message = await storeDelivered(store);
+      const unknown = newIdAt(Date.now());
+      const other = { ...HARD, recipient: 'otto@example.com' };
+      const answers = await store.recordFeedback([
+        event({ id: unknown }, HARD),
+        event({ id: message.id }, other),
+        event(null, HARD),
+      ]);
+      expect(answers.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
+      expect(await verbs(store, message)).toEqual(['accepted', 'delivered']);
+      expect(await listed(store)).toEqual([]);
+      expect(await store.listFeedback(null, 10)).toEqual([]);
+    });
+
+    test('the provider’s suppression list and an unsubscribe request suppress the recipient without an effect on the reputation', async () => {
+      const store = await storeWith();
+      const dropped = await storeDelivered(store, 'dora@example.com');
+      const left = await storeDelivered(store, 'ulf@example.com');
+      await store.recordFeedback([
+        event({ id: dropped.id }, { ...HARD, kind: 'provider-suppressed' }),
+        event({ id: left.id }, { ...HARD, kind: 'unsubscribed' }),
+      ]);
+      expect(await listed(store)).toEqual([
+        { address: 'dora@example.com', reason: 'provider', source: dropped.id },
+        { address: 'ulf@example.com', reason: 'unsubscribed', source: left.id },
+      ]);
+      expect([await stateOf(store, dropped), await stateOf(store, left)]).toEqual(['bounced', 'delivered']);
+      expect(await counts(store)).toEqual({ emails: 2, bounces: 0, complaints: 0 });
+    });
+
+    test('a key without an event is recorded once, so that a later event with this key changes nothing', async () => {
+      const store = await storeWith();
+      const message = await storeDelivered(store);
+      const key = { ...event(null, HARD), events: [] };
+      expect(await recordOne(store, key)).toEqual({ kind: 'unrelated' });
+      expect(await recordOne(store, { ...event({ id: message.id }, HARD), digest: key.digest })).toEqual({
+        kind: 'repeated',
+      });
+      expect(await stateOf(store, message)).toBe('delivered');
+    });
+  });
 });

@@ -4,10 +4,12 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { createEventListener, type EventListener } from '../../src/feedback/http-listener.ts';
 import type { RecordResult } from '../../src/feedback/intake.ts';
 import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.ts';
-import { createSnsReceiver, type SnsReceiver } from '../../src/feedback/ses/sns-receiver.ts';
+import { createSnsRoute } from '../../src/feedback/ses/sns-receiver.ts';
 import { bind } from '../../src/http/bind.ts';
+import type { EventOf } from '../../src/model/events.ts';
 import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { createConnections } from './connections.ts';
 import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
@@ -36,7 +38,7 @@ export interface SnsRig {
   readonly faults: string[];
   readonly url: string;
   readonly port: number;
-  readonly receiver: SnsReceiver;
+  readonly receiver: EventListener;
 }
 
 export async function createSnsRig(
@@ -73,24 +75,35 @@ export async function createSnsRig(
     const page = pages[url] ?? responses[url] ?? 404;
     return typeof page === 'number' ? new Response('', { status: page }) : new Response(page);
   }) as typeof fetch;
-  const receiver = createSnsReceiver({
-    listenAddress: { host: '127.0.0.1', port: 0 },
-    bind,
-    connections: createConnections(),
-    clock: { ...systemClock, now },
+  const clock = { ...systemClock, now };
+  const connections = createConnections();
+  const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
+  const publish = (event: EventOf<'report.refused' | 'subscription.changed'>) => {
+    if (event.type === 'report.refused') refusals.push(event.reason);
+    else subscriptions.push(event.detail);
+  };
+  const route = createSnsRoute({
+    connections,
+    clock,
     topics: [TOPIC],
     certificates: createSnsCertificates({ fetch: get, roots: () => [root.cert], now }),
     fetch: get,
-    certificate: certificate === null ? null : toKeyPair(certificate),
     recordReport: (report) => {
       reports.push(report);
       return recordReport(report);
     },
-    publish: (event) => {
-      if (event.type === 'report.refused') refusals.push(event.reason);
-      else subscriptions.push(event.detail);
-    },
-    onError: (operation, error) => faults.push(`${operation}: ${String(error)}`),
+    publish,
+    onError,
+  });
+  const receiver = createEventListener({
+    listenAddress: { host: '127.0.0.1', port: 0 },
+    bind,
+    connections,
+    clock,
+    certificate: certificate === null ? null : toKeyPair(certificate),
+    routes: new Map([['/ses', route]]),
+    publish,
+    onError,
   });
   const { port } = await receiver.start();
   onTestFinished(() => receiver.close());

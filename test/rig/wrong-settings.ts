@@ -234,8 +234,22 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   feedbackHttpListen: [
     ...WRONG_ADDRESSES,
     ...WRONG_SOCKETS,
-    ['127.0.0.1:8082', 'accepts only the topics of POSTRIDER_SES_TOPICS'],
+    ['127.0.0.1:8082', 'has no endpoint; set POSTRIDER_SES_TOPICS'],
     ['127.0.0.1:8081', 'set another port for one of them', { POSTRIDER_SES_TOPICS: TOPIC }],
+  ],
+  feedbackUrl: [
+    ['events.example.com', 'is not a URL such as https://events.example.com'],
+    ['ftp://events.example.com', 'is not a URL such as'],
+    [`https://me:${SECRET_WORD}@events.example.com`, 'is not a URL such as'],
+    ['https://events.example.com?x=1', 'is not a URL such as'],
+    ['https://events.example.com#x', 'is not a URL such as'],
+  ],
+  postmarkEvents: [
+    [SECRET_WORD, 'has no user name before a colon; give USER:PASSWORD'],
+    [`:${SECRET_WORD}-long`, 'has no user name before a colon'],
+    [`u:${SECRET_WORD}`, 'the password has fewer than 8 characters'],
+    [`u:${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
+    [`u:${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
   ],
   sesTopics: [
     ['ses-feedback', 'is not the ARN of an SNS topic'],

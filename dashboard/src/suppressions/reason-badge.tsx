@@ -6,12 +6,16 @@ const TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {
   bounce: 'error',
   complaint: 'error',
   manual: 'neutral',
+  unsubscribed: 'neutral',
+  provider: 'error',
 };
 /** Each reason as a sentence. */
 export const REASON_TEXTS: Readonly<Record<SuppressionEntry['reason'], string>> = {
   bounce: 'A message to the address had a hard bounce.',
   complaint: 'The recipient reported a message as spam.',
   manual: 'An operator or an import added the address.',
+  unsubscribed: 'The recipient unsubscribed through the provider.',
+  provider: 'The address is on the suppression list of the provider.',
 };
 
 export function ReasonBadge({ reason }: { readonly reason: SuppressionEntry['reason'] }) {

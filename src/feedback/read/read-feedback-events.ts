@@ -202,6 +202,10 @@ function createEventKey(event: FeedbackEvent): string {
       return JSON.stringify([event.kind, event.recipient, event.alias, event.feedbackType]);
     case 'delayed':
     case 'delivered':
+    case 'confirmed':
+    case 'provider-suppressed':
+    case 'unsubscribed':
+    case 'reactivated':
       return JSON.stringify([event.kind, event.recipient, event.alias]);
     case 'auto-reply':
     case 'unknown':

@@ -107,10 +107,13 @@ function readBounce(bounce: JsonObject): readonly FeedbackEvent[] {
     return [{ kind: 'auto-reply', evidence: readEvidence({}, bounce, `${type} ${subType}`) }];
   }
   const classifier = createFailureClassifier();
+  const isSuppressed = type === 'Permanent' && SUPPRESSED_SUB_TYPES.includes(subType);
   return (recipients.length === 0 ? [{}] : recipients).map((recipientObject) => {
     const evidence = readEvidence(recipientObject, bounce, `${type} ${subType}`);
+    const members = toRecipientMembers(recipientObject.emailAddress, evidence);
+    if (isSuppressed) return { ...members, kind: 'provider-suppressed' };
     return {
-      ...toRecipientMembers(recipientObject.emailAddress, evidence),
+      ...members,
       kind: 'bounce',
       ...classifyBounce(type, subType, recipientObject, classifier),
     };
@@ -132,7 +135,6 @@ function classifyBounce(
   classifier: FailureClassifier,
 ): { permanent: boolean; mailboxMissing: boolean } {
   if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
-  if (SUPPRESSED_SUB_TYPES.includes(subType)) return { permanent: true, mailboxMissing: true };
   const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
   if (diagnostic === null && status === null) {
     return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
@@ -167,7 +169,7 @@ function readDelivery(delivery: JsonObject): readonly FeedbackEvent[] {
   const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MAX_RECIPIENTS) : [];
   return (recipients.length === 0 ? [null] : recipients).map((recipientAddress) => ({
     ...toRecipientMembers(recipientAddress, evidence),
-    kind: 'delivered',
+    kind: 'confirmed',
   }));
 }
 

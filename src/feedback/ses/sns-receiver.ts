@@ -8,26 +8,20 @@
  */
 
 import { type KeyObject, verify } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import type { Bind } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
-import { type HttpListen, type ListenAddress, toListenAddress } from '../../model/listen-address.ts';
+import type { EventRoute } from '../http-listener.ts';
+import type { BodyReader, HttpAnswer } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
 import { parseSnsMessage, type SnsMessage } from './sns-message.ts';
-import {
-  createSnsServer,
-  readSnsBody,
-  type SnsCertificatePair,
-  type SnsResponse,
-  sendSnsResponse,
-} from './sns-server.ts';
 
-const SNS_PATH = '/ses';
+/** The size limit of SNS. */
+const MAX_BODY_BYTES = 262_144;
 const CONFIRM_TIMEOUT_MS = 10_000;
 /**
  * Maximum age of a message. SNS retries for up to one hour, plus the delay of the last attempt. An older message is a
@@ -50,72 +44,50 @@ export type SnsRefusal =
   | 'sns-topic'
   | 'sns-old'
   | 'sns-too-large'
+  | 'busy'
   | 'sns-certificate'
   | 'not-settled'
   | 'sns-confirmation'
   | 'store';
 
 export interface SnsReceiverParts {
-  readonly listenAddress: HttpListen;
-  readonly bind: Bind;
-  readonly connections: HttpConnections;
+  readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   readonly clock: Clock;
   readonly topics: readonly string[];
   readonly certificates: SnsCertificates;
   readonly fetch: typeof fetch;
-  /** The certificate for HTTPS. Null for plain HTTP behind a proxy. */
-  readonly certificate: SnsCertificatePair | null;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused' | 'subscription.changed'>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-export interface SnsReceiver {
-  /** Binds the listener. Rejects with an Error whose one-line message names the setting and the address. */
-  start(): Promise<ListenAddress>;
-  renewCertificate(certificate: SnsCertificatePair): void;
-  close(): Promise<void>;
-}
-
-type ReceiverResponse = SnsResponse & { readonly refusal?: SnsRefusal };
+type ReceiverResponse = HttpAnswer & { readonly refusal?: SnsRefusal };
 
 const RECORDED: ReceiverResponse = { status: 200, message: 'recorded' };
 
-export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
-  const { clock, connections, topics, certificates, certificate, recordReport, publish, onError } = parts;
+/** Creates the receiver for the path `/ses`. */
+export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
+  const { clock, connections, topics, certificates, recordReport, publish, onError } = parts;
   const publishRefusal = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const publishSubscription = (detail: string) => publish({ type: 'subscription.changed', at: clock.now(), detail });
   const seenIds = new Map<string, number>();
   let loggedAt = Number.NEGATIVE_INFINITY;
-  const handleRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    void receive(request)
-      .catch((error: unknown): ReceiverResponse => {
-        onError('sns', error);
-        return { status: 500, message: 'the store failed; send the message again', refusal: 'store' };
-      })
-      .then((receiverResponse) => {
-        if (receiverResponse === null) return;
-        if (receiverResponse.refusal !== undefined) publishRefusal(receiverResponse.refusal);
-        sendSnsResponse(response, receiverResponse);
-      });
-  };
-  const { server, renewCertificate } = createSnsServer(certificate, connections, handleRequest, () =>
-    publishRefusal('sns-broken'),
-  );
 
   /** Resolves to null when the client disconnected. */
-  async function receive(request: IncomingMessage): Promise<ReceiverResponse | null> {
-    const path = (request.url ?? '').split('?')[0];
-    if (path !== SNS_PATH) return { status: 404, message: `not found; the endpoint for SNS is ${SNS_PATH}` };
+  async function receive(request: IncomingMessage, bodies: BodyReader): Promise<ReceiverResponse | null> {
     if (request.method !== 'POST') return { status: 405, message: 'the method must be POST' };
-    const body = await readSnsBody(request);
+    const body = await bodies.read(request, MAX_BODY_BYTES);
     switch (body.kind) {
       case 'aborted':
         return null;
       case 'too-large':
         return { status: 413, message: 'the body exceeds the size limit of SNS', refusal: 'sns-too-large' };
+      case 'busy':
+        return { status: 503, message: 'too many requests are being received', refusal: 'busy' };
       case 'complete':
-        return request.headers['x-amz-sns-rawmessage'] === 'true' ? RAW_DELIVERY : readMessage(body.text, request);
+        return request.headers['x-amz-sns-rawmessage'] === 'true'
+          ? RAW_DELIVERY
+          : readMessage(body.bytes.toString('utf8'), request);
     }
   }
 
@@ -206,22 +178,16 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
     seenIds.set(id, now);
   }
 
-  return {
-    start: async () => {
-      const boundAddress = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
-      return toListenAddress(boundAddress, certificate === null ? 'http' : 'https');
-    },
-    renewCertificate,
-    async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeIdleConnections();
-      const cancel = clock.after(CONFIRM_TIMEOUT_MS, () => {
-        server.closeAllConnections();
-        connections.closeAll();
-      });
-      await closed;
-      cancel();
-    },
+  return async (request, bodies) => {
+    let receiverResponse: ReceiverResponse | null;
+    try {
+      receiverResponse = await receive(request, bodies);
+    } catch (error) {
+      onError('sns', error);
+      receiverResponse = { status: 500, message: 'the store failed; send the message again', refusal: 'store' };
+    }
+    if (receiverResponse?.refusal !== undefined) publishRefusal(receiverResponse.refusal);
+    return receiverResponse;
   };
 }
 

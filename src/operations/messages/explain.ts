@@ -26,6 +26,8 @@ const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
   bounce: 'after a hard bounce',
   complaint: 'after a complaint',
   manual: 'added by an operator',
+  unsubscribed: 'after an unsubscribe request at the provider',
+  provider: 'because the address is on the suppression list of the provider',
 };
 /** The rule of `computeRetryDelayMs` in words. */
 const BACKOFF_RULE = `Retries use exponential backoff with jitter; the longest delay is ${formatSpan(MAX_RETRY_DELAY_MS)}.`;

@@ -43,7 +43,9 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
 
 export const POSTMARK_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD',
+  secretExample: 'postrider:4ad0c3f1e7b2',
   createAuthenticate: createAuthenticateBy(parseBasicSecret, authenticateByAuthorization),
+  authenticatesByHeader: true,
   read: ({ body }) => readPostmarkEvents(parseJson(body)),
   storeFailureStatus: 503,
   table: [

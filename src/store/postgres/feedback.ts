@@ -1,14 +1,19 @@
 /** Applies each feedback report once to its message, or stores the report for the operator. */
 
 import { toComplainant } from '../../model/account.ts';
-import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
+import type { AppliedReport, FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import {
   countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
+  formatPendingReport,
+  needsHistory,
+  nextPendingAttemptAt,
+  parsePendingReport,
   prematureReportDigest,
   type RecordDecision,
+  summarizeHistory,
 } from '../rules/feedback.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
@@ -31,8 +36,36 @@ const LOCK_QUEUE_ROW: Statement = {
 };
 const LOCK_MESSAGE: Statement = {
   name: 'feedback_lock_message',
-  text: `SELECT id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request
+  text: `SELECT id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient
+    FROM mail_request
     WHERE id = $1::uuid FOR UPDATE`,
+};
+const SELECT_HISTORY: Statement = {
+  name: 'feedback_history',
+  text: 'SELECT at, verb, by, detail, attempt FROM event WHERE id = $1::uuid ORDER BY n',
+};
+const INSERT_PENDING: Statement = {
+  name: 'feedback_insert_pending',
+  text: `INSERT INTO pending_report (digest, received_at, due_at, report) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (digest) DO NOTHING`,
+};
+const LOCK_PENDING: Statement = {
+  name: 'feedback_lock_pending',
+  text: `SELECT digest, received_at, report FROM pending_report WHERE due_at <= $1 ORDER BY due_at LIMIT $2
+    FOR UPDATE SKIP LOCKED`,
+};
+const POSTPONE_PENDING: Statement = {
+  name: 'feedback_postpone_pending',
+  text: `UPDATE pending_report p SET due_at = n.due_at
+    FROM unnest($1::text[], $2::bigint[]) AS n (digest, due_at) WHERE p.digest = n.digest`,
+};
+const DELETE_PENDING: Statement = {
+  name: 'feedback_delete_pending',
+  text: 'DELETE FROM pending_report WHERE digest = ANY($1::text[])',
+};
+const NEXT_PENDING: Statement = {
+  name: 'feedback_next_pending',
+  text: 'SELECT min(due_at) AS due_at FROM pending_report',
 };
 const INSERT_REPORT: Statement = {
   name: 'feedback_insert',
@@ -84,43 +117,41 @@ type Operations = FeedbackStore &
 
 export function prepareFeedback(database: Database): Operations {
   return {
-    recordFeedback: (batch) =>
+    recordFeedback: (batch) => database.transaction((transaction) => recordBatch(transaction, batch)),
+    applyPendingReports: (now, limit) =>
       database.transaction(async (transaction) => {
-        const deltas = new ReputationDeltas();
-        const answers: FeedbackResult[] = [];
-        const pendingEffects: { readonly at: number; readonly effect: Effect }[] = [];
-        // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
-        // same order on every node, so that nodes cannot deadlock.
-        const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
-        const sorted = batch.map((report, at) => ({
-          report,
-          at,
-          id: ids[at] ?? null,
-          key: `${ids[at] ?? '~'} ${report.digest}`,
+        const due = (await transaction.query(LOCK_PENDING, [now, limit])).map((row) => ({
+          digest: rows.readText(row, 'digest'),
+          receivedAt: rows.readInteger(row, 'received_at'),
+          report: parsePendingReport(rows.readText(row, 'report')),
         }));
-        sorted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-        for (const { report, at, id } of sorted) {
-          const recorded = await recordReport(transaction, report, id);
-          if (recorded.kind === 'answered') answers[at] = recorded.answer;
-          else pendingEffects.push({ at, effect: recorded.effect });
+        const results =
+          due.length === 0
+            ? []
+            : await recordBatch(
+                transaction,
+                due.map(({ report }) => report),
+              );
+        const applied: AppliedReport[] = [];
+        const ended: string[] = [];
+        const postponed: { readonly digest: string; readonly nextAt: number }[] = [];
+        for (const [index, { digest, receivedAt, report }] of due.entries()) {
+          const result = results[index] ?? { kind: 'pending' };
+          const messageId = result.kind === 'pending' ? await findMessageId(transaction, report.messageRef) : null;
+          const nextAt = result.kind === 'pending' ? nextPendingAttemptAt(receivedAt, messageId, now) : null;
+          if (nextAt !== null) postponed.push({ digest, nextAt });
+          else {
+            ended.push(digest);
+            applied.push({ report, result: result.kind === 'pending' ? { kind: 'unrelated' } : result });
+          }
         }
-        const suppressed = await suppress(
-          transaction,
-          pendingEffects.map(({ effect }) => effect),
-        );
-        for (const { at, effect } of pendingEffects) answers[at] = effect.decision.answer(suppressed.has(effect));
-        await countReputation(
-          transaction,
-          pendingEffects.map(({ effect }) => effect),
-          suppressed,
-          deltas,
-        );
-        for (const [accountId, delta, at] of deltas.listByAccount())
-          await addReputationDelta(transaction, accountId, delta, at);
-        // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the earlier
-        // report must be stored durably.
-        if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
-        return answers;
+        if (ended.length > 0) await transaction.query(DELETE_PENDING, [ended]);
+        if (postponed.length > 0) {
+          const columns = [postponed.map(({ digest }) => digest), postponed.map(({ nextAt }) => nextAt)];
+          await transaction.query(POSTPONE_PENDING, columns);
+        }
+        const [next] = await transaction.query(NEXT_PENDING, []);
+        return { applied, nextAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
       }),
     async listFeedback(before, limit) {
       return (await database.query(LIST_REPORTS, [before, limit])).map(rows.toUnprocessedReport);
@@ -146,6 +177,48 @@ export function prepareFeedback(database: Database): Operations {
 }
 
 /** A decision. Its effects on suppression and reputation are applied after all messages of the batch are locked. */
+/** Applies the reports in the transaction. Resolves to their results in the order of the batch. */
+async function recordBatch(
+  transaction: Transaction,
+  batch: readonly FeedbackReport[],
+): Promise<readonly FeedbackResult[]> {
+  const deltas = new ReputationDeltas();
+  const answers: FeedbackResult[] = [];
+  const pendingEffects: { readonly at: number; readonly effect: Effect }[] = [];
+  // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
+  // same order on every node, so that nodes cannot deadlock.
+  const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
+  const sorted = batch.map((report, at) => ({
+    report,
+    at,
+    id: ids[at] ?? null,
+    key: `${ids[at] ?? '~'} ${report.digest}`,
+  }));
+  sorted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  for (const { report, at, id } of sorted) {
+    const recorded = await recordReport(transaction, report, id);
+    if (recorded.kind === 'answered') answers[at] = recorded.answer;
+    else pendingEffects.push({ at, effect: recorded.effect });
+  }
+  const suppressed = await suppress(
+    transaction,
+    pendingEffects.map(({ effect }) => effect),
+  );
+  for (const { at, effect } of pendingEffects) answers[at] = effect.decision.answer(suppressed.has(effect));
+  await countReputation(
+    transaction,
+    pendingEffects.map(({ effect }) => effect),
+    suppressed,
+    deltas,
+  );
+  for (const [accountId, delta, at] of deltas.listByAccount())
+    await addReputationDelta(transaction, accountId, delta, at);
+  // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the earlier
+  // report must be stored durably.
+  if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
+  return answers;
+}
+
 interface Effect {
   readonly decision: RecordDecision;
   /** The canonical recipient. */
@@ -166,25 +239,39 @@ async function recordReport(
   if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0) return answered({ kind: 'repeated' });
   const [queueRow] = id === null ? [] : await transaction.query(LOCK_QUEUE_ROW, [id]);
   const [row] = id === null ? [] : await transaction.query(LOCK_MESSAGE, [id]);
-  const found = row === undefined ? null : rows.toReportedMessage(row, queueRow);
-  const decision = id === null ? decideWithoutMessage(report) : decideFeedback(report, id, found);
+  const storedMessage = row === undefined ? null : rows.toReportedMessage(row, queueRow);
+  const entries =
+    storedMessage === null || !needsHistory(report, storedMessage)
+      ? []
+      : await transaction.query(SELECT_HISTORY, [storedMessage.id]);
+  const history = summarizeHistory(entries.map(rows.toHistoryEntry));
+  const decision = id === null ? decideWithoutMessage(report) : decideFeedback(report, id, storedMessage, history);
   switch (decision.kind) {
     case 'answer':
       return answered(decision.answer);
+    case 'digest':
+      if ((await insertReport(transaction, report, null, null)) === null) return answered({ kind: 'repeated' });
+      return answered(decision.answer);
+    case 'pending': {
+      const dueAt = nextPendingAttemptAt(at, decision.messageId, at);
+      await transaction.query(INSERT_PENDING, [report.digest, at, dueAt, formatPendingReport(report)]);
+      return answered({ kind: 'pending' });
+    }
     case 'store': {
       const digest = decision.premature ? prematureReportDigest(report.digest) : report.digest;
-      return answered(await maxStored(transaction, { ...report, digest }, decision.messageId, decision.reason));
+      return answered(await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason));
     }
     case 'record': {
       if ((await insertReport(transaction, report, decision.id, null)) === null) return answered({ kind: 'repeated' });
-      const { accountId, newState, entry } = decision;
+      const { accountId, newState } = decision;
       if (newState !== null && queueRow === undefined)
         await transaction.query(UPDATE_STATE, [newState, decision.id, accountId]);
       else if (newState !== null && queueRow !== undefined) {
         const attempts = rows.readInteger(queueRow, 'attempts');
         await endMessages(transaction, [{ id: decision.id, state: newState, endedAt: at, attempts }]);
       }
-      await appendEvents(transaction, [{ ...entry, id: decision.id, accountId }]);
+      const addedEntries = decision.entries.map((entry) => ({ ...entry, id: decision.id, accountId }));
+      await appendEvents(transaction, addedEntries);
       return { kind: 'open', effect: { decision, recipient: rows.readText(row ?? {}, 'recipient'), at } };
     }
   }
@@ -247,7 +334,7 @@ async function findMessageId(transaction: Transaction, about: FeedbackReport['me
   return row === undefined ? null : rows.readText(row, 'id');
 }
 
-async function maxStored(
+async function storeReport(
   transaction: Transaction,
   report: FeedbackReport,
   messageId: string | null,

@@ -8,9 +8,11 @@ import {
   type FeedbackEvent,
   type FeedbackReport,
   type FeedbackResult,
+  type FeedbackSuppression,
   isProviderSimulator,
+  type ReportEntryType,
 } from '../../model/feedback.ts';
-import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
+import { type EntryWithoutAttempt, type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
 import { requireTransition } from './messages.ts';
 
 /** The stored message to which a report refers. */
@@ -23,16 +25,50 @@ export interface ReportedMessage {
   readonly to: string;
 }
 
+/** The part of a message's history that a decision needs. It is read only if `needsHistory` returns true. */
+export interface ReportedHistory {
+  readonly mayHaveBeenSent: boolean;
+  readonly isConfirmed: boolean;
+}
+
+const NO_HISTORY: ReportedHistory = { mayHaveBeenSent: false, isConfirmed: false };
+
+/** Returns true if the decision on the report depends on the history of the message. */
+export function needsHistory({ events }: FeedbackReport, { state }: ReportedMessage): boolean {
+  return state === 'queued' || events.some(({ kind }) => kind === 'confirmed');
+}
+
+/**
+ * Summarises history entries. A message may have been sent if an attempt was unanswered or uncertain, or if its lease was
+ * lost.
+ */
+export function summarizeHistory(entries: Iterable<Pick<HistoryEntry, 'verb' | 'attempt'>>): ReportedHistory {
+  let mayHaveBeenSent = false;
+  let isConfirmed = false;
+  for (const { verb, attempt } of entries) {
+    if (verb === CONFIRMED_VERB) isConfirmed = true;
+    if (LOST_LEASE_VERBS.includes(verb) || attempt?.outcome.kind === 'unanswered') mayHaveBeenSent = true;
+  }
+  return { mayHaveBeenSent, isConfirmed };
+}
+
+const CONFIRMED_VERB = 'confirmed' satisfies ReportEntryType;
+const LOST_LEASE_VERBS: readonly string[] = [
+  RECORDED_EVENTS['message.recovered'].verb,
+  RECORDED_EVENTS['message.uncertain'].verb,
+];
+
 /** The decision to write a report into the history of a message. */
 export interface RecordDecision {
   readonly kind: 'record';
   readonly id: string;
   readonly accountId: number;
   readonly from: State;
-  readonly entry: HistoryEntry & { readonly attempt: null };
+  /** The history entries in their order, at least one. */
+  readonly entries: readonly EntryWithoutAttempt[];
   /** The new state, or null if the state does not change. */
-  readonly newState: 'bounced' | 'complained' | null;
-  readonly suppress: 'bounce' | 'complaint' | null;
+  readonly newState: 'delivered' | 'bounced' | 'complained' | null;
+  readonly suppress: FeedbackSuppression | null;
   /** The state that determines how the reputation counts the report. */
   readonly countedAs: 'bounced' | 'complained';
   readonly reputationRule: 'always' | 'if-suppressed' | 'never';
@@ -45,6 +81,10 @@ export interface RecordDecision {
 export type FeedbackDecision =
   /** The decision to write nothing. */
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
+  /** The decision to record the digest, and nothing else. */
+  | { readonly kind: 'digest'; readonly answer: FeedbackResult }
+  /** The decision to keep the report until its message is settled or its provider id is stored. */
+  | { readonly kind: 'pending'; readonly messageId: string | null }
   /**
    * The decision to store the report for the operator. If the report is `premature`, a repetition of the same report is
    * applied (`prematureReportDigest`).
@@ -58,50 +98,78 @@ export function decideWithoutMessage({
   events,
   mayBeOtherProgram,
   isFinal,
+  isProviderEvent,
 }: FeedbackReport): FeedbackDecision {
+  if (isProviderEvent === true) {
+    if (events.length === 0) return { kind: 'digest', answer: { kind: 'unrelated' } };
+    // An event can arrive before the reply of the relay, which contains the provider's id of the message.
+    return messageRef === null ? UNRELATED : { kind: 'pending', messageId: null };
+  }
   if (messageRef === null) return storeForOperator(null, describeMissingMessage(events), false);
-  if (mayBeOtherProgram === true) return { kind: 'answer', answer: { kind: 'unrelated' } };
+  if (mayBeOtherProgram === true) return UNRELATED;
   if (!isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
   return storeForOperator(null, 'no message has the provider id that the report names', true);
 }
 
-/** Decides on a report about the message `id`. `found` is null if the message is not stored. */
+/** Decides on a report about the message `id`. `storedMessage` is null if the message is not stored. */
 export function decideFeedback(
   report: FeedbackReport,
   id: string,
   storedMessage: ReportedMessage | null,
+  history: ReportedHistory = NO_HISTORY,
 ): FeedbackDecision {
+  const isProviderEvent = report.isProviderEvent === true;
+  if (storedMessage === null && isProviderEvent) return UNRELATED;
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
   const { accountId, state: from, to } = storedMessage;
   // `doctor --loop` sends without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
-  const change = decideFeedbackChange({ state: from, to, isTest }, report.events);
+  const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
   switch (change.kind) {
+    case 'other-recipient':
+      return UNRELATED;
     case 'wait':
+      if (isProviderEvent) return { kind: 'pending', messageId: id };
       if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
       return storeForOperator(id, `the message is still ${from}`, true);
     case 'not-understood':
       return storeForOperator(id, change.reason, false);
     case 'history-entry': {
-      const { verb, suppress } = change;
+      const { verb, suppress, counts } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
-        entry: createHistoryEntry(report, verb, change.detail),
+        entries: [createHistoryEntry(report, verb, change.detail)],
         countedAs: suppress === 'complaint' ? 'complained' : 'bounced',
-        reputationRule: 'if-suppressed',
+        reputationRule: counts ? 'if-suppressed' : 'never',
         answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed }),
       };
     }
     case 'change': {
-      const { to: newState, suppress, detail } = change;
+      const { to: newState, suppress, detail, counts } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
         newState: requireTransition(from, newState, 'feedback'),
-        entry: createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail),
+        entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail)],
         countedAs: newState,
-        reputationRule: isTest ? 'never' : 'always',
+        reputationRule: isTest || !counts ? 'never' : 'always',
         answer: (suppressed) => ({ kind: 'applied', id, accountId, to: newState, recipient: to, suppressed, detail }),
+      };
+    }
+    case 'confirm': {
+      const { to: newState, detail } = change;
+      const confirmation = createHistoryEntry(report, CONFIRMED_VERB, detail);
+      const uncounted = { suppress: null, countedAs: 'bounced', reputationRule: 'never' } as const;
+      if (newState === null)
+        return {
+          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmation], ...uncounted },
+          answer: () => ({ kind: 'confirmed', id, accountId, recipient: to, detail }),
+        };
+      return {
+        ...{ kind: 'record', id, accountId, from, ...uncounted },
+        newState: requireTransition(from, newState, 'feedback'),
+        entries: [createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail), confirmation],
+        answer: () => ({ kind: 'applied', id, accountId, to: newState, recipient: to, suppressed: false, detail }),
       };
     }
   }
@@ -127,7 +195,9 @@ export function prematureReportDigest(digest: string): string {
   return `${digest}:early`;
 }
 
-function createHistoryEntry({ at, source }: FeedbackReport, verb: string, detail: string): RecordDecision['entry'] {
+const UNRELATED: FeedbackDecision = { kind: 'answer', answer: { kind: 'unrelated' } };
+
+function createHistoryEntry({ at, source }: FeedbackReport, verb: string, detail: string): EntryWithoutAttempt {
   return { at, verb, by: `feedback:${source}`, detail, attempt: null };
 }
 
@@ -142,4 +212,35 @@ function storeForOperator(messageId: string | null, reason: string, premature: b
 function describeMissingMessage(notices: readonly FeedbackEvent[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
   return unknown?.reason ?? 'the report names no message of this installation';
+}
+
+/** A report that waits for its message. */
+export interface PendingReport {
+  readonly receivedAt: number;
+  readonly report: FeedbackReport;
+}
+
+/** The maximum time for which a report waits for a provider id that is not stored. */
+const MAX_REFERENCE_WAIT_MS = 60_000;
+const MIN_PENDING_INTERVAL_MS = 250;
+const MAX_PENDING_INTERVAL_MS = 15_000;
+
+/**
+ * Returns the time of the next attempt to apply a pending report, or null if the report waited too long for a provider
+ * id: then it is about a message of another program. The interval is the age of the report, within limits.
+ */
+export function nextPendingAttemptAt(receivedAt: number, messageId: string | null, now: number): number | null {
+  const ageMs = now - receivedAt;
+  if (messageId === null && ageMs >= MAX_REFERENCE_WAIT_MS) return null;
+  return now + Math.min(MAX_PENDING_INTERVAL_MS, Math.max(MIN_PENDING_INTERVAL_MS, ageMs));
+}
+
+/** Serialises a report for the table of pending reports. A provider event has no stored bytes. */
+export function formatPendingReport({ raw: _raw, ...report }: FeedbackReport): string {
+  return JSON.stringify(report);
+}
+
+/** Parses the text of `formatPendingReport`. */
+export function parsePendingReport(text: string): FeedbackReport {
+  return { ...(JSON.parse(text) as Omit<FeedbackReport, 'raw'>), raw: new Uint8Array() };
 }

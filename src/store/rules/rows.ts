@@ -14,7 +14,7 @@ import {
 } from '../../model/account.ts';
 import type { AuditEntry } from '../../model/audit.ts';
 import { type DkimKey, findPublishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
-import type { FeedbackSource, UnprocessedReport } from '../../model/feedback.ts';
+import { FEEDBACK_SOURCES, type UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
   type HistoryEntry,
@@ -29,16 +29,13 @@ import type { NodeStatus } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
-import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
+import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 import type { ReportedMessage } from './feedback.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
 /** A row of a query. `bigint` columns are numbers; `uuid` and `text` columns are strings. */
 export type Row = Readonly<Record<string, unknown>>;
-
-const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
-const SOURCES: readonly FeedbackSource[] = ['smtp', 'sns', 'sqs'];
 
 /** Reads a number column. */
 export function readInteger(row: Row, column: string): number {
@@ -208,7 +205,7 @@ export function toMessageHistory(row: Row, history: readonly Row[]): MessageHist
 }
 
 /** Converts a row of `event`. */
-function toHistoryEntry(row: Row): HistoryEntry {
+export function toHistoryEntry(row: Row): HistoryEntry {
   const attempt = readTextOrNull(row, 'attempt');
   return {
     at: readInteger(row, 'at'),
@@ -235,7 +232,7 @@ export function toUnprocessedReport(row: Row): UnprocessedReport {
   return {
     id: readInteger(row, 'id'),
     at: readInteger(row, 'at'),
-    source: readOneOf(row, 'source', SOURCES),
+    source: readOneOf(row, 'source', FEEDBACK_SOURCES),
     messageId: readTextOrNull(row, 'mail_id'),
     reason: readText(row, 'reason'),
     summary: readText(row, 'summary'),
@@ -251,7 +248,7 @@ export function toRawReport(row: Row): UnprocessedReport & { readonly raw: Uint8
 export function toSuppression(row: Row): Suppression {
   return {
     address: readText(row, 'recipient'),
-    reason: readOneOf(row, 'reason', REASONS),
+    reason: readOneOf(row, 'reason', SUPPRESSION_REASONS),
     source: readTextOrNull(row, 'source'),
     at: readInteger(row, 'at'),
   };

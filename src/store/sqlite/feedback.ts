@@ -4,13 +4,24 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';
-import type { FeedbackReport, FeedbackResult, UnprocessedReport } from '../../model/feedback.ts';
+import type {
+  AppliedReport,
+  AppliedReports,
+  FeedbackReport,
+  FeedbackResult,
+  UnprocessedReport,
+} from '../../model/feedback.ts';
 import {
   countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
   type FeedbackDecision,
+  formatPendingReport,
+  needsHistory,
+  nextPendingAttemptAt,
+  parsePendingReport,
   prematureReportDigest,
+  summarizeHistory,
 } from '../rules/feedback.ts';
 import { toSeq } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
@@ -30,6 +41,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
   const selectMessage = database.prepare(
     'SELECT seq, id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
   );
+  const selectHistory = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
   const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
@@ -61,6 +73,16 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
        (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
   );
 
+  const insertPending = database.prepare(
+    `INSERT OR IGNORE INTO pending_report (digest, received_at, due_at, report) VALUES (?, ?, ?, ?)`,
+  );
+  const selectPending = database.prepare(
+    'SELECT digest, received_at, report FROM pending_report WHERE due_at <= ? ORDER BY due_at LIMIT ?',
+  );
+  const postponePending = database.prepare('UPDATE pending_report SET due_at = ? WHERE digest = ?');
+  const deletePending = database.prepare('DELETE FROM pending_report WHERE digest = ?');
+  const nextPending = database.prepare('SELECT min(due_at) AS due_at FROM pending_report');
+
   function storeReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
     const { digest, at, source, summary, raw } = report;
     const rawBase64 = Buffer.from(raw).toString('base64');
@@ -87,7 +109,12 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
     if (id === null) return { decision: decideWithoutMessage(report), row: {} };
     const row = selectMessage.get(toSeq(id), id);
     const storedMessage = row === undefined ? null : rows.toReportedMessage(row);
-    return { decision: decideFeedback(report, id, storedMessage), row: row ?? {} };
+    const entries =
+      storedMessage === null || !needsHistory(report, storedMessage)
+        ? []
+        : selectHistory.all(rows.readInteger(row ?? {}, 'seq'));
+    const history = summarizeHistory(entries.map(rows.toHistoryEntry));
+    return { decision: decideFeedback(report, id, storedMessage, history), row: row ?? {} };
   }
 
   function recordReport(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
@@ -97,13 +124,19 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
     switch (decision.kind) {
       case 'answer':
         return decision.answer;
+      case 'digest':
+        insertReport.run(digest, at, source, null, null, null, null);
+        return decision.answer;
+      case 'pending':
+        insertPending.run(digest, at, nextPendingAttemptAt(at, decision.messageId, at), formatPendingReport(report));
+        return { kind: 'pending' };
       case 'store':
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
         const seq = rows.readInteger(row, 'seq');
         insertReport.run(digest, at, source, decision.id, null, null, null);
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
-        appendEntry(seq, decision.entry);
+        for (const entry of decision.entries) appendEntry(seq, entry);
         const suppressed =
           decision.suppress !== null && Number(suppressRecipient.run(decision.suppress, at, seq).changes) > 0;
         if (countsTowardReputation(decision, suppressed)) {
@@ -125,6 +158,27 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
       const answers = batch.map((report) => recordReport(report, deltas));
       for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
       return answers;
+    },
+    applyPendingReports(now: number, limit: number): AppliedReports {
+      const deltas = new ReputationDeltas();
+      const applied = selectPending.all(now, limit).flatMap((row): AppliedReport[] => {
+        const digest = rows.readText(row, 'digest');
+        const report = parsePendingReport(rows.readText(row, 'report'));
+        const result = recordReport(report, deltas);
+        if (result.kind !== 'pending') {
+          deletePending.run(digest);
+          return [{ report, result }];
+        }
+        const nextAt = nextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
+        if (nextAt === null) {
+          deletePending.run(digest);
+          return [{ report, result: { kind: 'unrelated' } }];
+        }
+        postponePending.run(nextAt, digest);
+        return [];
+      });
+      for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
+      return { applied, nextAt: rows.readIntegerOrNull(nextPending.get() ?? { due_at: null }, 'due_at') };
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
       selectReports.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),

@@ -18,9 +18,11 @@ const COMPANIONS: Readonly<Record<string, Environment>> = {
   POSTRIDER_DATABASE_DIRECT: { POSTRIDER_DATABASE: 'postgres://me@db.example/postrider' },
 };
 
+const LISTENER: Environment = { POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443' };
+
 describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {
-    const others = COMPANIONS[name] ?? {};
+    const others = COMPANIONS[name] ?? (name.startsWith('POSTRIDER_EVENTS_') ? LISTENER : {});
     const inVariable = loadSettings({ ...others, [name]: example }, null);
     const read = fileWith(`${example}\n`);
     const inFile = { ...inVariable, secretFiles: [{ name, path: '/run/secrets/value' }] };

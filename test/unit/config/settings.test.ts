@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeSettings, type Environment, loadSettings } from '../../../src/config/load.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
-import { SETTINGS_TABLE } from '../../../src/config/table.ts';
+import { EVENT_SECRET_SPECS, SETTINGS_TABLE } from '../../../src/config/table.ts';
 
 let folder = '';
 let pem = '';
@@ -45,6 +45,8 @@ describe('settings', () => {
       returnPathDomain: null,
       feedbackListen: null,
       feedbackHttpListen: null,
+      feedbackUrl: null,
+      eventSecrets: {},
       sesTopics: [],
       sesQueue: null,
       roles: new Set(['api', 'deliver', 'feedback', 'operator']),
@@ -81,6 +83,8 @@ describe('settings', () => {
       POSTRIDER_SES_QUEUE: 'http://127.0.0.1:9324/000000000000/q',
       POSTRIDER_ROLES: 'api, operator',
       POSTRIDER_LOG: 'silent',
+      POSTRIDER_FEEDBACK_URL: 'https://events.example.com/',
+      ...Object.fromEntries(Object.values(EVENT_SECRET_SPECS).map(({ name, example }) => [name, example])),
     };
     expect(Object.keys(given).sort()).toEqual(
       Object.values(SETTINGS_TABLE)
@@ -107,6 +111,10 @@ describe('settings', () => {
       returnPathDomain: 'bounces.example.com',
       feedbackListen: { host: '0.0.0.0', port: 2525 },
       feedbackHttpListen: { host: '0.0.0.0', port: 8443 },
+      feedbackUrl: 'https://events.example.com',
+      eventSecrets: Object.fromEntries(
+        Object.entries(EVENT_SECRET_SPECS).map(([provider, { example }]) => [provider, [example]]),
+      ),
       sesTopics: ['arn:aws:sns:eu-west-1:123456789012:a'],
       sesQueue: 'http://127.0.0.1:9324/000000000000/q',
       roles: new Set(['api', 'operator']),

@@ -53,7 +53,9 @@ test('a certificate is a warning three weeks before it expires and a failure aft
   expect(await check(chain, leaf.private, now + 70 * DAY_MS)).toMatchObject(
     expectFinding('warning', /, 20 days from now$/),
   );
-  expect(await check(chain, leaf.private, now + 91 * DAY_MS)).toMatchObject(expectFinding('failure', /the certificate expired on/));
+  expect(await check(chain, leaf.private, now + 91 * DAY_MS)).toMatchObject(
+    expectFinding('failure', /the certificate expired on/),
+  );
   expect(await check(chain, leaf.private, now - 30 * DAY_MS)).toMatchObject(
     expectFinding('failure', /not valid before/),
   );

@@ -84,6 +84,7 @@ async function rig(
       return record(report);
     },
     publish: () => undefined,
+    onPending: () => undefined,
   });
   let reads = 0;
   const onError = (what: string, error: unknown) => faults.push(`${what}: ${String(error)}`);

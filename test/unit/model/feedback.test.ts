@@ -8,7 +8,8 @@ import {
 import { STATES } from '../../../src/model/message.ts';
 
 const TO = 'Rita@example.com';
-const DELIVERED = { state: 'delivered', to: TO, isTest: false } as const;
+const MESSAGE = { to: TO, isTest: false, mayHaveBeenSent: false, isConfirmed: false } as const;
+const DELIVERED = { ...MESSAGE, state: 'delivered' } as const;
 const evidence: Evidence = { status: '5.1.1', diagnostic: '550 5.1.1 no such user', reportingHost: 'mx.example.com' };
 const about = (recipient: string | null = TO, alias: string | null = null) => ({ recipient, alias, evidence });
 const bounce = (more: Partial<Extract<FeedbackEvent, { kind: 'bounce' }>> = {}): FeedbackEvent => ({
@@ -30,6 +31,7 @@ describe('a permanent bounce', () => {
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
+      counts: true,
       detail: '550 5.1.1 no such user (reported by mx.example.com)',
     });
   });
@@ -73,11 +75,11 @@ describe('a permanent bounce', () => {
   });
 
   test.each(['queued', 'sending'] as const)('of a message in state %s is applied later', (state) => {
-    expect(decideFeedbackChange({ state, to: TO, isTest: false }, [bounce()])).toEqual({ kind: 'wait' });
+    expect(decideFeedbackChange({ state, ...MESSAGE }, [bounce()])).toEqual({ kind: 'wait' });
   });
 
   test('of an uncertain message proves the hand-over and ends it as bounced', () => {
-    expect(decideFeedbackChange({ state: 'uncertain', to: TO, isTest: false }, [bounce()])).toMatchObject({
+    expect(decideFeedbackChange({ state: 'uncertain', ...MESSAGE }, [bounce()])).toMatchObject({
       kind: 'change',
       to: 'bounced',
     });
@@ -86,7 +88,7 @@ describe('a permanent bounce', () => {
   test.each(STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)))(
     'of a message in state %s is only a history entry',
     (state) => {
-      expect(decideFeedbackChange({ state, to: TO, isTest: false }, [bounce()])).toMatchObject({
+      expect(decideFeedbackChange({ state, ...MESSAGE }, [bounce()])).toMatchObject({
         kind: 'history-entry',
         verb: 'bounce-reported',
       });
@@ -150,7 +152,7 @@ test.each([
 ] as const)(
   '%s of a message in state %s changes no state, and has the expected effect on the suppression list',
   (_, state, event, suppress) => {
-    expect(decideFeedbackChange({ state, to: TO, isTest: false }, [event])).toMatchObject({
+    expect(decideFeedbackChange({ state, ...MESSAGE }, [event])).toMatchObject({
       kind: 'history-entry',
       suppress,
     });
@@ -167,13 +169,13 @@ test('a report that is not understood has a reason, and so has a report without 
 
 test('a simulator address of a provider changes the state and suppresses no recipient', () => {
   const to = 'bounce+1@simulator.amazonses.com';
-  expect(decideFeedbackChange({ state: 'delivered', to, isTest: false }, [bounce(about(to))])).toMatchObject({
+  expect(decideFeedbackChange({ state: 'delivered', ...MESSAGE, to }, [bounce(about(to))])).toMatchObject({
     to: 'bounced',
     suppress: null,
   });
   expect(isProviderSimulator(to.toUpperCase())).toBe(true);
   expect(isProviderSimulator('bounce@simulator.amazonses.com.example')).toBe(false);
-  expect(decideFeedbackChange({ state: 'delivered', to: TO, isTest: true }, [bounce()])).toMatchObject({
+  expect(decideFeedbackChange({ state: 'delivered', ...MESSAGE, isTest: true }, [bounce()])).toMatchObject({
     suppress: null,
   });
 });
@@ -188,4 +190,54 @@ test('a detail has a maximum length and is never empty', () => {
     expect.objectContaining({ detail: 'x'.repeat(1_500) }),
     expect.objectContaining({ detail: 'no reason was given' }),
   ]);
+});
+
+describe('an event of a provider', () => {
+  const confirmed = (recipient: string | null = TO): FeedbackEvent => ({ ...about(recipient), kind: 'confirmed' });
+  const provider = (state: (typeof STATES)[number], event: FeedbackEvent, more: object = {}) =>
+    decideFeedbackChange({ ...MESSAGE, state, ...more }, [event], true);
+
+  test('about another recipient changes nothing', () => {
+    for (const event of [
+      bounce(about('bob@elsewhere.example')),
+      complaint('abuse', 'x@y.example'),
+      confirmed('a@b.example'),
+    ])
+      expect(provider('delivered', event)).toEqual({ kind: 'other-recipient' });
+  });
+
+  test('that reports a delivery confirms a delivered message once and changes no state', () => {
+    expect(provider('delivered', confirmed())).toMatchObject({ kind: 'confirm', to: null });
+    expect(provider('complained', confirmed())).toMatchObject({ kind: 'confirm', to: null });
+    expect(provider('delivered', confirmed(), { isConfirmed: true })).toMatchObject({ verb: 'delivery-reported' });
+    expect(provider('bounced', confirmed())).toMatchObject({ verb: 'delivery-reported' });
+  });
+
+  test('ends an uncertain message, and a queued message only if an earlier attempt may have sent it', () => {
+    const sent = { mayHaveBeenSent: true };
+    expect(provider('uncertain', confirmed())).toMatchObject({ kind: 'confirm', to: 'delivered' });
+    expect(provider('queued', confirmed(), sent)).toMatchObject({ kind: 'confirm', to: 'delivered' });
+    expect(provider('queued', bounce(), sent)).toMatchObject({ kind: 'change', to: 'bounced', suppress: 'bounce' });
+    expect(provider('queued', complaint('abuse'), sent)).toMatchObject({ kind: 'change', to: 'complained' });
+    expect(provider('queued', confirmed())).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
+    expect(provider('queued', bounce())).toEqual({ kind: 'wait' });
+    expect(provider('sending', confirmed(), sent)).toEqual({ kind: 'wait' });
+  });
+
+  test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts', () => {
+    const event: FeedbackEvent = { ...about(), kind: 'provider-suppressed' };
+    expect(provider('delivered', event)).toMatchObject({ to: 'bounced', suppress: 'provider', counts: false });
+    expect(provider('expired', event)).toMatchObject({ kind: 'history-entry', suppress: 'provider', counts: false });
+    expect(provider('delivered', event, { isTest: true })).toMatchObject({ to: 'bounced', suppress: null });
+  });
+
+  test('about an unsubscribe request suppresses the recipient and changes no state, and a reactivation changes only the history', () => {
+    const unsubscribed: FeedbackEvent = { ...about(), kind: 'unsubscribed' };
+    const expected = { kind: 'history-entry', verb: 'unsubscribed', suppress: 'unsubscribed', counts: false };
+    expect(provider('delivered', unsubscribed)).toMatchObject(expected);
+    expect(provider('delivered', { ...about(), kind: 'reactivated' })).toMatchObject({
+      verb: 'reactivated',
+      suppress: null,
+    });
+  });
 });

@@ -78,7 +78,7 @@ describe('a report', () => {
     const decision = decideFeedback(report(), 'm', message('delivered'));
     expect(decision).toMatchObject({
       ...{ kind: 'record', from: 'delivered', newState: 'bounced', suppress: 'bounce', reputationRule: 'always' },
-      entry: { by: 'feedback:smtp', at: NOW, attempt: null },
+      entries: [{ by: 'feedback:smtp', at: NOW, attempt: null }],
     });
     if (decision.kind === 'record')
       expect(decision.answer(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });

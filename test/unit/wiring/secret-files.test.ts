@@ -15,6 +15,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
   writeFileSync(path, content);
   const clock = createVirtualClock(0);
   const applied: TransportSetting[] = [];
+  const secrets: unknown[] = [];
   const lines: string[] = [];
   const stop = watchSecretFiles({
     files: [{ name, path }],
@@ -24,6 +25,10 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
       if (restartReason === null) applied.push(setting);
       return restartReason;
     },
+    applyEventSecrets: (provider, texts) => {
+      secrets.push([provider, texts]);
+      return null;
+    },
     warn: (line) => void lines.push(line),
   });
   const pass = () => clock.advance(3 * INTERVAL_MS);
@@ -31,7 +36,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
     writeFileSync(path, text);
     await pass();
   };
-  return { path, applied, lines, stop, pass, change };
+  return { path, applied, secrets, lines, stop, pass, change };
 }
 
 test('a changed transport is applied once, and nothing is applied without a change', async () => {
@@ -85,4 +90,14 @@ test('another kind of transport and more connections need a restart', () => {
   expect(findRestartReason(relay, { ...relay, host: 'other.example', connections: 10 })).toBeNull();
   expect(findRestartReason(relay, { ...relay, connections: 21 })).toContain('connections=');
   expect(findRestartReason(relay, { kind: 'capture' })).toContain('from smtp to capture');
+});
+
+test('changed secrets of a provider’s events are applied once; invalid secrets are reported without the secret', async () => {
+  const { secrets, lines, change } = watchOneFile('POSTRIDER_EVENTS_POSTMARK', 'user:old-password');
+  await change('user:old-password,user:new-password\n');
+  expect(secrets).toEqual([['postmark', ['user:old-password', 'user:new-password']]]);
+  await change('user:short');
+  expect(secrets).toHaveLength(1);
+  expect(lines).toEqual([expect.stringMatching(/^POSTRIDER_EVENTS_POSTMARK_FILE: .*8 characters.*; correct the file/)]);
+  expect(lines.join()).not.toContain('short;');
 });

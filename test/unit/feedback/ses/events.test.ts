@@ -85,11 +85,18 @@ test('a bounce has the same event and evidence in both formats', () => {
   }
 });
 
+test.each(['Suppressed', 'OnAccountSuppressionList'])(
+  'a permanent bounce of sub-type %s is about the suppression list of the provider',
+  (subType) => {
+    expect(firstEvent('Bounce', { bounceType: 'Permanent', bounceSubType: subType })).toMatchObject({
+      kind: 'provider-suppressed',
+    });
+  },
+);
+
 describe('a bounce', () => {
   test.each([
     ['Permanent', 'NoEmail', {}, true, true],
-    ['Permanent', 'Suppressed', {}, true, true],
-    ['Permanent', 'OnAccountSuppressionList', {}, true, true],
     ['Permanent', 'General', {}, true, true],
     ['Permanent', 'General', { diagnosticCode: 'smtp; 550 5.7.1 blocked for spam', status: '5.7.1' }, true, false],
     ['Transient', 'MailboxFull', { status: '5.2.2' }, false, false],
@@ -119,7 +126,7 @@ test.each([
   ['Complaint', {}, { kind: 'complaint', feedbackType: 'abuse', recipient: TO }],
   ['Complaint', { complaintFeedbackType: undefined }, { kind: 'complaint', feedbackType: 'abuse' }],
   ['Complaint', { complaintFeedbackType: 'not-spam' }, { kind: 'complaint', feedbackType: 'not-spam' }],
-  ['Delivery', {}, { kind: 'delivered', recipient: TO, evidence: { diagnostic: '250 ok' } }],
+  ['Delivery', {}, { kind: 'confirmed', recipient: TO, evidence: { diagnostic: '250 ok' } }],
   ['DeliveryDelay', {}, { kind: 'delayed', recipient: TO, evidence: { status: '4.2.2' } }],
   ['Reject', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
   ['Rendering Failure', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],

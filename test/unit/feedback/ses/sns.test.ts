@@ -190,7 +190,7 @@ describe('another client', () => {
     expect(await answerTo(`POST /ses HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toContain(
       'HTTP/1.1 431 ',
     );
-    expect(refusals).toEqual(['sns-broken', 'sns-broken']);
+    expect(refusals).toEqual(['http-broken', 'http-broken']);
   });
 
   test('with raw message delivery gets a response that names the setting', async () => {

@@ -1,0 +1,90 @@
+/**
+ * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the messages of
+ * SNS, and `/events/PROVIDER` for the events of the other providers.
+ *
+ * Guarantees: each request gets one response, or its connection is closed. An exception in a receiver gives a 500 and is
+ * reported. A failure to listen rejects with a one-line Error that names the setting and the address.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../clock.ts';
+import type { Bind } from '../http/bind.ts';
+import type { HttpConnections } from '../http/connections.ts';
+import type { PublishOf } from '../model/events.ts';
+import { type HttpListen, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
+import {
+  type BodyReader,
+  type CertificatePair,
+  createBodyReader,
+  createEventServer,
+  type HttpAnswer,
+  sendAnswer,
+} from './http-server.ts';
+
+/** The maximum time for which a shutdown waits for the requests in progress. */
+const MAX_CLOSE_MS = 10_000;
+
+/** Handles the requests of one path. Resolves to null when the client has disconnected. */
+export type EventRoute = (request: IncomingMessage, bodies: BodyReader) => Promise<HttpAnswer | null>;
+
+export interface EventListenerParts {
+  readonly listenAddress: HttpListen;
+  readonly bind: Bind;
+  readonly connections: HttpConnections;
+  readonly clock: Clock;
+  /** Enables HTTPS; null means plain HTTP behind a proxy. */
+  readonly certificate: CertificatePair | null;
+  /** The receivers by path, for example `/events/postmark`. */
+  readonly routes: ReadonlyMap<string, EventRoute>;
+  readonly publish: PublishOf<'report.refused'>;
+  readonly onError: (operation: string, error: unknown) => void;
+}
+
+export interface EventListener {
+  /** Rejects with an Error whose one-line message names the setting and the address. */
+  start(): Promise<ListenAddress>;
+  renewCertificate(certificate: CertificatePair): void;
+  close(): Promise<void>;
+}
+
+export function createEventListener(parts: EventListenerParts): EventListener {
+  const { clock, connections, certificate, routes, publish, onError } = parts;
+  const bodies = createBodyReader();
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+    void answer(request)
+      .catch((error: unknown): HttpAnswer => {
+        onError('provider events', error);
+        return { status: 500, message: 'an internal error occurred; send the request again' };
+      })
+      .then((result) => {
+        if (result !== null) sendAnswer(response, result);
+      });
+  };
+  const onBroken = () => publish({ type: 'report.refused', at: clock.now(), reason: 'http-broken' });
+  const { server, renewCertificate } = createEventServer(certificate, connections, handle, onBroken);
+
+  async function answer(request: IncomingMessage): Promise<HttpAnswer | null> {
+    const path = (request.url ?? '').split('?')[0] ?? '';
+    const route = routes.get(path);
+    if (route === undefined)
+      return { status: 404, message: `not found; the endpoints are ${[...routes.keys()].join(', ')}` };
+    return route(request, bodies);
+  }
+
+  return {
+    start: async () => {
+      const bound = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
+      return toListenAddress(bound, certificate === null ? 'http' : 'https');
+    },
+    renewCertificate,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeIdleConnections();
+      const cancel = clock.after(MAX_CLOSE_MS, () => {
+        server.closeAllConnections();
+        connections.closeAll();
+      });
+      await closed;
+      cancel();
+    },
+  };
+}

@@ -1,0 +1,164 @@
+/**
+ * Creates the HTTP server of the listener for provider events. The server enforces limits, reads request bodies and sends
+ * one-line responses.
+ *
+ * Slow, oversized and malformed requests get a response, and then the server closes the connection. Memory is bounded: the
+ * bodies that are being received have at most `MAX_UNREAD_BYTES` in total. Disconnected clients are not logged. After a refusal
+ * the connection ends, and the remaining body is not read.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Duplex } from 'node:stream';
+import type { HttpConnections } from '../http/connections.ts';
+
+/** The maximum size of all bodies that are being received. */
+const MAX_UNREAD_BYTES = 64 * 1_048_576;
+const MIN_TLS_VERSION = 'TLSv1.2';
+/** Error codes that mean that the client has disconnected. */
+const DISCONNECT_CODES: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'];
+const SERVER_LIMITS = {
+  headersTimeout: 10_000,
+  requestTimeout: 30_000,
+  connectionsCheckingInterval: 5_000,
+  maxHeaderSize: 16_384,
+} as const;
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** A text of one line for the client. */
+  readonly message: string;
+  /** The methods of the response header field `Allow`, for the status 405. Default: `POST`. */
+  readonly allow?: string;
+}
+
+export interface CertificatePair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+export type RequestBody =
+  | { readonly kind: 'complete'; readonly bytes: Buffer }
+  /** The body is too large. The remaining body is not read. */
+  | { readonly kind: 'too-large' }
+  /** The bodies of other requests use all memory. The remaining body is not read. */
+  | { readonly kind: 'busy' }
+  /** The client disconnected. */
+  | { readonly kind: 'aborted' };
+
+export interface EventServer {
+  readonly server: Server;
+  renewCertificate(certificate: CertificatePair): void;
+}
+
+/**
+ * Creates an HTTPS server, or an HTTP server if `certificate` is null. `onBrokenRequest` is called for each request that is not
+ * valid HTTP.
+ */
+export function createEventServer(
+  certificate: CertificatePair | null,
+  connections: HttpConnections,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
+  onBrokenRequest: () => void,
+): EventServer {
+  const tls =
+    certificate === null
+      ? null
+      : createTlsServer(
+          {
+            ...SERVER_LIMITS,
+            ...certificate,
+            minVersion: MIN_TLS_VERSION,
+            handshakeTimeout: SERVER_LIMITS.headersTimeout,
+          },
+          handle,
+        );
+  const server: Server = tls ?? createServer(SERVER_LIMITS, handle);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (DISCONNECT_CODES.includes(error.code ?? '')) {
+      socket.destroy();
+      return;
+    }
+    connections.handleClientError(error, socket, () => {
+      onBrokenRequest();
+      return formatRawResponse(toErrorResponse(error));
+    });
+  });
+  connections.attach(server);
+  return {
+    server,
+    renewCertificate: ({ cert, key }) => tls?.setSecureContext({ cert, key, minVersion: MIN_TLS_VERSION }),
+  };
+}
+
+/** Reads request bodies within one limit for all requests. */
+export interface BodyReader {
+  /** Reads the whole body of at most `maxBytes`. Never rejects. */
+  read(request: IncomingMessage, maxBytes: number): Promise<RequestBody>;
+}
+
+export function createBodyReader(): BodyReader {
+  let unreadBytes = 0;
+  return {
+    read(request, maxBytes) {
+      if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.resolve({ kind: 'too-large' });
+      return new Promise((resolve) => {
+        const chunks: Buffer[] = [];
+        let length = 0;
+        let isDone = false;
+        const finish = (body: RequestBody) => {
+          if (isDone) return;
+          isDone = true;
+          unreadBytes -= length;
+          chunks.length = 0;
+          resolve(body);
+        };
+        request.on('data', (chunk: Buffer) => {
+          if (isDone) return;
+          length += chunk.length;
+          unreadBytes += chunk.length;
+          chunks.push(chunk);
+          const refusal = length > maxBytes ? 'too-large' : unreadBytes > MAX_UNREAD_BYTES ? 'busy' : null;
+          if (refusal === null) return;
+          request.pause();
+          finish({ kind: refusal });
+        });
+        request.on('end', () => finish({ kind: 'complete', bytes: Buffer.concat(chunks) }));
+        request.on('error', () => finish({ kind: 'aborted' }));
+        request.on('close', () => finish({ kind: 'aborted' }));
+      });
+    },
+  };
+}
+
+/** Sends a response. After a refusal, also closes the connection. */
+export function sendAnswer(response: ServerResponse, { status, message, allow = 'POST' }: HttpAnswer): void {
+  const headers: Record<string, string> = { 'content-type': 'application/json' };
+  if (status === 405) headers.allow = allow;
+  if (status === 401) headers['www-authenticate'] = 'Basic realm="postrider", charset="UTF-8"';
+  if (status === 503 || status === 429) headers['retry-after'] = '20';
+  if (status >= 400 && status < 500) headers.connection = 'close';
+  response.writeHead(status, headers).end(formatResponseBody({ status, message }));
+}
+
+function formatResponseBody({ status, message }: HttpAnswer): string {
+  return `${JSON.stringify({ result: status === 200 ? 'ok' : 'error', message })}\n`;
+}
+
+function toErrorResponse(error: NodeJS.ErrnoException): HttpAnswer {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { status: 408, message: 'the request did not arrive in time' };
+    case 'HPE_HEADER_OVERFLOW':
+      return { status: 431, message: 'the header fields are too large' };
+    default:
+      return { status: 400, message: 'the request is not valid HTTP' };
+  }
+}
+
+function formatRawResponse(answer: HttpAnswer): string {
+  const body = formatResponseBody(answer);
+  return (
+    `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+  );
+}

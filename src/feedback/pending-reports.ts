@@ -1,0 +1,80 @@
+/**
+ * Applies pending reports: provider events that arrived before the outcome of their message was recorded. Every node with the
+ * role `feedback` runs this loop, and the store applies each report once.
+ *
+ * Guarantees: a report that another node has stored is applied at most `MAX_INTERVAL_MS` after it is due. An error of the
+ * store is reported, and the loop continues.
+ */
+import type { Clock } from '../clock.ts';
+import type { Publish } from '../model/events.ts';
+import type { FeedbackStore } from '../store/contract.ts';
+import { createReportEvents } from './report-event.ts';
+
+const MAX_REPORTS_PER_RUN = 256;
+const MIN_INTERVAL_MS = 100;
+const MAX_INTERVAL_MS = 5_000;
+
+export interface PendingReportsParts {
+  readonly clock: Clock;
+  readonly store: Pick<FeedbackStore, 'applyPendingReports'>;
+  readonly publish: Publish;
+  readonly onError: (operation: string, error: unknown) => void;
+}
+
+export interface PendingReports {
+  /** Schedules a run, because this node has stored a pending report. */
+  wake(): void;
+  /** Stops the loop and waits for the current run. */
+  close(): Promise<void>;
+}
+
+export function startPendingReports({ clock, store, publish, onError }: PendingReportsParts): PendingReports {
+  let cancel: () => void = () => undefined;
+  let running: Promise<void> = Promise.resolve();
+  let isRunning = false;
+  let isAwake = false;
+  let closed = false;
+
+  function schedule(delayMs: number): void {
+    cancel();
+    if (!closed) cancel = clock.after(delayMs, start);
+  }
+
+  function start(): void {
+    isRunning = true;
+    isAwake = false;
+    running = run().then((delayMs) => {
+      isRunning = false;
+      schedule(isAwake ? MIN_INTERVAL_MS : delayMs);
+    });
+  }
+
+  /** Resolves to the time until the next run in milliseconds. */
+  async function run(): Promise<number> {
+    const now = clock.now();
+    try {
+      const { applied, nextAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
+      for (const { report, result } of applied) {
+        if (result.kind === 'not-yet') continue;
+        for (const event of createReportEvents(result, report)) publish(event);
+      }
+      return nextAt === null ? MAX_INTERVAL_MS : Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, nextAt - now));
+    } catch (error) {
+      onError('pending reports', error);
+      return MAX_INTERVAL_MS;
+    }
+  }
+
+  schedule(MIN_INTERVAL_MS);
+  return {
+    wake() {
+      isAwake = true;
+      if (!isRunning) schedule(MIN_INTERVAL_MS);
+    },
+    async close() {
+      closed = true;
+      cancel();
+      await running;
+    },
+  };
+}

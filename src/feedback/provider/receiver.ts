@@ -1,0 +1,121 @@
+/**
+ * Receives the events of one managed provider (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/events/PROVIDER`).
+ *
+ * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
+ * committed every event of the request. A repeated request, also in part or in another order, changes nothing. If the
+ * store fails, the status makes the provider send the request again.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../../clock.ts';
+import type { HttpConnections } from '../../http/connections.ts';
+import type { PublishOf } from '../../model/events.ts';
+import type { FeedbackReport } from '../../model/feedback.ts';
+import type { Authenticate } from '../../providers/authentication.ts';
+import type { ProviderRequest, ReadResult } from '../../providers/event.ts';
+import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
+import type { EventRoute } from '../http-listener.ts';
+import type { BodyReader, HttpAnswer } from '../http-server.ts';
+import type { RecordResult } from '../intake.ts';
+import { createEventReports, createKeyReport } from './report.ts';
+
+/** The maximum size of a body. Providers send up to 1,000 events in one request. */
+const MAX_BODY_BYTES = 10_000_000;
+
+export interface ProviderReceiverParts {
+  readonly provider: EventProviderName;
+  readonly format: Pick<EventFormat, 'authenticatesByHeader' | 'read' | 'storeFailureStatus'>;
+  readonly authenticate: Authenticate;
+  /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
+  readonly url: string | null;
+  /** True if an event can name the message by the provider's id. */
+  readonly usesReferences: boolean;
+  readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
+  readonly clock: Clock;
+  readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
+  readonly publish: PublishOf<'report.refused' | 'report.unrelated'>;
+  readonly onError: (operation: string, error: unknown) => void;
+}
+
+/** The reason of a refusal, after the name of the provider; the label of a metric. */
+type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'store';
+
+const RECORDED: HttpAnswer = { status: 200, message: 'recorded' };
+const NO_BODY = Buffer.alloc(0);
+
+/** Creates the receiver for the path `/events/PROVIDER`. */
+export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
+  const { provider, format, authenticate, url, connections, clock, recordReport, publish, onError } = parts;
+
+  function refuse(refusal: Refusal, status: number, message: string): HttpAnswer {
+    publish({ type: 'report.refused', at: clock.now(), reason: `${provider}-${refusal}` });
+    return { status, message };
+  }
+
+  async function receive(request: IncomingMessage, bodies: BodyReader): Promise<HttpAnswer | null> {
+    const early = { method: 'POST', headers: headersOf(request), body: NO_BODY, url } as const;
+    if (format.authenticatesByHeader) {
+      const refusal = check(early);
+      if (refusal !== null) return refusal;
+      connections.markAuthenticated(request.socket);
+    }
+    const body = await bodies.read(request, MAX_BODY_BYTES);
+    switch (body.kind) {
+      case 'aborted':
+        return null;
+      case 'too-large':
+        return refuse('too-large', 413, `the body has more than ${MAX_BODY_BYTES} bytes`);
+      case 'busy':
+        return refuse('busy', format.storeFailureStatus, 'too many requests are being received; send the events again');
+      case 'complete': {
+        const complete = { ...early, body: body.bytes };
+        const refusal = format.authenticatesByHeader ? null : check(complete);
+        if (refusal !== null) return refusal;
+        connections.markAuthenticated(request.socket);
+        const result = format.read(complete);
+        return result.kind === 'broken' ? refuse('broken', 400, result.reason) : recordAll(result);
+      }
+    }
+  }
+
+  function check(request: ProviderRequest): HttpAnswer | null {
+    const authentication = authenticate(request, clock.now());
+    return authentication.kind === 'refused' ? refuse('unauthenticated', 401, authentication.reason) : null;
+  }
+
+  async function recordAll(result: Extract<ReadResult, { kind: 'events' }>): Promise<HttpAnswer> {
+    const now = clock.now();
+    const reports = [
+      ...createEventReports(provider, result.events, { now, usesReferences: parts.usesReferences }),
+      ...(result.recordedKeys ?? []).map((key) => createKeyReport(provider, key, now)),
+    ];
+    try {
+      await Promise.all(reports.map(recordReport));
+    } catch (error) {
+      onError(`${provider} events`, error);
+      return refuse('store', format.storeFailureStatus, 'the store failed; send the events again');
+    }
+    for (let count = 0; count < result.broken; count += 1)
+      publish({ type: 'report.refused', at: now, reason: `${provider}-broken` });
+    for (let count = 0; count < result.ignored; count += 1) publish({ type: 'report.unrelated', at: now });
+    return RECORDED;
+  }
+
+  return async (request, bodies) => {
+    switch (request.method) {
+      case 'GET':
+      case 'HEAD':
+        // Some providers request the URL when it is registered.
+        return { status: 200, message: `the endpoint for events of ${provider}` };
+      case 'POST':
+        return receive(request, bodies);
+      default:
+        return { status: 405, message: 'the method must be POST', allow: 'GET, HEAD, POST' };
+    }
+  };
+}
+
+function headersOf({ headers }: IncomingMessage): ProviderRequest['headers'] {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
+}

@@ -1,0 +1,109 @@
+/** Builds feedback reports from events of managed providers. The functions are pure. */
+import { createHash } from 'node:crypto';
+import type { Evidence, FeedbackEvent, FeedbackReport } from '../../model/feedback.ts';
+import type { Diagnosis, ProviderEvent, ProviderFact } from '../../providers/event.ts';
+import type { EventProviderName } from '../../providers/provider.ts';
+import { parseEnhancedStatus } from '../read/codes.ts';
+import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.ts';
+import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
+
+const MAX_TYPE_LENGTH = 80;
+/** RFC 5321 section 4.5.3.1: local part, at sign, domain. */
+const MAX_ADDRESS_LENGTH = 320;
+
+/**
+ * Builds the reports of the events of one request, in their order. `now` is milliseconds since the epoch. `usesReferences` is
+ * true if an event may name its message by the provider's id. Each text is classified once per request.
+ */
+export function createEventReports(
+  provider: EventProviderName,
+  events: readonly ProviderEvent[],
+  { now, usesReferences }: { readonly now: number; readonly usesReferences: boolean },
+): readonly FeedbackReport[] {
+  const classifier = createFailureClassifier();
+  return events.map((event) => {
+    const type = toOneLine(event.type, MAX_TYPE_LENGTH) ?? 'event';
+    return {
+      messageRef: messageRefOf(provider, event, usesReferences),
+      events: [toFeedbackEvent(event, type, classifier)],
+      source: provider,
+      digest: digestOfKey(provider, event.key),
+      at: now,
+      summary: `${provider} ${type}`,
+      raw: new Uint8Array(),
+      isFinal: false,
+      isProviderEvent: true,
+    };
+  });
+}
+
+/** Builds the report that records a key without an event (`recordedKeys` of `ReadResult`). */
+export function createKeyReport(provider: EventProviderName, key: string, now: number): FeedbackReport {
+  return {
+    messageRef: null,
+    events: [],
+    source: provider,
+    digest: digestOfKey(provider, key),
+    at: now,
+    summary: `${provider} key`,
+    raw: new Uint8Array(),
+    isFinal: false,
+    isProviderEvent: true,
+  };
+}
+
+/** References of different providers are different, because an id of one provider can equal an id of another. */
+function messageRefOf(
+  provider: EventProviderName,
+  { messageId, reference }: ProviderEvent,
+  usesReferences: boolean,
+): FeedbackReport['messageRef'] {
+  if (messageId !== null) return { id: messageId };
+  return reference === null || !usesReferences ? null : { reference: `${provider}:${reference}` };
+}
+
+function toFeedbackEvent(event: ProviderEvent, type: string, classifier: FailureClassifier): FeedbackEvent {
+  const { fact } = event;
+  const evidence = evidenceOf(fact.diagnosis, type);
+  const members = { recipient: recipientOf(event), alias: null, evidence };
+  switch (fact.kind) {
+    case 'bounce':
+      return { ...members, kind: 'bounce', permanent: true, mailboxMissing: isMailboxMissing(fact, classifier) };
+    case 'complaint':
+      return { ...members, kind: 'complaint', feedbackType: 'abuse' };
+    case 'provider-suppressed':
+      return { ...members, kind: 'provider-suppressed' };
+    case 'deferred':
+      return { ...members, kind: 'delayed' };
+    case 'delivered':
+      return { ...members, kind: 'confirmed' };
+    case 'unsubscribed':
+    case 'reactivated':
+      return { ...members, kind: fact.kind };
+  }
+}
+
+function isMailboxMissing(fact: Extract<ProviderFact, { kind: 'bounce' }>, classifier: FailureClassifier): boolean {
+  if (fact.failureClass !== 'by-text') return fact.failureClass === 'hard';
+  const { diagnostic, status } = fact.diagnosis;
+  return classifier.classify(diagnostic ?? '', parseEnhancedStatus(status ?? '')).mailboxMissing;
+}
+
+/** The type of the event is part of the evidence, because an operator finds it in the provider's documentation. */
+function evidenceOf({ status, diagnostic, host }: Diagnosis, type: string): Evidence {
+  const text = diagnostic === null ? type : `${type}: ${diagnostic}`;
+  return createEvidence(parseEnhancedStatus(status ?? ''), text, host);
+}
+
+/**
+ * Returns the recipient of the event. A text that is not an address is returned as it is, so that it differs from every
+ * recipient of a message.
+ */
+function recipientOf({ recipient }: ProviderEvent): string | null {
+  if (recipient === null) return null;
+  return parseFieldAddress(recipient, true) ?? toOneLine(recipient, MAX_ADDRESS_LENGTH) ?? '?';
+}
+
+function digestOfKey(provider: EventProviderName, key: string): string {
+  return createHash('sha256').update(`${provider}\n${key}`).digest('hex');
+}

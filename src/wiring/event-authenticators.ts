@@ -1,0 +1,36 @@
+/** Authenticates the events of providers. The secrets can be replaced while the service runs. */
+import type { Settings } from '../config/settings.ts';
+import type { Authenticate } from '../providers/authentication.ts';
+import type { AuthenticationResult, ProviderRequest } from '../providers/event.ts';
+import type { EventProviderName } from '../providers/provider.ts';
+import { PROVIDERS } from '../providers/providers.ts';
+
+export interface EventAuthenticators {
+  authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
+  /** Replaces the secrets of a provider. Returns null, or one line with the reason why they are not valid. */
+  replace(name: EventProviderName, secrets: readonly string[]): string | null;
+}
+
+/** Creates the authenticators of all configured providers. The secrets were checked when the settings were loaded. */
+export function createEventAuthenticators(secrets: Settings['eventSecrets']): EventAuthenticators {
+  const current = new Map<EventProviderName, Authenticate>();
+  const replace = (name: EventProviderName, texts: readonly string[]): string | null => {
+    const format = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
+    if (format === null) return `the provider ${name} has no events`;
+    const parsed = format.createAuthenticate(texts);
+    if (!parsed.ok) return parsed.fault;
+    current.set(name, parsed.secret);
+    return null;
+  };
+  for (const { name } of PROVIDERS) {
+    const texts = name === 'ses' ? undefined : secrets[name];
+    if (name !== 'ses' && texts !== undefined) replace(name, texts);
+  }
+  return {
+    authenticate(name, request, now) {
+      const authenticate = current.get(name);
+      return authenticate?.(request, now) ?? { kind: 'refused', reason: 'the endpoint has no secret' };
+    },
+    replace,
+  };
+}
