@@ -9,14 +9,45 @@ export type Json = Readonly<Record<string, unknown>>;
 const MAX_ID_LENGTH = 256;
 /** The Message-ID of Postrider contains the id of the message before the `@`. */
 const UUID_LENGTH = 36;
+/** Maximum nesting of objects and arrays. JSON.stringify is recursive and fails at a greater depth. */
+const MAX_DEPTH = 64;
 
-/** Parses UTF-8 JSON. Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is skipped. */
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Parses UTF-8 JSON. Returns undefined if the bytes are not UTF-8 or not JSON, or are nested deeper than 64 levels. A byte
+ * order mark is skipped.
+ */
 export function parseJson(body: Buffer): unknown {
+  if (isDeeperThan(MAX_DEPTH, body)) return undefined;
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {
     return undefined;
   }
+}
+
+/** Returns true if the text nests objects and arrays deeper than `depth`. Brackets inside strings do not count. */
+function isDeeperThan(depth: number, json: Buffer): boolean {
+  let open = 0;
+  let inString = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (inString) {
+      if (byte === BACKSLASH) at++;
+      else if (byte === QUOTE) inString = false;
+    } else if (byte === QUOTE) inString = true;
+    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+      if (++open > depth) return true;
+    } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) open--;
+  }
+  return false;
+}
+
+/** Returns the row of a table. A name such as `constructor` that the table does not contain itself has no row. */
+export function rowOf<Row>(table: Readonly<Record<string, Row>>, name: string | null): Row | undefined {
+  return name !== null && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
 /** Returns the value if it is an object, otherwise null. */

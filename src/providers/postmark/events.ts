@@ -17,6 +17,7 @@ import {
   type Json,
   messageIdOfMetadata,
   parseJson,
+  rowOf,
   timeOfIsoText,
   toBoolean,
   toId,
@@ -121,7 +122,7 @@ function factOf(type: string, body: Json): ProviderFact | null {
   switch (type) {
     case 'Bounce':
     case 'SpamComplaint':
-      return createFact(BOUNCE_TYPES[toText(body.Type) ?? type] ?? 'ignored', diagnosisOf(body), 'manual');
+      return createFact(rowOf(BOUNCE_TYPES, toText(body.Type) ?? type) ?? 'ignored', diagnosisOf(body), 'manual');
     case 'Delivery':
       return { kind: 'delivered', diagnosis: diagnosisOf(body) };
     case 'SubscriptionChange':

@@ -38,7 +38,8 @@ function mutations(value: unknown): unknown[] {
   if (Array.isArray(value)) {
     return [[], ...value.flatMap((item, at) => mutations(item).map((changed) => value.with(at, changed)))];
   }
-  if (typeof value !== 'object' || value === null) return [null, 7, '', [], {}, true, 'x'.repeat(300), { $: 1 }];
+  if (typeof value !== 'object' || value === null)
+    return [null, 7, 1e308, '', [], {}, true, 'x'.repeat(300), 'constructor', '__proto__', { $: 1 }];
   const entries = Object.entries(value);
   return entries.flatMap(([name, member]) => [
     Object.fromEntries(entries.filter(([other]) => other !== name)),
@@ -84,10 +85,22 @@ for (const provider of PROVIDERS) {
           for (const changed of mutations(JSON.parse(readSample(provider, sample).toString()))) {
             const result = read(provider, sample, Buffer.from(JSON.stringify(changed)));
             if (result.kind !== 'events') continue;
-            for (const { recipient, messageId } of result.events) {
+            for (const { recipient, messageId, fact } of result.events) {
+              expect(fact.kind).toBeTypeOf('string');
               if (messageId !== null) expect(messageId).toBe(SAMPLE_ID);
               if (recipient?.includes('@') === true) expect(recipient).toBe(SAMPLE_RECIPIENT);
             }
+          }
+        }
+      });
+
+      it('a sample with a deeply nested member or a member named __proto__ is read without an exception', () => {
+        const nested = '['.repeat(200_000) + ']'.repeat(200_000);
+        for (const { sample } of events.table.filter(({ sample: name }) => name.endsWith('.json'))) {
+          const text = readSample(provider, sample).toString();
+          for (const member of [`"nested":${nested}`, '"__proto__":{"toString":1}']) {
+            const changed = text.replace('{', `{${member},`);
+            expect(read(provider, sample, Buffer.from(changed)).kind).toMatch(/^(?:events|broken)$/);
           }
         }
       });
