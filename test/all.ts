@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { RULES, readSources } from './house/rules.ts';
-import { filesUnder, ROOT } from './house/source.ts';
+import { listFiles, ROOT } from './house/source.ts';
 
 interface TestCounts {
   passed: number;
@@ -45,13 +45,13 @@ function record(counts: TestCounts, name: string, faults: readonly string[], rea
 
 /** Runs a tool of this checkout with the same Node executable. Returns its output if the exit code is not 0. */
 function runTool(script: string, args: readonly string[]): readonly string[] {
-  const run = spawnSync(process.execPath, [join(MODULES, script), ...args], {
+  const toolRun = spawnSync(process.execPath, [join(MODULES, script), ...args], {
     cwd: ROOT,
     encoding: 'utf8',
     maxBuffer: 1 << 26,
   });
-  if (run.status === 0) return [];
-  return [`${run.stdout}${run.stderr}`.trim() || `${script} ended with ${run.status ?? run.signal}`];
+  if (toolRun.status === 0) return [];
+  return [`${toolRun.stdout}${toolRun.stderr}`.trim() || `${script} ended with ${toolRun.status ?? toolRun.signal}`];
 }
 
 function runVitest(counts: TestCounts, filters: readonly string[]): void {
@@ -59,52 +59,58 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
   const outputFile = join(folder, 'vitest.json');
   try {
     const args = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${outputFile}`, ...filters];
-    const run = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
+    const vitestRun = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
       cwd: ROOT,
       stdio: 'inherit',
       // As in the launcher: threads and processes of the tests compile each file once.
       env: {
         NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'),
         ...process.env,
-        ...(long ? { TEST_EXTENT: 'long' } : {}),
+        ...(isLong ? { TEST_EXTENT: 'long' } : {}),
       },
     });
     const report = readReport(outputFile);
     if (report === null) {
-      record(counts, 'vitest', [`it ended with ${run.status ?? run.signal} and wrote no report`], null);
+      record(counts, 'vitest', [`it ended with ${vitestRun.status ?? vitestRun.signal} and wrote no report`], null);
       return;
     }
     counts.passed += report.numPassedTests;
     // Skipped tests and files that could not be loaded count as failed.
     const notLoaded = report.testResults.filter(
-      (file) => file.status === 'failed' && !file.assertionResults.some((one) => one.status === 'failed'),
+      (file) => file.status === 'failed' && !file.assertionResults.some((assertion) => assertion.status === 'failed'),
     );
-    const failed = report.numFailedTests + report.numPendingTests + report.numTodoTests + notLoaded.length;
-    counts.failed += failed;
+    const failedCount = report.numFailedTests + report.numPendingTests + report.numTodoTests + notLoaded.length;
+    counts.failed += failedCount;
     if (report.numPassedTests === 0) record(counts, 'vitest', ['no test passed'], null);
-    else if (failed === 0 && run.status !== 0) {
-      record(counts, 'vitest', [`it ended with ${run.status ?? run.signal}`], 'an error occurred outside a test');
+    else if (failedCount === 0 && vitestRun.status !== 0) {
+      record(
+        counts,
+        'vitest',
+        [`it ended with ${vitestRun.status ?? vitestRun.signal}`],
+        'an error occurred outside a test',
+      );
     }
-    for (const line of missingResults(report, filters)) console.log(`  FAIL  ${line}`);
+    for (const line of listMissingResults(report, filters)) console.log(`  FAIL  ${line}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 /**
- * One line per test file whose process ended before all its tests; Vitest counts these tests as passed. The output
+ * Returns one line per test file whose process ended before all its tests; Vitest counts these tests as passed. The output
  * above contains the last output of that process, such as a `Fatal error` of V8.
  */
-function missingResults(report: VitestReport, filters: readonly string[]): readonly string[] {
+function listMissingResults(report: VitestReport, filters: readonly string[]): readonly string[] {
   const lines: string[] = [];
   for (const { name, assertionResults } of report.testResults) {
-    const missing = assertionResults.filter(({ status }) => status !== 'passed' && status !== 'failed').length;
-    if (missing > 0) lines.push(`${relative(ROOT, name)}: ${missing} of ${assertionResults.length} tests did not end`);
+    const missingCount = assertionResults.filter(({ status }) => status !== 'passed' && status !== 'failed').length;
+    if (missingCount > 0)
+      lines.push(`${relative(ROOT, name)}: ${missingCount} of ${assertionResults.length} tests did not end`);
   }
   if (filters.length > 0) return lines;
-  const reported = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
-  const expected = filesUnder('test', '.test.ts').filter((file) => long || !file.startsWith('test/long/'));
-  const filesWithoutResult = expected.filter((file) => !reported.has(file));
+  const reportedFiles = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
+  const expected = listFiles('test', '.test.ts').filter((file) => isLong || !file.startsWith('test/long/'));
+  const filesWithoutResult = expected.filter((file) => !reportedFiles.has(file));
   return [...lines, ...filesWithoutResult.map((file) => `${file}: Vitest reported no result`)];
 }
 
@@ -117,7 +123,7 @@ function readReport(path: string): VitestReport | null {
 }
 
 const filters = process.argv.slice(2).filter((argument) => argument !== '--long');
-const long = process.argv.includes('--long');
+const isLong = process.argv.includes('--long');
 const counts: TestCounts = { passed: 0, failed: 0 };
 console.log('lint and format');
 record(

@@ -34,15 +34,15 @@ test('with many problems the queue and the health stay on the first screen, and 
 
 test('the total of a state links to its messages, unless it is zero', async () => {
   const service = await rig.serve(rig.folder());
-  for (const to of ['ada@example.com', 'bounce@simulator.postrider.test'])
-    await submitAccepted(service.publicUrl, service.key, { to, subject: `To ${to}` });
+  for (const recipient of ['ada@example.com', 'bounce@simulator.postrider.test'])
+    await submitAccepted(service.publicUrl, service.key, { to: recipient, subject: `To ${recipient}` });
   const { page } = await browsers.signedIn(service, '/?range=1h');
-  const bounced = page.getByRole('link', { name: 'Bounced: 1' });
-  await bounced.waitFor();
+  const bouncedLink = page.getByRole('link', { name: 'Bounced: 1' });
+  await bouncedLink.waitFor();
   await page.getByRole('link', { name: 'Delivered: 1' }).waitFor();
   expect(await page.getByRole('link', { name: /^(Accepted|Deferred|Expired): / }).count()).toBe(0);
   expect(await findSeriousFaults(page)).toEqual([]);
-  await bounced.focus();
+  await bouncedLink.focus();
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'To bounce@simulator.postrider.test' }).waitFor();
   await page.getByText('All 1 shown').waitFor();

@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 const openPage = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
-const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
+const findHeading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 
 /** Counts the loads of the page from now on. */
 function countLoads(page: Page): () => number {
@@ -38,7 +38,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
       return route.fulfill({ status: 404, body: '{}' });
     });
     await openPage(page, 'Accounts');
-    await heading(page, 'Accounts').waitFor();
+    await findHeading(page, 'Accounts').waitFor();
     expect(loads()).toBe(1);
   });
 
@@ -48,18 +48,18 @@ describe('a missing file of the dashboard after an upgrade', () => {
     const loads = countLoads(page);
     const restore = await replaceResponses(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
     await openPage(page, 'Accounts');
-    await heading(page, 'This page cannot be shown').waitFor();
+    await findHeading(page, 'This page cannot be shown').waitFor();
     await page.getByText('This page belongs to an older version of the service. Reload it.').waitFor();
     expect(loads()).toBe(1);
     expect(await findSeriousFaults(page)).toEqual([]);
     await openPage(page, 'Domains');
-    await heading(page, 'Domains').waitFor();
+    await findHeading(page, 'Domains').waitFor();
     await openPage(page, 'Accounts');
-    await heading(page, 'This page cannot be shown').waitFor();
+    await findHeading(page, 'This page cannot be shown').waitFor();
     expect(loads()).toBe(1);
     restore();
     await page.getByRole('button', { name: 'Try again' }).click();
-    await heading(page, 'Accounts').waitFor();
+    await findHeading(page, 'Accounts').waitFor();
   });
 
   test('causes no reload while the service does not answer', async () => {
@@ -80,15 +80,15 @@ test('a page that fails to render shows an error in its place, and the other pag
     route.fulfill({ json: { accounts: [null] } }),
   );
   await visit('/accounts');
-  await heading(page, 'This page cannot be shown').waitFor();
+  await findHeading(page, 'This page cannot be shown').waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);
   await openPage(page, 'Audit log');
-  await heading(page, 'Audit log').waitFor();
+  await findHeading(page, 'Audit log').waitFor();
   await page.goBack();
-  await heading(page, 'This page cannot be shown').waitFor();
+  await findHeading(page, 'This page cannot be shown').waitFor();
   restore();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await heading(page, 'Accounts').waitFor();
+  await findHeading(page, 'Accounts').waitFor();
 });
 
 test('an error in the frame is shown on a plain page with a remedy', async () => {
@@ -96,11 +96,11 @@ test('an error in the frame is shown on a plain page with a remedy', async () =>
   allowFaults(EXPECTED_ERRORS);
   const restore = await replaceResponses(page, '**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
   await visit('/domains');
-  await heading(page, 'The dashboard cannot be shown').waitFor();
+  await findHeading(page, 'The dashboard cannot be shown').waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);
   restore();
   await page.getByRole('button', { name: 'Reload' }).click();
-  await heading(page, 'Domains').waitFor();
+  await findHeading(page, 'Domains').waitFor();
 });
 
 test('an unknown path shows "Page not found" inside the frame', async () => {
@@ -108,18 +108,18 @@ test('an unknown path shows "Page not found" inside the frame', async () => {
   allowFaults(/status of 404/);
   const answer = await page.goto('/nonsense');
   expect(answer?.status()).toBe(404);
-  await heading(page, 'Page not found').waitFor();
+  await findHeading(page, 'Page not found').waitFor();
   await openPage(page, 'Overview');
-  await heading(page, 'Overview').waitFor();
+  await findHeading(page, 'Overview').waitFor();
 });
 
 test('a browser whose language is not a valid language tag shows every page', async () => {
   await submitAccepted(service.publicUrl, service.key, { subject: 'A value for the charts' });
   const { page } = await browsers.signedIn(service, '/messages', { locale: 'en-US@posix' });
   // Without this language the test would check nothing.
-  const named = await page.evaluate<string>('Reflect.get(Navigator.prototype, "language", navigator)');
-  expect(named).toBe('en-US@posix');
+  const language = await page.evaluate<string>('Reflect.get(Navigator.prototype, "language", navigator)');
+  expect(language).toBe('en-US@posix');
   await openPage(page, 'Overview');
-  await heading(page, 'Overview').waitFor();
+  await findHeading(page, 'Overview').waitFor();
   await page.getByRole('img').first().waitFor();
 });

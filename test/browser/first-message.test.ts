@@ -13,9 +13,9 @@ const rig = scenario();
 const browsers = createBrowserRig();
 
 test('after the first start the page shows a command, and the message that it submits appears without a reload', async () => {
-  const first = await rig.serveWithBanner(rig.folder());
-  const link = /(http:\/\/\S+\/sign-in\?link=\S+)/.exec(first.banner)?.[1] ?? '';
-  const { page } = await browsers.signedOut(first);
+  const firstService = await rig.serveWithBanner(rig.folder());
+  const link = /(http:\/\/\S+\/sign-in\?link=\S+)/.exec(firstService.banner)?.[1] ?? '';
+  const { page } = await browsers.signedOut(firstService);
   await page.goto(link);
   await page.getByRole('heading', { name: 'Send a first message' }).waitFor();
   const command = (await page.locator('pre').filter({ hasText: 'curl' }).innerText()).trim();
@@ -56,7 +56,9 @@ test('the page of an account shows the account after the overview has listed acc
   await page.getByText('active').waitFor();
 });
 
-/** Runs the command in a shell if curl is installed, otherwise sends the same request; returns the status of the answer. */
+/**
+ * Runs the command in a shell if curl is installed, otherwise sends the same request; returns the status of the answer.
+ */
 async function runInShell(command: string): Promise<number> {
   try {
     await promisify(execFile)('curl', ['--version']);

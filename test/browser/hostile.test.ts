@@ -50,8 +50,8 @@ beforeAll(async () => {
     },
     { timeout: 60_000 },
   );
-  for (const [at, reason] of texts.entries()) {
-    const name = `account-${at}`;
+  for (const [index, reason] of texts.entries()) {
+    const name = `account-${index}`;
     await browsers.callApi(service, 'POST', '/accounts', { name });
     // The service refuses names and reasons with invisible characters.
     if (reason.includes('\u202E')) continue;
@@ -86,8 +86,8 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
     await waitUntilSettled(page);
     expect(new URL(page.url()).origin, path).toBe(service.operatorUrl);
     // No hostile text became an element.
-    const made = page.locator('main script, main img, main meta, main base, main svg[onload]');
-    expect(await made.count(), path).toBe(0);
+    const injectedElements = page.locator('main script, main img, main meta, main base, main svg[onload]');
+    expect(await injectedElements.count(), path).toBe(0);
     expect(await page.locator('a[href^="javascript:" i], a[href^="data:" i]').count(), path).toBe(0);
     expect(otherServer.requests(), path).toEqual([]);
   }
@@ -95,8 +95,8 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
 
 test('the page of a message shows hostile text literally and without effect', async () => {
   const { page } = await browsers.signedIn(service, '/messages');
-  for (const [at, subject] of texts.entries()) {
-    await page.goto(`/messages/${ids[at]}`);
+  for (const [index, subject] of texts.entries()) {
+    await page.goto(`/messages/${ids[index]}`);
     const heading = page.getByRole('heading', { level: 1 });
     await expect.poll(() => heading.textContent()).toBe(subject);
     const body = page.getByRole('region', { name: 'Body' }).locator('pre');

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 /** Creates an account, and returns an active key of it. */
-async function account(name: string): Promise<string> {
+async function createAccountWithKey(name: string): Promise<string> {
   await browsers.callApi(service, 'POST', '/accounts', { name });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });
   await waitForStatus(key, 201);
@@ -26,8 +26,8 @@ async function waitForStatus(key: string, status: number): Promise<void> {
 }
 
 test('a lock and an unlock of an account are effective for its clients and on the pages of other operators', async () => {
-  const key = await account('shop');
-  const other = await browsers.signedIn(service, '/accounts/shop');
+  const key = await createAccountWithKey('shop');
+  const otherSession = await browsers.signedIn(service, '/accounts/shop');
   const { page } = await browsers.signedIn(service, '/accounts');
   await page.getByRole('link', { name: 'shop' }).click();
   await page.getByRole('button', { name: 'Lock', exact: true }).click();
@@ -38,7 +38,8 @@ test('a lock and an unlock of an account are effective for its clients and on th
   await dialog.getByRole('button', { name: 'Lock account' }).click();
   await page.getByText('Locked shop.').waitFor();
   await waitForStatus(key, 401);
-  for (const shownReason of [page, other.page]) await shownReason.getByText('the invoice of October is open').waitFor();
+  for (const shownReason of [page, otherSession.page])
+    await shownReason.getByText('the invoice of October is open').waitFor();
 
   await page.getByRole('button', { name: 'Unlock', exact: true }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Unlock account' }).click();
@@ -50,51 +51,51 @@ test('a lock and an unlock of an account are effective for its clients and on th
 });
 
 test('when two operators change one account, the second change is refused with the current state', async () => {
-  await account('shared');
-  const first = await browsers.signedIn(service, '/accounts/shared');
-  const second = await browsers.signedIn(service, '/accounts/shared');
-  second.allowFaults(/status of 409/);
-  for (const [at, { page }] of [first, second].entries()) {
+  await createAccountWithKey('shared');
+  const firstOperator = await browsers.signedIn(service, '/accounts/shared');
+  const secondOperator = await browsers.signedIn(service, '/accounts/shared');
+  secondOperator.allowFaults(/status of 409/);
+  for (const [index, { page }] of [firstOperator, secondOperator].entries()) {
     await page.getByRole('button', { name: 'Lock', exact: true }).click();
     await page
       .getByRole('dialog')
       .getByRole('textbox', { name: 'Reason' })
-      .fill(`reason of operator ${at + 1}`);
+      .fill(`reason of operator ${index + 1}`);
   }
-  await first.page.getByRole('dialog').getByRole('button', { name: 'Lock account' }).click();
-  await first.page.getByText('Locked shared.').waitFor();
-  await second.page.getByRole('dialog').getByRole('button', { name: 'Lock account' }).click();
-  await second.page
+  await firstOperator.page.getByRole('dialog').getByRole('button', { name: 'Lock account' }).click();
+  await firstOperator.page.getByText('Locked shared.').waitFor();
+  await secondOperator.page.getByRole('dialog').getByRole('button', { name: 'Lock account' }).click();
+  await secondOperator.page
     .getByRole('dialog')
     .getByRole('alert')
     .getByText(/changed/)
     .waitFor();
-  const shown = await browsers.callApi<{ reason: string }>(service, 'GET', '/accounts/shared');
-  expect(shown.reason).toBe('reason of operator 1');
+  const shownAccount = await browsers.callApi<{ reason: string }>(service, 'GET', '/accounts/shared');
+  expect(shownAccount.reason).toBe('reason of operator 1');
 });
 
 test('a rotated key is shown once, and the old and the new key are valid during the grace period', async () => {
-  const old = await account('rotating');
+  const oldKey = await createAccountWithKey('rotating');
   const { page } = await browsers.signedIn(service, '/accounts/rotating?tab=keys');
   await page.getByRole('button', { name: /^Rotate web/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Create new key' }).click();
-  const made = page.getByRole('dialog', { name: /^New key/ });
-  const key = (await made.locator('pre').innerText()).trim();
+  const newKeyDialog = page.getByRole('dialog', { name: /^New key/ });
+  const key = (await newKeyDialog.locator('pre').innerText()).trim();
   expect(key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
-  expect(key).not.toBe(old);
+  expect(key).not.toBe(oldKey);
   expect(await findSeriousFaults(page)).toEqual([]);
   await waitForStatus(key, 201);
-  await waitForStatus(old, 201);
+  await waitForStatus(oldKey, 201);
   await page.keyboard.press('Escape');
-  await made.getByRole('button', { name: 'I have stored it' }).click();
-  await made.waitFor({ state: 'hidden' });
+  await newKeyDialog.getByRole('button', { name: 'I have stored it' }).click();
+  await newKeyDialog.waitFor({ state: 'hidden' });
   await page.reload();
   await expect.poll(() => page.getByRole('button', { name: /^Rotate web/ }).count()).toBe(2);
   expect(await page.content()).not.toContain(key);
 });
 
 test('an import shows its progress, and a file that is not CSV adds nothing and shows the error', async () => {
-  await account('lists');
+  await createAccountWithKey('lists');
   const { page, allowFaults } = await browsers.signedIn(service, '/suppressions?list=lists');
   const choose = async (name: string, text: string | Buffer) => {
     await page.getByRole('button', { name: 'Import', exact: true }).click();

@@ -9,36 +9,36 @@ import { type RunningService, scenario } from '../scenarios/running-service.ts';
 const rig = scenario();
 const browsers = createBrowserRig();
 let service: RunningService;
-const simulator = (name: string) => `${name}@simulator.postrider.test`;
+const toSimulatorAddress = (name: string) => `${name}@simulator.postrider.test`;
 const submitMessage = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
 
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
 });
 
-/** Waits until the message is in the state. */
+/** Waits until the message has the given state. */
 async function waitForState(id: string, state: string): Promise<void> {
-  const shown = () => browsers.callApi<{ state: string }>(service, 'GET', `/messages/${id}`);
-  await expect.poll(async () => (await shown()).state).toBe(state);
+  const readMessage = () => browsers.callApi<{ state: string }>(service, 'GET', `/messages/${id}`);
+  await expect.poll(async () => (await readMessage()).state).toBe(state);
 }
 
-const subjects = (page: Page) => page.getByRole('table').getByRole('link');
-const search = (page: Page) => page.getByRole('textbox', { name: 'Search' });
+const findSubjectLinks = (page: Page) => page.getByRole('table').getByRole('link');
+const findSearchBox = (page: Page) => page.getByRole('textbox', { name: 'Search' });
 
 test('messages are found by words, recipient, state and time, and the URL of the page contains the search', async () => {
   const ids = await Promise.all([
     submitMessage('ada@engine.example', 'Your analytical receipt'),
     submitMessage('grace@navy.example', 'Your compiled receipt'),
-    submitMessage(simulator('bounce'), 'Your analytical refund'),
+    submitMessage(toSimulatorAddress('bounce'), 'Your analytical refund'),
   ]);
-  await Promise.all(ids.map((id, at) => waitForState(id, at === 2 ? 'bounced' : 'delivered')));
+  await Promise.all(ids.map((id, index) => waitForState(id, index === 2 ? 'bounced' : 'delivered')));
   const { page } = await browsers.signedIn(service, '/messages');
-  await search(page).fill('analytical');
+  await findSearchBox(page).fill('analytical');
   await expect
-    .poll(() => subjects(page).allInnerTexts())
+    .poll(() => findSubjectLinks(page).allInnerTexts())
     .toEqual(['Your analytical refund', 'Your analytical receipt']);
   await page.getByRole('combobox', { name: 'State' }).selectOption('bounced');
-  await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Your analytical refund']);
+  await expect.poll(() => findSubjectLinks(page).allInnerTexts()).toEqual(['Your analytical refund']);
   await page.getByRole('combobox', { name: 'Accepted' }).selectOption({ label: 'in the last hour' });
   await page.getByRole('combobox', { name: 'Account' }).selectOption('default');
   await page.getByText('All 1 shown').waitFor();
@@ -50,31 +50,33 @@ test('messages are found by words, recipient, state and time, and the URL of the
     account: 'default',
   });
 
-  const other = await browsers.signedIn(service, sharedUrl.pathname + sharedUrl.search, { width: 360 });
-  await other.page.getByRole('link', { name: 'Your analytical refund' }).click();
-  await other.page.getByRole('heading', { level: 1, name: 'Your analytical refund' }).waitFor();
-  await other.page.goBack();
-  expect(await search(other.page).inputValue()).toBe('analytical');
+  const otherSession = await browsers.signedIn(service, sharedUrl.pathname + sharedUrl.search, { width: 360 });
+  await otherSession.page.getByRole('link', { name: 'Your analytical refund' }).click();
+  await otherSession.page.getByRole('heading', { level: 1, name: 'Your analytical refund' }).waitFor();
+  await otherSession.page.goBack();
+  expect(await findSearchBox(otherSession.page).inputValue()).toBe('analytical');
   await page.getByRole('button', { name: 'Clear all filters' }).click();
   await page.getByRole('textbox', { name: 'To', exact: true }).fill('grace@navy');
-  await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Your compiled receipt']);
+  await expect.poll(() => findSubjectLinks(page).allInnerTexts()).toEqual(['Your compiled receipt']);
   await page.getByRole('textbox', { name: 'Subject' }).fill('nothing of the kind');
   await page.getByText('There is no message to grace@navy, with “nothing of the kind” in the subject.').waitFor();
   await page.getByRole('button', { name: 'Show all messages' }).click();
-  await expect.poll(() => subjects(page).count()).toBeGreaterThanOrEqual(3);
+  await expect.poll(() => findSubjectLinks(page).count()).toBeGreaterThanOrEqual(3);
   expect(new URL(page.url()).search).toBe('');
 });
 
 test('a long list is shown page by page without a gap', async () => {
-  const made = await Promise.all(
+  const submittedIds = await Promise.all(
     Array.from({ length: 60 }, (_, n) => submitMessage(`many${n}@example.com`, `Batched number ${n}`)),
   );
   const { page } = await browsers.signedIn(service, '/messages?q=batched');
   await page.getByRole('button', { name: 'Load more' }).click();
   await page.getByText('All 60 shown').waitFor();
-  const shown = await subjects(page).evaluateAll((links) => links.map((link) => String(link.getAttribute('href'))));
-  expect(shown).toEqual(
-    made
+  const shownLinks = await findSubjectLinks(page).evaluateAll((links) =>
+    links.map((link) => String(link.getAttribute('href'))),
+  );
+  expect(shownLinks).toEqual(
+    submittedIds
       .toSorted()
       .toReversed()
       .map((id) => `/messages/${id}`),
@@ -84,28 +86,36 @@ test('a long list is shown page by page without a gap', async () => {
 test('an id in the search box opens that message', async () => {
   const id = await submitMessage('ida@example.com', 'Found by its id');
   const { page } = await browsers.signedIn(service, '/messages');
-  await search(page).fill(` ${id.toUpperCase()} `);
+  await findSearchBox(page).fill(` ${id.toUpperCase()} `);
   await page.getByRole('heading', { level: 1, name: 'Found by its id' }).waitFor();
 });
 
 test('a search that exceeds its time limit continues and shows its progress until it is stopped', async () => {
   const { page } = await browsers.signedIn(service, '/audit');
-  const hours = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
+  const formatHoursBack = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
   let isHeld = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
     const back = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
     // The second answer waits until the test has seen the first.
     if (back > 1) await expect.poll(() => isHeld).toBe(false);
-    const found = { id: `01990000-0000-7000-8000-00000000000${9 - back}`, state: 'bounced', to: 'rare@example.com' };
+    const foundMessage = {
+      id: `01990000-0000-7000-8000-00000000000${9 - back}`,
+      state: 'bounced',
+      to: 'rare@example.com',
+    };
     const message = {
-      ...found,
+      ...foundMessage,
       from: 'shop@example.org',
       subject: `Rare ${back}`,
-      at: hours(back),
+      at: formatHoursBack(back),
       account: 'default',
     };
     await route.fulfill({
-      json: { messages: [message], next: back < 4 ? String(back) : null, searchedSince: back < 4 ? hours(back) : null },
+      json: {
+        messages: [message],
+        next: back < 4 ? String(back) : null,
+        searchedSince: back < 4 ? formatHoursBack(back) : null,
+      },
     });
   });
   await page.getByRole('link', { name: 'Messages' }).click();
@@ -130,7 +140,7 @@ test('an invalid filter in the URL shows the error of the service, and the page 
     await page.getByRole('alert').getByText(line).waitFor();
     if (query.includes('cursor')) expect(await findSeriousFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'Clear all filters' }).click();
-    await subjects(page).first().waitFor();
+    await findSubjectLinks(page).first().waitFor();
   }
 });
 
@@ -156,7 +166,7 @@ test.each([
 ])(
   'the page of a message to %s@simulator shows the state %s and its reason, in light and dark mode, on desktop and phone',
   async (name, state, why) => {
-    const id = await submitMessage(simulator(name), `To ${name}`);
+    const id = await submitMessage(toSimulatorAddress(name), `To ${name}`);
     await waitForState(id, state);
     const { page } = await browsers.signedIn(service, `/messages/${id}`);
     await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
@@ -183,7 +193,8 @@ test('the page of a suppressed message states why the address is suppressed and 
 test('the list of queued messages and the page of a message show what a message waits for, such as a locked account', async () => {
   await browsers.callApi(service, 'POST', '/accounts', { name: 'overdue' });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', '/accounts/overdue/keys', {});
-  const submit = () => submitAccepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Waiting message' });
+  const submit = () =>
+    submitAccepted(service.publicUrl, key, { to: toSimulatorAddress('defer'), subject: 'Waiting message' });
   await expect
     .poll(() =>
       submit().then(
@@ -207,7 +218,7 @@ test('the list of queued messages and the page of a message show what a message 
 });
 
 test('a message can be opened and cancelled with the keyboard alone', async () => {
-  const id = await submitMessage(simulator('defer'), 'Cancelled by keyboard');
+  const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by keyboard');
   await waitForState(id, 'queued');
   const { page } = await browsers.signedIn(service, '/');
   const focusByTab = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
@@ -244,25 +255,25 @@ test('a message can be opened and cancelled with the keyboard alone', async () =
 });
 
 test('when two operators cancel a message, the second operator gets an error and sees the cancelled message', async () => {
-  const id = await submitMessage(simulator('defer'), 'Cancelled by two');
+  const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by two');
   await waitForState(id, 'queued');
-  const first = await browsers.signedIn(service, `/messages/${id}`);
-  const second = await browsers.signedIn(service, `/messages/${id}`);
-  second.allowFaults(/status of 409/);
-  for (const { page } of [first, second]) await page.getByRole('button', { name: 'Cancel…' }).click();
-  expect(await findSeriousFaults(first.page)).toEqual([]);
-  const confirm = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel message' });
-  await confirm(first.page).click();
-  await first.page.getByText('The message is cancelled').waitFor();
-  await confirm(second.page).click();
+  const firstOperator = await browsers.signedIn(service, `/messages/${id}`);
+  const secondOperator = await browsers.signedIn(service, `/messages/${id}`);
+  secondOperator.allowFaults(/status of 409/);
+  for (const { page } of [firstOperator, secondOperator]) await page.getByRole('button', { name: 'Cancel…' }).click();
+  expect(await findSeriousFaults(firstOperator.page)).toEqual([]);
+  const findConfirmButton = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel message' });
+  await findConfirmButton(firstOperator.page).click();
+  await firstOperator.page.getByText('The message is cancelled').waitFor();
+  await findConfirmButton(secondOperator.page).click();
   const line = `message ${id} is cancelled; only queued and uncertain messages can be cancelled`;
-  await second.page.getByRole('dialog').getByText(line).waitFor();
-  await second.page.getByRole('button', { name: 'Go back' }).click();
-  await second.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+  await secondOperator.page.getByRole('dialog').getByText(line).waitFor();
+  await secondOperator.page.getByRole('button', { name: 'Go back' }).click();
+  await secondOperator.page.getByText('is cancelled: withdrawn by an operator').waitFor();
 });
 
 test('the dialog that cancels an uncertain message states that the message may have arrived', async () => {
-  const id = await submitMessage(simulator('defer'), 'Perhaps delivered');
+  const id = await submitMessage(toSimulatorAddress('defer'), 'Perhaps delivered');
   await waitForState(id, 'queued');
   const { page, visit } = await browsers.signedIn(service, '/audit');
   await replaceResponses(page, `**/api/v1/messages/${id}`, async (route) => {
@@ -284,11 +295,11 @@ test('new messages are offered by a button and do not move the rows, and states 
   await submitMessage('calm@example.com', 'Quiet three');
   const newMessagesButton = page.getByRole('button', { name: 'Show 2 new messages' });
   await newMessagesButton.waitFor();
-  expect(await subjects(page).allInnerTexts()).toEqual(['Quiet one']);
+  expect(await findSubjectLinks(page).allInnerTexts()).toEqual(['Quiet one']);
   await newMessagesButton.click();
-  await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Quiet three', 'Quiet two', 'Quiet one']);
+  await expect.poll(() => findSubjectLinks(page).allInnerTexts()).toEqual(['Quiet three', 'Quiet two', 'Quiet one']);
 
-  const id = await submitMessage(simulator('defer'), 'Quiet four');
+  const id = await submitMessage(toSimulatorAddress('defer'), 'Quiet four');
   await page.getByRole('button', { name: 'Show 1 new message' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
   await row.getByText('queued').waitFor();

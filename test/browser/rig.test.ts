@@ -12,7 +12,7 @@ import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts
 const browsers = createBrowserRig();
 
 /** Serves and opens a page with this content; the server is closed after the test. */
-async function opened(html: (otherServerUrl: RecordingServer) => string, headers: Record<string, string> = {}) {
+async function openTestPage(html: (otherServerUrl: RecordingServer) => string, headers: Record<string, string> = {}) {
   const otherServerUrl = await startRecordingServer();
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
@@ -52,14 +52,17 @@ test.each<[string, (otherServerUrl: RecordingServer) => string, RegExp]>([
     /^window: /,
   ],
 ])('the rig detects %s', async (_name, html, line) => {
-  const { faults } = await opened(html);
+  const { faults } = await openTestPage(html);
   await expect.poll(() => faults().some((fault) => line.test(fault))).toBe(true);
   browsers.clearFaults();
 });
 
 test('the rig detects a breach of the content security policy, which blocks the request', async () => {
   const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
-  const { faults, elsewhere: otherServerUrl } = await opened(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
+  const { faults, elsewhere: otherServerUrl } = await openTestPage(
+    ({ url }) => `<img alt="" src="${url}/pixel">`,
+    policy,
+  );
   await expect.poll(() => faults().length).toBe(1);
   expect(faults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
   expect(otherServerUrl.requests()).toEqual([]);
@@ -67,7 +70,7 @@ test('the rig detects a breach of the content security policy, which blocks the 
 });
 
 test('the page checks detect horizontal overflow and an accessibility fault', async () => {
-  const { page } = await opened(() => '<img src="data:," width="500" height="10">');
+  const { page } = await openTestPage(() => '<img src="data:," width="500" height="10">');
   expect((await findSeriousFaults(page)).join('\n')).toContain('image-alt');
   expect((await findHorizontalOverflow(page)).join('\n')).toMatch(/^\d+ px too wide/);
 });

@@ -16,7 +16,7 @@ const rig = scenario();
 const browsers = createBrowserRig();
 
 /** Starts a server on another port of this host, which records the headers of its requests. */
-async function otherServer() {
+async function startOtherServer() {
   const receivedHeaders: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
     receivedHeaders.push(request.headers);
@@ -33,12 +33,12 @@ async function otherServer() {
 test('a server on another port of this host receives the cookie and cannot use it', async () => {
   const service = await rig.serve(rig.folder());
   const { page, context, visit, allowFaults } = await browsers.signedIn(service, '/');
-  const other = await otherServer();
+  const otherSite = await startOtherServer();
   allowFaults(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
-  await page.goto(other.url);
-  const cookie = other.seen[0]?.cookie ?? '';
+  await page.goto(otherSite.url);
+  const cookie = otherSite.seen[0]?.cookie ?? '';
   expect(cookie).toMatch(/^postrider_session=/);
-  expect(JSON.stringify(other.seen)).not.toContain('postrider-session"');
+  expect(JSON.stringify(otherSite.seen)).not.toContain('postrider-session"');
   expect(await page.evaluate(() => localStorage.length)).toBe(0);
   for (const path of ['/session', '/accounts', '/events', '/inbox']) {
     const requestWithCookie = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });

@@ -14,7 +14,7 @@ import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 const BY: Actor = { name: 'token:ci', at: 1_900_000_000_000 };
 const NOW = 1_800_000_000_000;
 
-const key = (selector: string): DkimKey => ({
+const createDkimKey = (selector: string): DkimKey => ({
   selector,
   algorithm: 'rsa',
   publicKey: 'cHVibGlj',
@@ -24,8 +24,8 @@ const key = (selector: string): DkimKey => ({
   activatedAt: null,
   retireAt: null,
 });
-const secret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
-/** A batch of one row. */
+const createSecret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
+/** Returns the import step of a batch with one row. */
 const step = (change: Partial<ImportStep> = {}): ImportStep => ({
   entry: null,
   bytes: 500,
@@ -34,25 +34,25 @@ const step = (change: Partial<ImportStep> = {}): ImportStep => ({
   end: null,
   ...change,
 });
-const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
+const createManualEntry = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
 interface OpenedStore {
   readonly store: Store;
-  /** While true, every write of an audit log entry fails in the database. */
-  refuseEntries(refused: boolean): Promise<void>;
+  /** Makes every write of an audit log entry fail in the database while `isRefused` is true. */
+  refuseEntries(isRefused: boolean): Promise<void>;
 }
 
-async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
+async function openTestStore(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   if (name === 'postgres') {
     const url = await createTemporaryDatabase();
     const store = await openStore(parsePostgresUrl(url), { exclusive: true });
     onTestFinished(() => store.close());
     return {
       store,
-      refuseEntries: (refused) =>
+      refuseEntries: (isRefused) =>
         runStatement(
           url,
-          refused
+          isRefused
             ? `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no entry'; END $$;
                CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON audit FOR EACH ROW EXECUTE FUNCTION refuse()`
             : 'DROP TRIGGER refuse ON audit; DROP FUNCTION refuse()',
@@ -64,59 +64,67 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   onTestFinished(() => store.close());
   return {
     store,
-    async refuseEntries(refused) {
+    async refuseEntries(isRefused) {
       const database = new DatabaseSync(path);
       for (const event of ['INSERT', 'UPDATE']) {
         const name = `refuse_${event}`;
         const trigger = `CREATE TRIGGER ${name} BEFORE ${event} ON audit BEGIN SELECT RAISE(ABORT, 'no entry'); END`;
-        database.exec(refused ? trigger : `DROP TRIGGER ${name}`);
+        database.exec(isRefused ? trigger : `DROP TRIGGER ${name}`);
       }
       database.close();
     },
   };
 }
 
-/** The changes that the tests make: at least one for every operator method. */
-async function prepared(store: Store) {
+/** Prepares the rows for the changes that the tests make: at least one change for every operator method. */
+async function prepareStore(store: Store) {
   const account = await store.createAccount('acme', NO_LIMITS, NOW);
   const accountId = account.kind === 'done' ? account.value.id : 0;
-  const createdKey = await store.createKey('acme', { name: 'web', ...secret('a'), expiresAt: null }, NOW);
+  const createdKey = await store.createKey('acme', { name: 'web', ...createSecret('a'), expiresAt: null }, NOW);
   const keyId = createdKey.kind === 'done' ? createdKey.value.id : 0;
   const messages = ['retried@example.com', 'cancelled@example.com'].map((to) =>
     newMessage({ accountId, keyId, to, lease: null }),
   );
   await store.accept(messages);
-  await store.addSuppressions('acme', [manual('there@example.com')]);
-  const domain = await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [key('s1')] }, NOW);
+  await store.addSuppressions('acme', [createManualEntry('there@example.com')]);
+  const domain = await store.addDomain(
+    'acme',
+    { name: 'example.com', subdomains: false, keys: [createDkimKey('s1')] },
+    NOW,
+  );
   const token = await store.createToken({ name: 'old', prefix: 'po_a', hash: 'b'.repeat(64), expiresAt: null }, NOW);
   return {
     keyId,
-    retried: messages[0]?.id ?? '',
-    cancelled: messages[1]?.id ?? '',
+    retriedId: messages[0]?.id ?? '',
+    cancelledId: messages[1]?.id ?? '',
     domain: domain.kind === 'done' ? domain.value : null,
     tokenId: token.kind === 'done' ? token.value.id : 0,
   };
 }
-type Prepared = Awaited<ReturnType<typeof prepared>>;
+type Prepared = Awaited<ReturnType<typeof prepareStore>>;
 
 const CHANGES: Readonly<
-  Record<string, (store: Store, at: Prepared, by?: Actor) => Promise<{ readonly kind: string }>>
+  Record<string, (store: Store, prepared: Prepared, actor?: Actor) => Promise<{ readonly kind: string }>>
 > = {
-  'account.create': (store, _at, by) => store.createAccount('new', NO_LIMITS, NOW, by),
-  'account.set': (store, _at, by) => store.setAccount('acme', { volume: 7, bounceRate: 0.5 }, NOW, undefined, by),
-  'account.lock': (store, _at, by) => store.lockAccount('acme', 'unpaid', NOW, undefined, by),
-  'account.unlock': (store, _at, by) => store.unlockAccount('acme', NOW, undefined, by),
-  'key.create': (store, _at, by) => store.createKey('acme', { name: 'k', ...secret('c'), expiresAt: null }, NOW, by),
-  'key.import': (store, _at, by) => store.importKey('acme', { name: 'i', ...secret('e'), expiresAt: null }, NOW, by),
-  'key.rotate': (store, { keyId }, by) => store.rotateKey(keyId, secret('d'), NOW + 5, NOW, by),
-  'key.revoke': (store, { keyId }, by) => store.revokeKey(keyId, NOW, by),
-  'suppression.add': (store, _at, by) => store.addSuppressions('acme', [manual('new@example.com')], by),
-  'suppression.import': (store, _at, by) =>
-    store.importSuppressions('acme', [manual('file@example.com')], step({ end: 'complete' }), by),
-  'suppression.remove': (store, _at, by) => store.removeSuppression('acme', 'there@example.com', by),
-  'domain.add': (store, _at, by) =>
-    store.addDomain('acme', { name: 'example.org', subdomains: false, keys: [key('s2')] }, NOW, by),
-  'domain.update': (store, { domain }, by) =>
+  'account.create': (store, _prepared, actor) => store.createAccount('new', NO_LIMITS, NOW, actor),
+  'account.set': (store, _prepared, actor) =>
+    store.setAccount('acme', { volume: 7, bounceRate: 0.5 }, NOW, undefined, actor),
+  'account.lock': (store, _prepared, actor) => store.lockAccount('acme', 'unpaid', NOW, undefined, actor),
+  'account.unlock': (store, _prepared, actor) => store.unlockAccount('acme', NOW, undefined, actor),
+  'key.create': (store, _prepared, actor) =>
+    store.createKey('acme', { name: 'k', ...createSecret('c'), expiresAt: null }, NOW, actor),
+  'key.import': (store, _prepared, actor) =>
+    store.importKey('acme', { name: 'i', ...createSecret('e'), expiresAt: null }, NOW, actor),
+  'key.rotate': (store, { keyId }, actor) => store.rotateKey(keyId, createSecret('d'), NOW + 5, NOW, actor),
+  'key.revoke': (store, { keyId }, actor) => store.revokeKey(keyId, NOW, actor),
+  'suppression.add': (store, _prepared, actor) =>
+    store.addSuppressions('acme', [createManualEntry('new@example.com')], actor),
+  'suppression.import': (store, _prepared, actor) =>
+    store.importSuppressions('acme', [createManualEntry('file@example.com')], step({ end: 'complete' }), actor),
+  'suppression.remove': (store, _prepared, actor) => store.removeSuppression('acme', 'there@example.com', actor),
+  'domain.add': (store, _prepared, actor) =>
+    store.addDomain('acme', { name: 'example.org', subdomains: false, keys: [createDkimKey('s2')] }, NOW, actor),
+  'domain.update': (store, { domain }, actor) =>
     store.updateDomain(
       {
         id: domain?.id ?? 0,
@@ -128,153 +136,184 @@ const CHANGES: Readonly<
         revision: domain?.revision ?? 0,
         keys: domain?.keys ?? [],
       },
-      by,
+      actor,
     ),
-  'domain.set': (store, _at, by) => store.setSubdomains('example.com', true, by),
-  'domain.remove': (store, _at, by) => store.removeDomain('example.com', by),
-  'message.retry': (store, { retried }, by) => store.retryMessage(retried, NOW + 60_000, by),
-  'message.cancel': (store, { cancelled }, by) => store.cancelMessage(cancelled, NOW, by),
-  'token.create': (store, _at, by) =>
-    store.createToken({ name: 'new', prefix: 'po_b', hash: 'e'.repeat(64), expiresAt: 9 }, NOW, by),
-  'token.revoke': (store, { tokenId }, by) => store.revokeToken(tokenId, NOW, by),
+  'domain.set': (store, _prepared, actor) => store.setSubdomains('example.com', true, actor),
+  'domain.remove': (store, _prepared, actor) => store.removeDomain('example.com', actor),
+  'message.retry': (store, { retriedId }, actor) => store.retryMessage(retriedId, NOW + 60_000, actor),
+  'message.cancel': (store, { cancelledId }, actor) => store.cancelMessage(cancelledId, NOW, actor),
+  'token.create': (store, _prepared, actor) =>
+    store.createToken({ name: 'new', prefix: 'po_b', hash: 'e'.repeat(64), expiresAt: 9 }, NOW, actor),
+  'token.revoke': (store, { tokenId }, actor) => store.revokeToken(tokenId, NOW, actor),
 };
 
 /** Reads everything that the changes above can affect. */
-async function readEverything(store: Store, { retried, cancelled }: Prepared) {
+async function readEverything(store: Store, { retriedId, cancelledId }: Prepared) {
   return Promise.all([
     store.listAccounts(),
     store.listKeys('acme'),
     store.listSuppressions('acme', null, 9),
     store.listDomains(),
-    store.findMessage(retried),
-    store.findMessage(cancelled),
+    store.findMessage(retriedId),
+    store.findMessage(cancelledId),
     store.listTokens(),
   ]);
 }
 
 describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
   test('a change whose audit log entry cannot be written is rejected and not stored', async () => {
-    const { store, refuseEntries } = await opened(name);
-    const at = await prepared(store);
-    const before = await readEverything(store, at);
+    const { store, refuseEntries } = await openTestStore(name);
+    const prepared = await prepareStore(store);
+    const rowsBefore = await readEverything(store, prepared);
     await refuseEntries(true);
     for (const [action, change] of Object.entries(CHANGES)) {
-      await expect(change(store, at, BY), action).rejects.toThrow('no entry');
-      expect(await readEverything(store, at), action).toEqual(before);
+      await expect(change(store, prepared, BY), action).rejects.toThrow('no entry');
+      expect(await readEverything(store, prepared), action).toEqual(rowsBefore);
     }
     await refuseEntries(false);
     expect(await store.listAudit(null, 99)).toEqual([]);
   });
 
   test('an operator’s change has one audit log entry, which contains the values before and after the change and no secret', async () => {
-    const { store } = await opened(name);
-    const at = await prepared(store);
+    const { store } = await openTestStore(name);
+    const prepared = await prepareStore(store);
     for (const [action, change] of Object.entries(CHANGES)) {
       // Each change of a domain is computed from the current domain.
-      const now = { ...at, domain: await store.findDomain('example.com') };
+      const now = { ...prepared, domain: await store.findDomain('example.com') };
       expect((await change(store, now, BY)).kind, action).toBe('done');
     }
     const entries = (await store.listAudit(null, 99)).toReversed();
     expect(entries.map(({ action }) => action)).toEqual(Object.keys(CHANGES));
     for (const entry of entries) expect(entry).toMatchObject({ actor: BY.name, at: BY.at });
     expect(JSON.stringify(entries)).not.toMatch(/sealed|([a-e])\1{63}/);
-    const shown = Object.fromEntries(
+    const entriesByAction = Object.fromEntries(
       entries.map(({ action, target, before, after }) => [
         action,
         [target, JSON.parse(before ?? 'null'), JSON.parse(after ?? 'null')],
       ]),
     );
-    expect(shown['account.create']).toMatchObject(['new', null, { locked: null }]);
-    expect(shown['account.set']).toMatchObject(['acme', { limits: { volume: null } }, { limits: { volume: 7 } }]);
-    expect(shown['account.lock']).toMatchObject(['acme', { locked: null }, { locked: 'unpaid' }]);
-    expect(shown['account.unlock']).toMatchObject(['acme', { locked: 'unpaid' }, { locked: null }]);
-    expect(shown['key.create']).toMatchObject(['acme', null, { name: 'k', revokedAt: null }]);
-    expect(shown['key.import']).toMatchObject(['acme', null, { name: 'i', revokedAt: null }]);
-    expect(shown['key.rotate']).toMatchObject([`key_${at.keyId}`, null, { name: 'web', prefix: 'pr_abc' }]);
-    expect(shown['key.revoke']).toMatchObject([`key_${at.keyId}`, null, { id: `key_${at.keyId}`, revokedAt: NOW }]);
-    expect(shown['suppression.add']).toEqual(['acme', null, { added: 1, addresses: ['new@example.com'] }]);
-    expect(shown['suppression.import']).toEqual([
+    expect(entriesByAction['account.create']).toMatchObject(['new', null, { locked: null }]);
+    expect(entriesByAction['account.set']).toMatchObject([
+      'acme',
+      { limits: { volume: null } },
+      { limits: { volume: 7 } },
+    ]);
+    expect(entriesByAction['account.lock']).toMatchObject(['acme', { locked: null }, { locked: 'unpaid' }]);
+    expect(entriesByAction['account.unlock']).toMatchObject(['acme', { locked: 'unpaid' }, { locked: null }]);
+    expect(entriesByAction['key.create']).toMatchObject(['acme', null, { name: 'k', revokedAt: null }]);
+    expect(entriesByAction['key.import']).toMatchObject(['acme', null, { name: 'i', revokedAt: null }]);
+    expect(entriesByAction['key.rotate']).toMatchObject([
+      `key_${prepared.keyId}`,
+      null,
+      { name: 'web', prefix: 'pr_abc' },
+    ]);
+    expect(entriesByAction['key.revoke']).toMatchObject([
+      `key_${prepared.keyId}`,
+      null,
+      { id: `key_${prepared.keyId}`, revokedAt: NOW },
+    ]);
+    expect(entriesByAction['suppression.add']).toEqual(['acme', null, { added: 1, addresses: ['new@example.com'] }]);
+    expect(entriesByAction['suppression.import']).toEqual([
       'acme',
       null,
       { read: 1, added: 1, known: 0, skipped: 0, bytes: 500 },
     ]);
-    expect(shown['suppression.remove']).toEqual(['acme', { address: 'there@example.com' }, null]);
-    expect(shown['domain.add']).toMatchObject(['example.org', null, { status: 'pending', keys: ['s2 active'] }]);
-    expect(shown['domain.update']).toMatchObject(['example.com', { status: 'pending' }, { status: 'authenticated' }]);
-    expect(shown['domain.set']).toMatchObject(['example.com', { subdomains: false }, { subdomains: true }]);
-    expect(shown['domain.remove']).toMatchObject(['example.com', { subdomains: true, keys: ['s1 active'] }, null]);
-    expect(shown['message.retry']).toEqual([
-      at.retried,
+    expect(entriesByAction['suppression.remove']).toEqual(['acme', { address: 'there@example.com' }, null]);
+    expect(entriesByAction['domain.add']).toMatchObject([
+      'example.org',
+      null,
+      { status: 'pending', keys: ['s2 active'] },
+    ]);
+    expect(entriesByAction['domain.update']).toMatchObject([
+      'example.com',
+      { status: 'pending' },
+      { status: 'authenticated' },
+    ]);
+    expect(entriesByAction['domain.set']).toMatchObject(['example.com', { subdomains: false }, { subdomains: true }]);
+    expect(entriesByAction['domain.remove']).toMatchObject([
+      'example.com',
+      { subdomains: true, keys: ['s1 active'] },
+      null,
+    ]);
+    expect(entriesByAction['message.retry']).toEqual([
+      prepared.retriedId,
       { state: 'queued', dueAt: expect.any(Number) },
       { state: 'queued', dueAt: NOW + 60_000 },
     ]);
-    expect(shown['message.cancel']).toEqual([
-      at.cancelled,
+    expect(entriesByAction['message.cancel']).toEqual([
+      prepared.cancelledId,
       { state: 'queued', dueAt: expect.any(Number) },
       { state: 'cancelled', dueAt: null },
     ]);
-    expect(shown['token.create']).toEqual(['new', null, { expiresAt: 9 }]);
-    expect(shown['token.revoke']).toEqual(['old', null, null]);
+    expect(entriesByAction['token.create']).toEqual(['new', null, { expiresAt: 9 }]);
+    expect(entriesByAction['token.revoke']).toEqual(['old', null, null]);
   });
 
   test('an import of several batches has one audit log entry, whose counts are correct after each batch', async () => {
-    const { store, refuseEntries } = await opened(name);
-    await prepared(store);
-    const shown = async () =>
+    const { store, refuseEntries } = await openTestStore(name);
+    await prepareStore(store);
+    const readAudit = async () =>
       (await store.listAudit(null, 9)).map(({ id, at, actor, action, target, after }) => [
         { id, at, actor, action, target },
         JSON.parse(after ?? 'null'),
       ]);
-    const first = await store.importSuppressions('acme', [manual('a@example.com')], step({ read: 3, skipped: 2 }), BY);
-    const entry = first.kind === 'done' ? first.value.entry : null;
-    expect(first).toEqual({ kind: 'done', value: { added: 1, entry: expect.any(Number) } });
-    const head = { id: entry, at: BY.at, actor: BY.name, action: 'suppression.import', target: 'acme' };
-    expect(await shown()).toEqual([[head, { read: 3, added: 1, known: 0, skipped: 2, bytes: 500, unfinished: true }]]);
-    const again = [manual('a@example.com'), manual('b@example.com')];
-    const later = { name: 'cli:root', at: BY.at + 9 };
-    expect(await store.importSuppressions('acme', again, step({ entry, read: 2 }), later)).toEqual({
+    const firstImport = await store.importSuppressions(
+      'acme',
+      [createManualEntry('a@example.com')],
+      step({ read: 3, skipped: 2 }),
+      BY,
+    );
+    const entry = firstImport.kind === 'done' ? firstImport.value.entry : null;
+    expect(firstImport).toEqual({ kind: 'done', value: { added: 1, entry: expect.any(Number) } });
+    const expectedMembers = { id: entry, at: BY.at, actor: BY.name, action: 'suppression.import', target: 'acme' };
+    expect(await readAudit()).toEqual([
+      [expectedMembers, { read: 3, added: 1, known: 0, skipped: 2, bytes: 500, unfinished: true }],
+    ]);
+    const secondBatch = [createManualEntry('a@example.com'), createManualEntry('b@example.com')];
+    const laterActor = { name: 'cli:root', at: BY.at + 9 };
+    expect(await store.importSuppressions('acme', secondBatch, step({ entry, read: 2 }), laterActor)).toEqual({
       kind: 'done',
       value: { added: 1, entry },
     });
     const two = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
-    expect(await shown()).toEqual([[head, two]]);
+    expect(await readAudit()).toEqual([[expectedMembers, two]]);
     // A batch is not stored if the entry cannot be updated.
     await refuseEntries(true);
-    const failedImport = store.importSuppressions('acme', [manual('c@example.com')], step({ entry }), BY);
+    const failedImport = store.importSuppressions('acme', [createManualEntry('c@example.com')], step({ entry }), BY);
     await expect(failedImport).rejects.toThrow('no entry');
     await refuseEntries(false);
     expect(await store.findSuppression('c@example.com')).toEqual([]);
-    expect(await shown()).toEqual([[head, two]]);
+    expect(await readAudit()).toEqual([[expectedMembers, two]]);
     await store.importSuppressions('acme', [], step({ entry, read: 0, end: 'stopped' }), BY);
     const { unfinished: _, ...counts } = two;
-    expect(await shown()).toEqual([[head, { ...counts, stopped: true }]]);
+    expect(await readAudit()).toEqual([[expectedMembers, { ...counts, stopped: true }]]);
     // A second import has a separate entry.
-    await store.importSuppressions('acme', again, step({ read: 2, end: 'complete' }), BY);
-    expect((await shown()).map(([, after]) => after)).toEqual([
+    await store.importSuppressions('acme', secondBatch, step({ read: 2, end: 'complete' }), BY);
+    expect((await readAudit()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
       { ...counts, stopped: true },
     ]);
   });
 
   test('a rejected change and a change by the service have no audit log entry', async () => {
-    const { store } = await opened(name);
-    const at = await prepared(store);
-    const stale = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);
-    const refused = [
-      stale,
+    const { store } = await openTestStore(name);
+    const prepared = await prepareStore(store);
+    const staleChange = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);
+    const refusals = [
+      staleChange,
       await store.createAccount('acme', NO_LIMITS, NOW, BY),
       await store.setAccount('unknown', { volume: 1 }, NOW, undefined, BY),
       await store.revokeKey(999, NOW, BY),
-      await store.addSuppressions('unknown', [manual('new@example.com')], BY),
-      await store.importSuppressions('unknown', [manual('new@example.com')], step(), BY),
+      await store.addSuppressions('unknown', [createManualEntry('new@example.com')], BY),
+      await store.importSuppressions('unknown', [createManualEntry('new@example.com')], step(), BY),
       await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [] }, NOW, BY),
       await store.removeDomain('nothing.example', BY),
       await store.createToken({ name: 'old', prefix: 'po_c', hash: 'f'.repeat(64), expiresAt: null }, NOW, BY),
       await store.revokeToken(999, NOW, BY),
     ];
-    expect(refused.map(({ kind }) => kind)).not.toContain('done');
+    expect(refusals.map(({ kind }) => kind)).not.toContain('done');
     expect(await store.removeSuppression('acme', 'absent@example.com', BY)).toEqual({ kind: 'done', value: false });
-    for (const change of Object.values(CHANGES)) await change(store, at);
+    for (const change of Object.values(CHANGES)) await change(store, prepared);
     expect(await store.listAudit(null, 99)).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ let reportCount = 0;
 const report = (
   about: FeedbackReport['messageRef'],
   event: FeedbackEvent,
-  more: Partial<FeedbackReport> = {},
+  changes: Partial<FeedbackReport> = {},
 ): FeedbackReport => {
   reportCount += 1;
   return {
@@ -36,7 +36,7 @@ const report = (
     summary: 'from <>: Undelivered mail',
     raw: new Uint8Array([0, 255, 10]),
     isFinal: false,
-    ...more,
+    ...changes,
   };
 };
 
@@ -61,19 +61,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   const recordOne = async (store: Store, feedbackReport: FeedbackReport) =>
     (await store.recordFeedback([feedbackReport]))[0];
-  const stateOf = async (store: Store, { id }: NewMessage) => (await store.findMessage(id))?.state;
-  const listed = async (store: Store) => {
+  const readState = async (store: Store, { id }: NewMessage) => (await store.findMessage(id))?.state;
+  const readSuppressions = async (store: Store) => {
     const list = await store.listSuppressions('default', null, 100);
     return list.kind === 'done' ? list.value.map(({ address, reason, source }) => ({ address, reason, source })) : [];
   };
-  const counts = async (store: Store) => {
+  const readCounts = async (store: Store) => {
     const window = await store.readReputation('default', Date.now());
     return window.kind === 'done' ? window.value : null;
   };
 
   test('a bounce changes only its message, and writes state, history, suppression and reputation in one transaction', async () => {
     const store = await storeWith();
-    const [message, other] = [await storeDelivered(store), await storeDelivered(store, 'otto@example.com')];
+    const [message, otherMessage] = [await storeDelivered(store), await storeDelivered(store, 'otto@example.com')];
     const { endedAt } = (await store.findMessage(message.id)) ?? {};
     const answer = await recordOne(store, report({ id: message.id }, HARD));
     expect(answer).toMatchObject({
@@ -91,36 +91,40 @@ describe.each(STORES)('the $name store', ({ open }) => {
       by: 'feedback:smtp',
       detail: expect.stringContaining('no such user'),
     });
-    expect(await listed(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
-    expect(await counts(store)).toEqual({ emails: 2, bounces: 1, complaints: 0 });
-    expect(await stateOf(store, other)).toBe('delivered');
+    expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
+    expect(await readCounts(store)).toEqual({ emails: 2, bounces: 1, complaints: 0 });
+    expect(await readState(store, otherMessage)).toBe('delivered');
     expect(await store.accept([newMessage({ to: message.to })])).toMatchObject([{ state: 'suppressed' }]);
   });
 
   test('a repeated report and a second report about the same bounce change nothing', async () => {
     const store = await storeWith();
     const message = await storeDelivered(store);
-    const first = report({ id: message.id }, HARD);
-    await store.recordFeedback([first]);
+    const firstReport = report({ id: message.id }, HARD);
+    await store.recordFeedback([firstReport]);
     await store.removeSuppression('default', message.to);
-    expect(await recordOne(store, { ...first, at: first.at + 5 })).toEqual({ kind: 'repeated' });
+    expect(await recordOne(store, { ...firstReport, at: firstReport.at + 5 })).toEqual({ kind: 'repeated' });
     expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({
       kind: 'recorded',
       id: message.id,
       verb: 'bounce-reported',
       suppressed: false,
     });
-    expect(await listed(store)).toEqual([]);
-    expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
+    expect(await readSuppressions(store)).toEqual([]);
+    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
   });
 
   test('a report that several nodes receive at the same time is applied once', async () => {
     const store = await storeWith();
     const message = await storeDelivered(store);
-    const twice = report({ id: message.id }, COMPLAINT);
-    const answers = await Promise.all([recordOne(store, twice), recordOne(store, twice), recordOne(store, twice)]);
-    expect(answers.map((answer) => answer?.kind).sort()).toEqual(['applied', 'repeated', 'repeated']);
-    expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
+    const repeatedReport = report({ id: message.id }, COMPLAINT);
+    const results = await Promise.all([
+      recordOne(store, repeatedReport),
+      recordOne(store, repeatedReport),
+      recordOne(store, repeatedReport),
+    ]);
+    expect(results.map((answer) => answer?.kind).sort()).toEqual(['applied', 'repeated', 'repeated']);
+    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
   test('a complaint changes a delivered message to complained and suppresses the recipient, and complaints lock the account', async () => {
@@ -129,11 +133,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const { id } = await storeDelivered(store, to);
       expect(await recordOne(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: true });
     }
-    expect((await listed(store)).map(({ reason }) => reason)).toEqual(['complaint', 'complaint']);
+    expect((await readSuppressions(store)).map(({ reason }) => reason)).toEqual(['complaint', 'complaint']);
     expect((await store.listAccounts())[0]?.locked?.reason).toContain('2 complaints');
   });
 
-  const locked = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
+  const readLock = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
   const DAY_MS = 86_400_000;
 
   test('a recipient who complains about every message counts once and does not lock the account', async () => {
@@ -143,57 +147,64 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const messages: NewMessage[] = [];
     for (const to of [...spellings, ...spellings]) messages.push(await storeDelivered(store, to));
     const batch = messages.map(({ id }) => report({ id }, COMPLAINT));
-    const half = batch.length / 2;
-    for (const feedbackReport of batch.slice(0, half))
+    const halfLength = batch.length / 2;
+    for (const feedbackReport of batch.slice(0, halfLength))
       expect(await recordOne(store, feedbackReport)).toMatchObject({ to: 'complained' });
     // The same applies to reports in one transaction.
-    for (const answer of await store.recordFeedback(batch.slice(half))) expect(answer.kind).toBe('applied');
-    expect(await counts(store)).toEqual({ emails: messages.length, bounces: 0, complaints: 1 });
-    expect(await locked(store)).toBeNull();
-    const other = await storeDelivered(store, 'otto@example.com');
-    await recordOne(store, report({ id: other.id }, COMPLAINT));
-    expect(await counts(store)).toMatchObject({ complaints: 2 });
-    expect((await locked(store))?.reason).toContain('2 complaints');
+    for (const answer of await store.recordFeedback(batch.slice(halfLength))) expect(answer.kind).toBe('applied');
+    expect(await readCounts(store)).toEqual({ emails: messages.length, bounces: 0, complaints: 1 });
+    expect(await readLock(store)).toBeNull();
+    const otherMessage = await storeDelivered(store, 'otto@example.com');
+    await recordOne(store, report({ id: otherMessage.id }, COMPLAINT));
+    expect(await readCounts(store)).toMatchObject({ complaints: 2 });
+    expect((await readLock(store))?.reason).toContain('2 complaints');
   });
 
   test('a recipient counts once even if reports contain another address or the suppression is removed in between', async () => {
     const store = await storeWith();
-    const about = (recipient: string): FeedbackEvent => ({
+    const createComplaint = (recipient: string): FeedbackEvent => ({
       ...HARD,
       kind: 'complaint',
       feedbackType: 'abuse',
       recipient,
     });
-    for (const event of [about('a@elsewhere.example'), about('b@elsewhere.example'), COMPLAINT, COMPLAINT]) {
+    for (const event of [
+      createComplaint('a@elsewhere.example'),
+      createComplaint('b@elsewhere.example'),
+      COMPLAINT,
+      COMPLAINT,
+    ]) {
       const { id } = await storeDelivered(store, 'rita@example.com');
       expect(await recordOne(store, report({ id }, event))).toMatchObject({ to: 'complained' });
       await store.removeSuppression('default', 'rita@example.com');
     }
-    expect(await counts(store)).toEqual({ emails: 4, bounces: 0, complaints: 1 });
-    expect(await locked(store)).toBeNull();
+    expect(await readCounts(store)).toEqual({ emails: 4, bounces: 0, complaints: 1 });
+    expect(await readLock(store)).toBeNull();
   });
 
   test('complaints of a recipient over SMTP, SNS and SQS count once', async () => {
     const store = await storeWith();
-    const sent: { source: FeedbackReport['source']; id: string }[] = [];
+    const sentReports: { source: FeedbackReport['source']; id: string }[] = [];
     for (const source of ['smtp', 'sns', 'sqs'] as const)
-      sent.push({ source, id: (await storeDelivered(store, 'rita@example.com', `ref-${source}`)).id });
-    for (const { source, id } of sent) {
-      const named = source === 'smtp' ? { id } : { reference: `ref-${source}` };
-      expect(await recordOne(store, report(named, COMPLAINT, { source }))).toMatchObject({ to: 'complained' });
+      sentReports.push({ source, id: (await storeDelivered(store, 'rita@example.com', `ref-${source}`)).id });
+    for (const { source, id } of sentReports) {
+      const messageReference = source === 'smtp' ? { id } : { reference: `ref-${source}` };
+      expect(await recordOne(store, report(messageReference, COMPLAINT, { source }))).toMatchObject({
+        to: 'complained',
+      });
     }
-    expect(await counts(store)).toEqual({ emails: 3, bounces: 0, complaints: 1 });
-    expect(await locked(store)).toBeNull();
+    expect(await readCounts(store)).toEqual({ emails: 3, bounces: 0, complaints: 1 });
+    expect(await readLock(store)).toBeNull();
   });
 
   test('a bounce and a complaint of one recipient each count once', async () => {
     const store = await storeWith();
-    const sent: { event: FeedbackEvent; id: string }[] = [];
+    const sentReports: { event: FeedbackEvent; id: string }[] = [];
     for (const event of [HARD, COMPLAINT, HARD, COMPLAINT])
-      sent.push({ event, id: (await storeDelivered(store, 'rita@example.com')).id });
-    for (const { event, id } of sent) await recordOne(store, report({ id }, event));
-    expect(await counts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
-    expect(await locked(store)).toBeNull();
+      sentReports.push({ event, id: (await storeDelivered(store, 'rita@example.com')).id });
+    for (const { event, id } of sentReports) await recordOne(store, report({ id }, event));
+    expect(await readCounts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
+    expect(await readLock(store)).toBeNull();
   });
 
   test('a recipient counts again after the window and for another account, but not after an unlock within the window', async () => {
@@ -206,23 +217,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
     };
     await complain(now - 8 * DAY_MS);
     await complain(now);
-    expect(await counts(store)).toMatchObject({ complaints: 1 });
+    expect(await readCounts(store)).toMatchObject({ complaints: 1 });
     await store.unlockAccount('default', now);
     await complain(now + 1);
-    expect(await counts(store)).toMatchObject({ complaints: 0 });
+    expect(await readCounts(store)).toMatchObject({ complaints: 0 });
   });
 
   test('complainants are purged at the same age as reports', async () => {
     const store = await storeWith();
     const now = Date.now();
-    const [{ id }, again] = [
+    const [{ id }, secondMessage] = [
       await storeDelivered(store, 'rita@example.com'),
       await storeDelivered(store, 'rita@example.com'),
     ];
     await recordOne(store, report({ id }, COMPLAINT, { at: now }));
     await store.purgeFeedback(now, 100, 10);
-    await recordOne(store, report({ id: again.id }, COMPLAINT, { at: now }));
-    expect(await counts(store)).toMatchObject({ complaints: 2 });
+    await recordOne(store, report({ id: secondMessage.id }, COMPLAINT, { at: now }));
+    expect(await readCounts(store)).toMatchObject({ complaints: 2 });
   });
 
   test('complaints of a provider’s simulator do not lock an account', async () => {
@@ -231,8 +242,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const { id } = await storeDelivered(store, `complaint${label}@simulator.amazonses.com`);
       expect(await recordOne(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: false });
     }
-    expect(await counts(store)).toMatchObject({ complaints: 0 });
-    expect(await locked(store)).toBeNull();
+    expect(await readCounts(store)).toMatchObject({ complaints: 0 });
+    expect(await readLock(store)).toBeNull();
   });
 
   test('a soft bounce after delivery changes only the history', async () => {
@@ -247,16 +258,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const details = await store.findMessage(message.id);
     expect(details?.state).toBe('delivered');
     expect(details?.events.at(-1)).toMatchObject({ verb: 'soft-bounced' });
-    expect(await listed(store)).toEqual([]);
-    expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 0 });
+    expect(await readSuppressions(store)).toEqual([]);
+    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 0 });
   });
 
   test('the provider’s id identifies the message after the settlement, and is unknown before it', async () => {
     const store = await storeWith();
-    const early = report({ reference: 'ses-1' }, HARD);
-    expect(await recordOne(store, early)).toEqual({ kind: 'not-yet' });
+    const earlyReport = report({ reference: 'ses-1' }, HARD);
+    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
     const message = await storeDelivered(store, 'rita@example.com', 'ses-1');
-    expect(await recordOne(store, early)).toMatchObject({ kind: 'applied', id: message.id });
+    expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id });
     expect(await recordOne(store, report({ reference: 'ses-2' }, HARD, { isFinal: true }))).toMatchObject({
       kind: 'stored',
     });
@@ -275,35 +286,35 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
-    const early = report({ id: message.id }, HARD);
-    expect(await recordOne(store, early)).toEqual({ kind: 'not-yet' });
+    const earlyReport = report({ id: message.id }, HARD);
+    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
     expect((await store.findMessage(message.id))?.events).toHaveLength(1);
-    expect(await recordOne(store, { ...early, isFinal: true })).toMatchObject({
+    expect(await recordOne(store, { ...earlyReport, isFinal: true })).toMatchObject({
       kind: 'stored',
       reason: expect.stringContaining('sending'),
     });
-    expect(await stateOf(store, message)).toBe('sending');
+    expect(await readState(store, message)).toBe('sending');
   });
 
   test('a premature report is stored once, and is applied when it is repeated', async () => {
     const store = await storeWith();
-    const early = report({ reference: 'ses-early' }, HARD, { isFinal: true });
-    expect(await recordOne(store, early)).toMatchObject({ kind: 'stored' });
-    expect(await recordOne(store, early)).toEqual({ kind: 'repeated' });
+    const earlyReport = report({ reference: 'ses-early' }, HARD, { isFinal: true });
+    expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'stored' });
+    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'repeated' });
     const message = await storeDelivered(store, 'rita@example.com', 'ses-early');
-    expect(await recordOne(store, early)).toMatchObject({ kind: 'applied', id: message.id, suppressed: true });
-    expect(await recordOne(store, early)).toEqual({ kind: 'repeated' });
+    expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id, suppressed: true });
+    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'repeated' });
   });
 
   test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
     const store = await storeWith();
     const message = await storeDelivered(store);
     await store.recordFeedback([report({ id: message.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
-    expect([await stateOf(store, message), await listed(store)]).toEqual(['bounced', []]);
+    expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
     const answer = await recordOne(store, report({ id: message.id }, COMPLAINT));
     expect(answer).toEqual({ kind: 'recorded', id: message.id, verb: 'complaint-reported', suppressed: true });
-    expect(await listed(store)).toEqual([{ address: message.to, reason: 'complaint', source: message.id }]);
-    expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
+    expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'complaint', source: message.id }]);
+    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
   test('a report about a test message changes the state, but neither suppresses the recipient nor counts towards the reputation', async () => {
@@ -315,15 +326,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
       kind: 'applied',
       suppressed: false,
     });
-    expect([await listed(store), await counts(store)]).toEqual([[], { emails: 0, bounces: 0, complaints: 0 }]);
+    expect([await readSuppressions(store), await readCounts(store)]).toEqual([
+      [],
+      { emails: 0, bounces: 0, complaints: 0 },
+    ]);
   });
 
   test('the results of a batch are in the order of its reports', async () => {
     const store = await storeWith();
     const messages = [await storeDelivered(store, 'a@example.com'), await storeDelivered(store, 'b@example.com')];
     const batch = [...messages].reverse().map(({ id }) => report({ id }, HARD));
-    const answers = await store.recordFeedback([report(null, UNKNOWN), ...batch]);
-    expect(answers.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
+    const results = await store.recordFeedback([report(null, UNKNOWN), ...batch]);
+    expect(results.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
       'stored',
       messages[1]?.id,
       messages[0]?.id,
@@ -346,7 +360,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       attempts: 1,
       endedAt: expect.any(Number),
     });
-    expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
+    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
     expect(await store.retryMessage(message.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'bounced' });
     expect(await store.readQueueStatistics()).toMatchObject({ uncertain: 0, queued: 0 });
   });
@@ -376,8 +390,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       reason: 'the report names no message of this installation',
     });
     await store.purgeFeedback(0, 3, 10);
-    const all = (await store.listFeedback(null, 3)).slice(1);
-    expect(all).toMatchObject([
+    const listedReports = (await store.listFeedback(null, 3)).slice(1);
+    expect(listedReports).toMatchObject([
       {
         messageId: message.id,
         reason: 'there is no report in it',
@@ -386,13 +400,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       },
       { messageId: null, reason: 'there is no report in it' },
     ]);
-    const last = all.at(-1)?.id ?? 0;
-    expect(await store.listFeedback(last, 9)).toHaveLength(0);
-    const shown = await store.findFeedback(last);
-    expect(shown).toMatchObject({ id: last, messageId: null });
-    expect([...(shown?.raw ?? [])]).toEqual([0, 255, 10]);
+    const lastId = listedReports.at(-1)?.id ?? 0;
+    expect(await store.listFeedback(lastId, 9)).toHaveLength(0);
+    const shownReport = await store.findFeedback(lastId);
+    expect(shownReport).toMatchObject({ id: lastId, messageId: null });
+    expect([...(shownReport?.raw ?? [])]).toEqual([0, 255, 10]);
     expect(await store.findFeedback(12_345)).toBeNull();
-    expect(await stateOf(store, message)).toBe('delivered');
+    expect(await readState(store, message)).toBe('delivered');
   });
 
   test('old reports, old provider references, and stored reports beyond the maximum number are purged in batches', async () => {
@@ -410,7 +424,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listFeedback(null, 99)).map(({ at }) => at)).toEqual([now, now]);
     await store.purgeFeedback(now + 1_000, 2, 10);
     expect(await recordOne(store, report({ reference: 'ses-9' }, HARD))).toEqual({ kind: 'not-yet' });
-    expect(await stateOf(store, message)).toBe('delivered');
+    expect(await readState(store, message)).toBe('delivered');
   });
 
   describe('provider events', () => {

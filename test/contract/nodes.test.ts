@@ -4,7 +4,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
-const heartbeatOf = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
+const createHeartbeat = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
 const MINUTE = 60_000;
 
 describe.each(STORES)('the $name store', ({ open }) => {
@@ -18,29 +18,29 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the running time advances by the monotonic time, and a greater advance of the clock is a step', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    const first = await store.updateRunningTime(0, now);
-    expect(first.segments).toHaveLength(1);
-    expect(Math.abs(first.seenAt - now)).toBeLessThan(MINUTE);
-    const second = await store.updateRunningTime(MINUTE, first.seenAt + 1_000);
-    expect(second.segments).toEqual(first.segments);
-    expect(second.ranMs - first.ranMs).toBe(second.seenAt - first.seenAt);
+    const firstTime = await store.updateRunningTime(0, now);
+    expect(firstTime.segments).toHaveLength(1);
+    expect(Math.abs(firstTime.seenAt - now)).toBeLessThan(MINUTE);
+    const secondTime = await store.updateRunningTime(MINUTE, firstTime.seenAt + 1_000);
+    expect(secondTime.segments).toEqual(firstTime.segments);
+    expect(secondTime.ranMs - firstTime.ranMs).toBe(secondTime.seenAt - firstTime.seenAt);
     // A store that uses the time of the database server does not detect a step of the caller's clock.
-    const third = await store.updateRunningTime(10, second.seenAt + 3_600_000);
-    const steps = third.seenAt - second.seenAt > MINUTE ? 1 : 0;
-    expect(third.segments).toHaveLength(1 + steps);
-    if (steps === 1) expect(third.ranMs).toBe(second.ranMs);
-    expect(await store.updateRunningTime(MINUTE, third.seenAt)).toMatchObject({ segments: third.segments });
+    const thirdTime = await store.updateRunningTime(10, secondTime.seenAt + 3_600_000);
+    const steps = thirdTime.seenAt - secondTime.seenAt > MINUTE ? 1 : 0;
+    expect(thirdTime.segments).toHaveLength(1 + steps);
+    if (steps === 1) expect(thirdTime.ranMs).toBe(secondTime.ranMs);
+    expect(await store.updateRunningTime(MINUTE, thirdTime.seenAt)).toMatchObject({ segments: thirdTime.segments });
   });
 
   test('a node that sends heartbeats is listed with its roles until it is removed', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    const time = await store.recordHeartbeat(heartbeatOf('node-a'), MINUTE, now);
+    const time = await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE, now);
     expect(Math.abs(time - now)).toBeLessThan(MINUTE);
-    await store.recordHeartbeat(heartbeatOf('node-b'), MINUTE, now);
-    const listed = await store.listNodes(now);
-    expect(listed).toMatchObject([heartbeatOf('node-a'), heartbeatOf('node-b')]);
-    expect(listed[0]?.aliveUntil).toBe((listed[0]?.seenAt ?? 0) + MINUTE);
+    await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE, now);
+    const listedNodes = await store.listNodes(now);
+    expect(listedNodes).toMatchObject([createHeartbeat('node-a'), createHeartbeat('node-b')]);
+    expect(listedNodes[0]?.aliveUntil).toBe((listedNodes[0]?.seenAt ?? 0) + MINUTE);
     await store.removeNode('node-a');
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
@@ -48,21 +48,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('leases of a dead node are recovered before they expire, and leases of a live node are not recovered even after they expire', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    for (const name of ['observer', 'live']) await store.recordHeartbeat(heartbeatOf(name), 10 * MINUTE, now);
-    await store.recordHeartbeat(heartbeatOf('dead'), -1, now);
-    const lease = (owner: string, until: number) => newMessage({ lease: { owner, until } });
-    const [ofDeadNode, ofLiveNode, expired] = [
-      lease('dead', now + 20 * MINUTE),
-      lease('live', now + 20 * MINUTE),
-      lease('live', now - MINUTE),
+    for (const name of ['observer', 'live']) await store.recordHeartbeat(createHeartbeat(name), 10 * MINUTE, now);
+    await store.recordHeartbeat(createHeartbeat('dead'), -1, now);
+    const createLeasedMessage = (owner: string, until: number) => newMessage({ lease: { owner, until } });
+    const [ofDeadNode, ofLiveNode, expiredMessage] = [
+      createLeasedMessage('dead', now + 20 * MINUTE),
+      createLeasedMessage('live', now + 20 * MINUTE),
+      createLeasedMessage('live', now - MINUTE),
     ];
-    await store.accept([ofDeadNode, ofLiveNode, expired]);
+    await store.accept([ofDeadNode, ofLiveNode, expiredMessage]);
     const recover = (includeDeadNodes: boolean) =>
       store.recover({ now, includeAllLeases: false, includeDeadNodes, onUncertain: 'resend', node: 'observer' });
     expect(await recover(false)).toBe(0);
     expect(await recover(true)).toBe(1);
     const states = await Promise.all(
-      [ofDeadNode, ofLiveNode, expired].map(async ({ id }) => (await store.findMessage(id))?.state),
+      [ofDeadNode, ofLiveNode, expiredMessage].map(async ({ id }) => (await store.findMessage(id))?.state),
     );
     expect(states).toEqual(['queued', 'sending', 'sending']);
   });
@@ -80,12 +80,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       onUncertain: 'resend',
       node: 'observer',
     });
-    const claimed = await store.claim(
+    const claimResult = await store.claim(
       { messages: 1, bytes: 10_000 },
       { owner: 'observer', until: now + MINUTE },
       now + 1,
     );
-    const [claimedMessage] = claimed.messages;
+    const [claimedMessage] = claimResult.messages;
     if (claimedMessage === undefined) throw new Error('no message was claimed');
     expect(await store.settle([newSettlement({ ...message, attempts: 1, lease })])).toEqual(['lost']);
     expect(await store.settle([newSettlement(claimedMessage)])).toEqual(['settled']);
@@ -127,10 +127,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWithAccount();
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };
-    const both = [1, 2].map((accountId) => ({ accountId, ...slow, requested: accountId === 1 ? 2 : 0 }));
-    expect((await store.takeTokens(both, now)).map(({ remaining: remainingTokens }) => remainingTokens)).toEqual([
-      0, 2,
-    ]);
+    const bothRequests = [1, 2].map((accountId) => ({ accountId, ...slow, requested: accountId === 1 ? 2 : 0 }));
+    expect(
+      (await store.takeTokens(bothRequests, now)).map(({ remaining: remainingTokens }) => remainingTokens),
+    ).toEqual([0, 2]);
     const largerBuckets = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, requested: 0 }));
     expect(
       (await store.takeTokens(largerBuckets, now)).map(({ remaining: remainingTokens }) => remainingTokens),

@@ -13,7 +13,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('audit log entries are listed newest first, in pages, and equal the written entries', async () => {
     const store = await storeWith();
-    const entry = (n: number) => ({
+    const createEntry = (n: number) => ({
       at: n,
       actor: 'cli:root',
       action: 'token.create',
@@ -26,21 +26,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.createToken(token, n, { name: 'cli:root', at: n });
     }
     const page = await store.listAudit(null, 2);
-    expect(page.map(({ id: _, ...fields }) => fields)).toEqual([entry(3), entry(2)]);
+    expect(page.map(({ id: _, ...fields }) => fields)).toEqual([createEntry(3), createEntry(2)]);
     expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ target }) => target)).toEqual(['ünpaid 1']);
   });
 
   test('a token is found by its hash and has a unique name, and a revoked token remains revoked', async () => {
     const store = await storeWith();
-    const made = await store.createToken({ name: 'ci', prefix: 'po_abc', hash: hash('a'), expiresAt: 50 }, 7);
-    expect(made).toMatchObject({
+    const createResult = await store.createToken({ name: 'ci', prefix: 'po_abc', hash: hash('a'), expiresAt: 50 }, 7);
+    expect(createResult).toMatchObject({
       kind: 'done',
       value: { name: 'ci', prefix: 'po_abc', createdAt: 7, expiresAt: 50, revokedAt: null, lastUsedAt: null },
     });
     expect(await store.createToken({ name: 'ci', prefix: 'po_b', hash: hash('b'), expiresAt: null }, 8)).toEqual({
       kind: 'exists',
     });
-    const id = made.kind === 'done' ? made.value.id : 0;
+    const id = createResult.kind === 'done' ? createResult.value.id : 0;
     await store.updateTokenLastUsed(id, 20);
     await store.updateTokenLastUsed(id, 10);
     expect(await store.findTokens([hash('c'), hash('a')])).toMatchObject([{ id, lastUsedAt: 20 }]);

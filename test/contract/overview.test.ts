@@ -10,34 +10,36 @@ const NOW = HOUR + 30 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-function row(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<TrafficRow> = {}): TrafficRow {
-  const none = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
+function createRow(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<TrafficRow> = {}): TrafficRow {
+  const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
     (typeof TRAFFIC_COUNTS)[number],
     number
   >;
-  return { spanMs, at, ...none, latencies: new Map(), ...counts };
+  return { spanMs, at, ...zeroCounts, latencies: new Map(), ...counts };
 }
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  const opened = async () => {
+  const openTestStore = async () => {
     const store = await open();
     onTestFinished(() => store.close());
     return store;
   };
-  const done = <T>(changed: { kind: 'done'; value: T } | { kind: string }): T => {
-    if (!('value' in changed)) throw new Error(changed.kind);
-    return changed.value;
+  const expectDone = <T>(result: { kind: 'done'; value: T } | { kind: string }): T => {
+    if (!('value' in result)) throw new Error(result.kind);
+    return result.value;
   };
-  const key = async (store: Store, account: string, name: string, expiresAt: number | null) =>
-    done(await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW));
+  const addExpiringKey = async (store: Store, account: string, name: string, expiresAt: number | null) =>
+    expectDone(
+      await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW),
+    );
 
   test('a step of the time series is the sum of all nodes, and a row that is written twice counts once', async () => {
-    const store = await opened();
+    const store = await openTestStore();
     await store.writeTraffic('one', [
-      row(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) }),
+      createRow(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) }),
     ]);
     await store.writeTraffic('one', [
-      row(MINUTE_MS, HOUR, {
+      createRow(MINUTE_MS, HOUR, {
         accepted: 5,
         delivered: 3,
         latencies: new Map([
@@ -45,13 +47,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
           [9, 2],
         ]),
       }),
-      row(MINUTE_MS, HOUR + MINUTE_MS, { bounced: 1, ended: 1 }),
-      row(HOUR_MS, HOUR, { accepted: 5, delivered: 3, bounced: 1, ended: 4 }),
+      createRow(MINUTE_MS, HOUR + MINUTE_MS, { bounced: 1, ended: 1 }),
+      createRow(HOUR_MS, HOUR, { accepted: 5, delivered: 3, bounced: 1, ended: 4 }),
     ]);
     await store.writeTraffic('two', [
-      row(MINUTE_MS, HOUR, { accepted: 10, latencies: new Map([[9, 10]]) }),
-      row(HOUR_MS, HOUR, { accepted: 10, alarmed: 3 }),
-      row(HOUR_MS, HOUR + HOUR_MS, { expired: 9 }),
+      createRow(MINUTE_MS, HOUR, { accepted: 10, latencies: new Map([[9, 10]]) }),
+      createRow(HOUR_MS, HOUR, { accepted: 10, alarmed: 3 }),
+      createRow(HOUR_MS, HOUR + HOUR_MS, { expired: 9 }),
     ]);
     const minutes = await store.readTraffic(HOUR, HOUR + 5 * MINUTE_MS, MINUTE_MS);
     expect(minutes).toMatchObject([
@@ -72,9 +74,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('expired minute rows and hour rows are purged in batches, and no other row is purged', async () => {
-    const store = await opened();
-    const minutes = [0, 1, 2, 3].map((n) => row(MINUTE_MS, HOUR + n * MINUTE_MS, { accepted: 1 }));
-    await store.writeTraffic('one', [...minutes, row(HOUR_MS, HOUR, { accepted: 4 })]);
+    const store = await openTestStore();
+    const minutes = [0, 1, 2, 3].map((n) => createRow(MINUTE_MS, HOUR + n * MINUTE_MS, { accepted: 1 }));
+    await store.writeTraffic('one', [...minutes, createRow(HOUR_MS, HOUR, { accepted: 4 })]);
     expect(await store.purgeTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(2);
     expect(await store.purgeTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(1);
     expect(await store.readTraffic(HOUR, NOW, MINUTE_MS)).toMatchObject([{ at: HOUR + 3 * MINUTE_MS }]);
@@ -84,7 +86,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an empty store needs no attention', async () => {
-    const store = await opened();
+    const store = await openTestStore();
     expect(await store.readOverviewData(NOW)).toEqual({
       everAccepted: false,
       nextDueAt: null,
@@ -103,31 +105,31 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an account needs attention if it is locked, or if its volume is nearly used or expires soon', async () => {
-    const store = await opened();
-    const made = (name: string, limits: Partial<AccountLimits> = {}) =>
+    const store = await openTestStore();
+    const addAccount = (name: string, limits: Partial<AccountLimits> = {}) =>
       store.createAccount(name, { ...LIMITS, ...limits }, NOW);
-    await made('good', { volume: 10 });
-    await made('used', { volume: 0 });
-    await made('lapsing', { volumeExpiresAt: NOW + DAY_MS });
-    await made('lapsed', { volumeExpiresAt: NOW - DAY_MS });
-    await made('later', { volumeExpiresAt: NOW + 30 * DAY_MS });
-    await made('long gone', { volumeExpiresAt: NOW - 30 * DAY_MS });
-    await made('locked');
+    await addAccount('good', { volume: 10 });
+    await addAccount('used', { volume: 0 });
+    await addAccount('lapsing', { volumeExpiresAt: NOW + DAY_MS });
+    await addAccount('lapsed', { volumeExpiresAt: NOW - DAY_MS });
+    await addAccount('later', { volumeExpiresAt: NOW + 30 * DAY_MS });
+    await addAccount('long gone', { volumeExpiresAt: NOW - 30 * DAY_MS });
+    await addAccount('locked');
     await store.lockAccount('locked', 'unpaid', NOW);
     const { accounts } = await store.readOverviewData(NOW);
     expect(accounts.map(({ name }) => name)).toEqual(['lapsed', 'lapsing', 'locked', 'used']);
   });
 
   test('a key needs attention if it expires soon, and if it is in use or is the only key of its account', async () => {
-    const store = await opened();
+    const store = await openTestStore();
     await store.createAccount('two', LIMITS, NOW);
     await store.createAccount('one', LIMITS, NOW);
-    await key(store, 'two', 'good', null);
-    const used = await key(store, 'two', 'used', NOW + DAY_MS);
-    await key(store, 'two', 'unused', NOW + DAY_MS);
-    await key(store, 'two', 'gone', NOW - 1);
-    await key(store, 'one', 'last', NOW + 2 * DAY_MS);
-    await store.updateKeysLastUsed([{ id: used.id, at: NOW - 1_000 }]);
+    await addExpiringKey(store, 'two', 'good', null);
+    const usedKey = await addExpiringKey(store, 'two', 'used', NOW + DAY_MS);
+    await addExpiringKey(store, 'two', 'unused', NOW + DAY_MS);
+    await addExpiringKey(store, 'two', 'gone', NOW - 1);
+    await addExpiringKey(store, 'one', 'last', NOW + 2 * DAY_MS);
+    await store.updateKeysLastUsed([{ id: usedKey.id, at: NOW - 1_000 }]);
     const { keys } = await store.readOverviewData(NOW);
     expect(keys.map(({ name, account }) => [account, name])).toEqual([
       ['two', 'used'],
@@ -136,19 +138,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a rotated key needs attention only if it was used after the new key was created', async () => {
-    const store = await opened();
+    const store = await openTestStore();
     await store.createAccount('shop', LIMITS, NOW);
-    const made = async (name: string, at: number) =>
-      done(await store.createKey('shop', { name, prefix: `pr_${at}`, hash: `${name} ${at}`, expiresAt: null }, at));
-    const rotatedKey = await made('web', NOW - DAY_MS);
-    const rotatedKeyInUse = await made('cron', NOW - DAY_MS);
+    const addKey = async (name: string, at: number) =>
+      expectDone(
+        await store.createKey('shop', { name, prefix: `pr_${at}`, hash: `${name} ${at}`, expiresAt: null }, at),
+      );
+    const rotatedKey = await addKey('web', NOW - DAY_MS);
+    const rotatedKeyInUse = await addKey('cron', NOW - DAY_MS);
     const updateLastUsed = (at: number) =>
       store.updateKeysLastUsed([rotatedKey, rotatedKeyInUse].map(({ id }) => ({ id, at })));
     await updateLastUsed(NOW - 120_000);
     const successors: number[] = [];
     for (const { id, name } of [rotatedKey, rotatedKeyInUse]) {
       const key = { prefix: 'pr_new', hash: `${name} new` };
-      successors.push(done(await store.rotateKey(id, key, NOW + DAY_MS, NOW - 60_000)).id);
+      successors.push(expectDone(await store.rotateKey(id, key, NOW + DAY_MS, NOW - 60_000)).id);
     }
     expect((await store.readOverviewData(NOW)).keys).toEqual([]);
     await store.updateKeysLastUsed([{ id: rotatedKeyInUse.id, at: NOW - 1_000 }]);
@@ -157,13 +161,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a domain needs attention if it is not authenticated or a record is missing', async () => {
-    const store = await opened();
+    const store = await openTestStore();
     await store.createAccount('acme', LIMITS, NOW);
     const names = ['new.example', 'good.example', 'bare.example'];
     const [, good, bare] = await Promise.all(
-      names.map(async (name) => done(await store.addDomain('acme', { name, subdomains: false, keys: [] }, NOW))),
+      names.map(async (name) => expectDone(await store.addDomain('acme', { name, subdomains: false, keys: [] }, NOW))),
     );
-    const check = (name: string, found: 'found' | 'missing' | 'unknown') =>
+    const createCheck = (name: string, found: 'found' | 'missing' | 'unknown') =>
       ({ purpose: 'spf', type: 'TXT', name, value: 'v=spf1 -all', found, seen: [], detail: '' }) as const;
     for (const [domain, found] of [
       [good, 'unknown'],
@@ -177,7 +181,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         revision,
         status: 'authenticated',
         ...at,
-        checks: [check(name, found)],
+        checks: [createCheck(name, found)],
         keys: [],
       });
     }
@@ -193,12 +197,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the next due time excludes locked accounts, and every change advances the change feed', async () => {
-    const store = await opened();
-    const marks = [await store.changeFeedPosition(NOW)];
-    const accept = async (name: string, at: number, n: number) => {
-      const account = done(await store.createAccount(name, LIMITS, at));
+    const store = await openTestStore();
+    const positions = [await store.changeFeedPosition(NOW)];
+    const accept = async (name: string, at: number, count: number) => {
+      const account = expectDone(await store.createAccount(name, LIMITS, at));
       const message = {
-        id: `019${n}a3b4-c5d6-7000-8000-000000000000`,
+        id: `019${count}a3b4-c5d6-7000-8000-000000000000`,
         accountId: account.id,
         keyId: 1,
         acceptedAt: at,
@@ -219,17 +223,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { acceptedAt: NOW - 5_000 } });
     await store.lockAccount('first', 'unpaid', NOW);
     expect(await store.readOverviewData(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
-    marks.push(await store.changeFeedPosition(NOW));
+    positions.push(await store.changeFeedPosition(NOW));
     const token = { name: 'ci', prefix: 'po_a', hash: 'a'.repeat(64), expiresAt: null };
     await store.createToken(token, NOW, { name: 'cli:root', at: NOW });
-    await store.writeTraffic('one', [row(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
-    marks.push(await store.changeFeedPosition(NOW));
-    expect(marks[1]).toMatchObject({
+    await store.writeTraffic('one', [createRow(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
+    positions.push(await store.changeFeedPosition(NOW));
+    expect(positions[1]).toMatchObject({
       newestId: '0192a3b4-c5d6-7000-8000-000000000000',
       newestAuditId: 0,
       recentCounts: 0,
     });
-    expect(marks[2]).toMatchObject({ newestAuditId: 1, recentCounts: 3, suppressingCounts: 1 });
-    expect(marks[2]?.newestId).toBe(marks[1]?.newestId);
+    expect(positions[2]).toMatchObject({ newestAuditId: 1, recentCounts: 3, suppressingCounts: 1 });
+    expect(positions[2]?.newestId).toBe(positions[1]?.newestId);
   });
 });

@@ -29,7 +29,7 @@ const EVERYTHING: MessageSearch = {
   limit: 50,
 };
 
-const criteriaFor = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly SearchCriterion[] =>
+const parseCriteria = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly SearchCriterion[] =>
   parseSearchText(text, fields) ?? [];
 
 describe.each(STORES)('the $name store', ({ open }) => {
@@ -49,7 +49,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   /** Reads all pages of a search. */
-  async function pagesOf(store: Store, search: Partial<MessageSearch>, budgetMs = 5_000): Promise<string[]> {
+  async function readAllPages(store: Store, search: Partial<MessageSearch>, budgetMs = 5_000): Promise<string[]> {
     const ids: string[] = [];
     let before: string | null = null;
     for (let page = 0; page < 2_000; page += 1) {
@@ -69,52 +69,52 @@ describe.each(STORES)('the $name store', ({ open }) => {
     throw new Error('the search does not end');
   }
 
-  const find = (store: Store, text: string, more: Partial<MessageSearch> = {}) =>
-    pagesOf(store, { criteria: criteriaFor(text), ...more });
+  const find = (store: Store, text: string, changes: Partial<MessageSearch> = {}) =>
+    readAllPages(store, { criteria: parseCriteria(text), ...changes });
 
   test.each([false, true])(
     'a message is found by words, prefixes and addresses of every field (indexed: %s)',
     async (indexed) => {
       const store = await storeWith();
-      const at = (n: number) => ({ acceptedAt: START + n });
+      const getAcceptedAfter = (n: number) => ({ acceptedAt: START + n });
       const rita = newMessage({
-        ...at(1),
+        ...getAcceptedAfter(1),
         to: 'Rita.Smith+News@Example.COM',
         recipient: 'rita.smith+news@example.com',
         subject: 'Your receipt 4711',
       });
       const koeln = newMessage({
-        ...at(2),
+        ...getAcceptedAfter(2),
         to: 'bob@köln.example',
         recipient: 'bob@xn--kln-sna.example',
         from: 'shop@mail.example.org',
         subject: 'GRÜSSE aus der Straße',
       });
-      const han = newMessage({ ...at(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
-      const other = newMessage({
-        ...at(4),
+      const han = newMessage({ ...getAcceptedAfter(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
+      const otherMessage = newMessage({
+        ...getAcceptedAfter(4),
         accountId: 2,
         to: 'ann@example.com.au',
         from: 'rita@example.org',
         subject: 'Rite of spring',
       });
-      await store.accept([rita, koeln, han, other]);
+      await store.accept([rita, koeln, han, otherMessage]);
       if (indexed) await indexUntil(store, START + 1_000);
       const cases: readonly (readonly [text: string, fields: readonly Field[], found: readonly NewMessage[]])[] = [
-        ['rita', ALL_FIELDS, [other, rita]],
-        ['RIT', ALL_FIELDS, [other, rita]],
+        ['rita', ALL_FIELDS, [otherMessage, rita]],
+        ['RIT', ALL_FIELDS, [otherMessage, rita]],
         ['"rit"', ALL_FIELDS, []],
         ['rit receipt', ALL_FIELDS, []],
         ['receipt rit', ALL_FIELDS, [rita]],
         ['4711 smith', ALL_FIELDS, [rita]],
         ['rita', ['to'], [rita]],
-        ['rita', ['from'], [other]],
-        ['rit', ['subject'], [other]],
+        ['rita', ['from'], [otherMessage]],
+        ['rit', ['subject'], [otherMessage]],
         ['rita.smith', ['to'], [rita]],
         ['rita.smith+news@example.com', ['to'], [rita]],
         ['rita.smith+news@exa', ALL_FIELDS, [rita]],
         ['rita.smith@example.com', ALL_FIELDS, []],
-        ['@example.com', ['to'], [other, rita]],
+        ['@example.com', ['to'], [otherMessage, rita]],
         ['"@example.com"', ['to'], [rita]],
         ['@mail.example.org', ALL_FIELDS, [koeln]],
         ['@KÖLN.example', ALL_FIELDS, [koeln]],
@@ -123,17 +123,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['GRUSSE strasse', ALL_FIELDS, [koeln]],
         ['订单', ALL_FIELDS, [han]],
         ['发货 🎉', ['subject'], [han]],
-        ['example', ALL_FIELDS, [other, han, koeln, rita]],
+        ['example', ALL_FIELDS, [otherMessage, han, koeln, rita]],
         [rita.id.toUpperCase(), ALL_FIELDS, [rita]],
         [newIdAt(START + 9), ALL_FIELDS, []],
         ['nothing', ALL_FIELDS, []],
       ];
       for (const [text, fields, found] of cases) {
         const criteriaList = parseSearchText(text, fields) ?? [];
-        expect([text, await pagesOf(store, { criteria: criteriaList })]).toEqual([text, found.map(({ id }) => id)]);
+        expect([text, await readAllPages(store, { criteria: criteriaList })]).toEqual([
+          text,
+          found.map(({ id }) => id),
+        ]);
       }
-      expect(await find(store, 'rita', { accountId: 2 })).toEqual([other.id]);
-      expect(await find(store, '', { accountId: 2 })).toEqual([other.id]);
+      expect(await find(store, 'rita', { accountId: 2 })).toEqual([otherMessage.id]);
+      expect(await find(store, '', { accountId: 2 })).toEqual([otherMessage.id]);
       expect(await find(store, '', { since: START + 2, until: START + 4 })).toEqual([han.id, koeln.id]);
       expect(await find(store, rita.id, { accountId: 2 })).toEqual([]);
     },
@@ -144,14 +147,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
     await store.accept([{ ...message, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);
     if (state === 'cancelled') await store.cancelMessage(message.id, START);
-    const leased = { id: message.id, attempts: 1, lease: LEASE };
+    const leasedMessage = { id: message.id, attempts: 1, lease: LEASE };
     if (state === 'delivered' || state === 'bounced' || state === 'expired') {
-      await store.settle([newSettlement(leased, { to: state })]);
+      await store.settle([newSettlement(leasedMessage, { to: state })]);
     }
     if (state === 'complained') {
-      const { changes, ...otherFields } = newSettlement(leased);
+      const { changes, ...otherFields } = newSettlement(leasedMessage);
       await store.settle([
-        { ...otherFields, changes: [...changes, ...newSettlement(leased, { to: 'complained' }).changes] },
+        { ...otherFields, changes: [...changes, ...newSettlement(leasedMessage, { to: 'complained' }).changes] },
       ]);
     }
     if (state === 'uncertain') {
@@ -193,19 +196,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const NAMES = ['rita', 'rita.b', 'bob', 'al+pha', 'ÄNN'];
   const DOMAINS = ['example.com', 'example.org', 'beta.example', 'EXAMPLE.com'];
   const address = fc.tuple(fc.constantFrom(...NAMES), fc.constantFrom(...DOMAINS)).map((parts) => parts.join('@'));
-  const text = (most: number) =>
-    fc.array(fc.constantFrom(...WORDS), { maxLength: most }).map((words) => words.join(' '));
+  const createText = (maxWords: number) =>
+    fc.array(fc.constantFrom(...WORDS), { maxLength: maxWords }).map((words) => words.join(' '));
   const messageFields = fc.record({
     to: address,
     from: address,
-    subject: text(4),
+    subject: createText(4),
     accountId: fc.constantFrom(1, 1, 1, 2),
     after: fc.constantFrom(0, 0, 1, 50),
     state: fc.constantFrom<State>('queued', 'queued', 'suppressed', 'cancelled', 'delivered', 'bounced'),
   });
   const searchText = fc.oneof(
-    text(2),
-    fc.tuple(text(1), fc.constantFrom(...WORDS, ...NAMES)).map(([all, word]) => `${all} ${word.slice(0, 2)}`),
+    createText(2),
+    fc.tuple(createText(1), fc.constantFrom(...WORDS, ...NAMES)).map(([words, word]) => `${words} ${word.slice(0, 2)}`),
     address,
     address.map((whole) => whole.slice(0, -2)),
     fc.constantFrom(...DOMAINS).map((domain) => `@${domain}`),
@@ -213,7 +216,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const search = fc.record({
     q: searchText,
     to: fc.option(searchText, { nil: '' }),
-    subject: fc.option(text(2), { nil: '' }),
+    subject: fc.option(createText(2), { nil: '' }),
     accountId: fc.constantFrom(null, null, 1, 2),
     state: fc.constantFrom<State | null>(null, null, 'queued', 'suppressed', 'delivered', 'bounced', 'expired'),
     since: fc.constantFrom(null, null, 200),
@@ -225,37 +228,48 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a search returns the same messages as a filter over all rows, for any set of indexed messages and every page size', async () => {
     const store = await storeWith();
     const seed = fc.sample(messageFields, { numRuns: 160, seed: 6 });
-    let at = START;
+    let nextAcceptedAt = START;
     const messages: { message: NewMessage; state: State }[] = [];
     for (const { after, state, ...fields } of seed) {
-      at += after;
-      const message = newMessage({ ...fields, acceptedAt: at, recipient: fields.to.toLowerCase() });
+      nextAcceptedAt += after;
+      const message = newMessage({ ...fields, acceptedAt: nextAcceptedAt, recipient: fields.to.toLowerCase() });
       messages.push({ message, state });
     }
     for (const { message, state } of messages) await moveToState(store, message, state);
     const searchTexts = fc.sample(search, { numRuns: 60, seed: 7 });
     const compareSearches = async () => {
       for (const { q, to, subject, accountId, state, since, until, limit, budgetMs } of searchTexts) {
-        const criteriaList = [...criteriaFor(q), ...criteriaFor(to, ['to']), ...criteriaFor(subject, ['subject'])];
-        const times = { since: since === null ? null : START + since, until: until === null ? null : START + until };
+        const criteriaList = [
+          ...parseCriteria(q),
+          ...parseCriteria(to, ['to']),
+          ...parseCriteria(subject, ['subject']),
+        ];
+        const timeRange = {
+          since: since === null ? null : START + since,
+          until: until === null ? null : START + until,
+        };
         const expected = messages
           .filter(({ message }) => matches(criteriaList, message))
           .filter(({ message }) => accountId === null || message.accountId === accountId)
-          .filter((one) => state === null || one.state === state)
-          .filter(({ message }) => times.since === null || getIdTimestamp(message.id) >= times.since)
-          .filter(({ message }) => times.until === null || getIdTimestamp(message.id) < times.until)
+          .filter((message) => state === null || message.state === state)
+          .filter(({ message }) => timeRange.since === null || getIdTimestamp(message.id) >= timeRange.since)
+          .filter(({ message }) => timeRange.until === null || getIdTimestamp(message.id) < timeRange.until)
           .map(({ message }) => message.id)
           .sort()
           .reverse();
-        const found = await pagesOf(store, { criteria: criteriaList, accountId, state, ...times, limit }, budgetMs);
-        expect([q, to, subject, accountId, state, found]).toEqual([q, to, subject, accountId, state, expected]);
+        const foundIds = await readAllPages(
+          store,
+          { criteria: criteriaList, accountId, state, ...timeRange, limit },
+          budgetMs,
+        );
+        expect([q, to, subject, accountId, state, foundIds]).toEqual([q, to, subject, accountId, state, expected]);
       }
     };
     await compareSearches();
     // First the newest messages are indexed, then more messages in small segments, and then all messages.
-    for (const until of [START + 500, START + 700, START + 701, START + 1_200, at + 1]) {
+    for (const until of [START + 500, START + 700, START + 701, START + 1_200, nextAcceptedAt + 1]) {
       await indexUntil(store, until);
-      if (until === START + 500 || until === at + 1) await compareSearches();
+      if (until === START + 500 || until === nextAcceptedAt + 1) await compareSearches();
     }
   });
 
@@ -269,12 +283,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       .filter((_, n) => n % 3 === 1)
       .map(({ id }) => id)
       .reverse();
-    const found: string[] = [];
+    const foundIds: string[] = [];
     let before: string | null = null;
     for (let page = 0; ; page += 1) {
-      const messageSearch = { ...EVERYTHING, criteria: criteriaFor('number "1"'), limit: 7, before };
-      const { messages: some, searchedTo } = await store.searchMessages(messageSearch, page % 2 === 0 ? 0 : 5_000);
-      found.push(...some.map(({ id }) => id));
+      const messageSearch = { ...EVERYTHING, criteria: parseCriteria('number "1"'), limit: 7, before };
+      const { messages: foundMessages, searchedTo } = await store.searchMessages(
+        messageSearch,
+        page % 2 === 0 ? 0 : 5_000,
+      );
+      foundIds.push(...foundMessages.map(({ id }) => id));
       if (searchedTo === null) break;
       before = searchedTo;
       await store.accept([newMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
@@ -284,24 +301,24 @@ describe.each(STORES)('the $name store', ({ open }) => {
         now: START + page * MINUTE,
       });
     }
-    expect(found.filter((id) => getIdTimestamp(id) < START + 1_000)).toEqual(expected);
+    expect(foundIds.filter((id) => getIdTimestamp(id) < START + 1_000)).toEqual(expected);
   });
 
   test('a message whose commit was delayed is in the index after some minutes', async () => {
     const store = await storeWith();
-    const early = Array.from({ length: 20 }, (_, n) => newMessage({ acceptedAt: START + 2 * n }));
-    await store.accept(early);
+    const earlyMessages = Array.from({ length: 20 }, (_, n) => newMessage({ acceptedAt: START + 2 * n }));
+    await store.accept(earlyMessages);
     await indexUntil(store, START + 100);
-    const late = newMessage({ acceptedAt: START + 11, to: 'late@example.com' });
-    await store.accept([late]);
+    const lateMessage = newMessage({ acceptedAt: START + 11, to: 'late@example.com' });
+    await store.accept([lateMessage]);
     expect(await indexUntil(store, START + 100, START + MINUTE)).toBe(0);
     expect(await indexUntil(store, START + 100, START + 10 * MINUTE)).toBe(1);
-    expect(await find(store, 'late@example.com')).toEqual([late.id]);
+    expect(await find(store, 'late@example.com')).toEqual([lateMessage.id]);
     expect(await find(store, 'receipt')).toHaveLength(21);
     // The segment is verified, the pages of the replaced segment are purged, and then no step remains.
     expect(await indexUntil(store, START + 100, START + 20 * MINUTE)).toBe(2);
     expect(await indexUntil(store, START + 100, START + 30 * MINUTE)).toBe(0);
-    expect(await find(store, 'late@example.com')).toEqual([late.id]);
+    expect(await find(store, 'late@example.com')).toEqual([lateMessage.id]);
   });
 
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {

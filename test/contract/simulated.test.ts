@@ -10,35 +10,35 @@ const START = Date.UTC(2031, 4, 5, 6, 7, 8);
 const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
 
 /** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
-function seededRandom(seed: number): () => number {
+function createSeededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    let mixedBits = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixedBits = (mixedBits + Math.imul(mixedBits ^ (mixedBits >>> 7), 61 | mixedBits)) ^ mixedBits;
+    return ((mixedBits ^ (mixedBits >>> 14)) >>> 0) / 2 ** 32;
   };
 }
 
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
   /** Accepts, claims, settles and reads at random. Resolves to all results of the store. */
-  async function run(seed: number): Promise<readonly unknown[]> {
+  async function runSeed(seed: number): Promise<readonly unknown[]> {
     const clock = createVirtualClock(START);
-    const random = seededRandom(seed);
+    const random = createSeededRandom(seed);
     const environment: StoreEnvironment = { clock, random, simulated: true };
     const store = await open({ environment });
     onTestFinished(() => store.close());
     const results: unknown[] = [];
     const record = async (answer: Promise<unknown>) => results.push(await answer);
-    const uuid = () =>
+    const createUuid = () =>
       `00000000-0000-4000-8000-${Math.floor(random() * 2 ** 48)
         .toString(16)
         .padStart(12, '0')}`;
-    const ids = createMessageIdGenerator(null, uuid);
+    const ids = createMessageIdGenerator(null, createUuid);
     await record(store.createAccount('default', { ...NO_LIMITS, rate: { limit: 30, periodMs: 60_000 } }, clock.now()));
     await record(store.createAccount('other', NO_LIMITS, clock.now()));
     await record(store.updateRunningTime(0, clock.now()));
-    const all: string[] = [];
+    const acceptedIds: string[] = [];
     for (let round = 0; round < 12; round += 1) {
       const now = clock.now();
       await record(store.recordHeartbeat(NODE, 15_000, now));
@@ -51,12 +51,12 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
           to: `r${Math.floor(random() * 9)}@example.com`,
         }),
       );
-      all.push(...batch.map(({ id }) => id));
+      acceptedIds.push(...batch.map(({ id }) => id));
       await record(store.accept(batch));
       const lease = { owner: NODE.name, until: now + 60_000 };
-      const claimed = await store.claim({ messages: 4, bytes: 100_000 }, lease, now);
-      results.push(claimed);
-      const settlements = claimed.messages
+      const claimResult = await store.claim({ messages: 4, bytes: 100_000 }, lease, now);
+      results.push(claimResult);
+      const settlements = claimResult.messages
         .filter(() => random() < 0.8)
         .map((message) => {
           const event = { at: now, by: NODE.name, detail: null, attempt: null };
@@ -80,18 +80,18 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     await record(store.listAccounts());
     await record(store.readAllReputations(clock.now()));
     await record(store.indexMessages({ horizon: ids.next(clock.now()), minSegmentMessages: 1, now: clock.now() }));
-    for (const id of all) await record(store.findMessage(id));
+    for (const id of acceptedIds) await record(store.findMessage(id));
     return results;
   }
 
   test('two runs with the same seed have the same results, histories and times', async () => {
-    const [first, again] = [await run(7), await run(7)];
-    expect(again).toEqual(first);
-    expect(first.length).toBeGreaterThan(90);
+    const [firstResults, secondResults] = [await runSeed(7), await runSeed(7)];
+    expect(secondResults).toEqual(firstResults);
+    expect(firstResults.length).toBeGreaterThan(90);
   });
 
   test('a run with another seed has other results', async () => {
-    expect(await run(8)).not.toEqual(await run(7));
+    expect(await runSeed(8)).not.toEqual(await runSeed(7));
   });
 
   test('only the injected clock determines the time', async () => {

@@ -10,8 +10,8 @@ import { STORES } from '../rig/stores.ts';
 const claimLimits = (messages: number) => ({ messages, bytes: 1_000_000 });
 
 /**
- * On PostgreSQL the synced transactions that create accounts run one by one, because each locks the row of the revision.
- * Thousands of them take 10 s on an idle machine and minutes on a busy one.
+ * On PostgreSQL the synced transactions that create accounts run one by one, because each locks the row of the
+ * revision. Thousands of them take 10 s on an idle machine and minutes on a busy one.
  */
 const MANY_ACCOUNTS_TIMEOUT_MS = 600_000;
 
@@ -25,15 +25,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  const kinds = (answers: readonly AcceptResult[]) =>
-    answers.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
+  const listKinds = (results: readonly AcceptResult[]) =>
+    results.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
   test('an accepted message can be read with its four fields', async () => {
     const store = await storeWith();
     const message = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([message])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
-    const shown = await store.findMessage(message.id);
-    expect(shown).toMatchObject({
+    const shownMessage = await store.findMessage(message.id);
+    expect(shownMessage).toMatchObject({
       id: message.id,
       state: 'queued',
       to: message.to,
@@ -41,10 +41,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
       subject: message.subject,
       message: message.message,
     });
-    expect(shown?.events.map(({ verb }) => verb)).toEqual(['accepted']);
+    expect(shownMessage?.events.map(({ verb }) => verb)).toEqual(['accepted']);
   });
 
-  test('an unknown id has no message', async () => {
+  test('no message is found for an unknown id', async () => {
     const store = await storeWith();
     expect(await store.findMessage(newMessage().id)).toBeNull();
   });
@@ -54,8 +54,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const messages = [newMessage(), newMessage({ to: 'max@example.com' })];
     await store.accept(messages);
     const ids = messages.map(({ id }) => id).reverse();
-    const shown = await Promise.all(ids.map((id) => store.findMessage(id)));
-    const expectedHistories = shown.map((message) => {
+    const shownMessages = await Promise.all(ids.map((id) => store.findMessage(id)));
+    const expectedHistories = shownMessages.map((message) => {
       const { message: _, ...history } = message ?? { message: null };
       return history;
     });
@@ -67,35 +67,35 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const batches = await Promise.all(
       Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMessage()))),
     );
-    const all = kinds(batches.flat());
-    expect(all.filter((kind) => kind === 'accepted')).toHaveLength(25);
-    expect(all.filter((kind) => kind === 'volume-exhausted')).toHaveLength(25);
+    const allKinds = listKinds(batches.flat());
+    expect(allKinds.filter((kind) => kind === 'accepted')).toHaveLength(25);
+    expect(allKinds.filter((kind) => kind === 'volume-exhausted')).toHaveLength(25);
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(25);
   });
 
   test('the refusal of a message after the volume has expired has a separate reason, and a new volume starts at zero', async () => {
     const now = Date.now();
     const store = await storeWith({ volume: 1, volumeExpiresAt: now + 1_000 });
-    expect(kinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
-    expect(kinds(await store.accept([newMessage({ acceptedAt: now }), newMessage({ acceptedAt: now })]))).toEqual([
+    expect(listKinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
+    expect(listKinds(await store.accept([newMessage({ acceptedAt: now }), newMessage({ acceptedAt: now })]))).toEqual([
       'accepted',
       'volume-exhausted',
     ]);
     await store.setAccount('default', { volume: 1, volumeExpiresAt: null }, now);
-    expect(kinds(await store.accept([newMessage({ acceptedAt: now })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([newMessage({ acceptedAt: now })]))).toEqual(['accepted']);
   });
 
   test('a rate limit accepts exactly its number of messages in each period and reports the remaining number', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
-    const at = Date.now();
-    const answers = await store.accept([
-      newMessage({ acceptedAt: at }),
-      newMessage({ acceptedAt: at + 300 }),
-      newMessage({ acceptedAt: at + 999 }),
+    const now = Date.now();
+    const results = await store.accept([
+      newMessage({ acceptedAt: now }),
+      newMessage({ acceptedAt: now + 300 }),
+      newMessage({ acceptedAt: now + 999 }),
     ]);
-    expect(kinds(answers)).toEqual(['accepted', 'accepted', 'rate-limit-exceeded']);
+    expect(listKinds(results)).toEqual(['accepted', 'accepted', 'rate-limit-exceeded']);
     expect(
-      answers.map((answer) =>
+      results.map((answer) =>
         'limits' in answer ? [answer.limits.rate?.remaining, answer.limits.rate?.resetMs] : null,
       ),
     ).toEqual([
@@ -103,67 +103,70 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [0, 700],
       [0, 1],
     ]);
-    expect(kinds(await store.accept([newMessage({ acceptedAt: at + 1_000 })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['accepted']);
   });
 
   test('a refused message is not stored and uses no volume', async () => {
     const store = await storeWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
-    const refused = newMessage();
-    expect(kinds(await store.accept([newMessage(), refused]))).toEqual(['accepted', 'rate-limit-exceeded']);
-    expect(await store.findMessage(refused.id)).toBeNull();
+    const refusedMessage = newMessage();
+    expect(listKinds(await store.accept([newMessage(), refusedMessage]))).toEqual(['accepted', 'rate-limit-exceeded']);
+    expect(await store.findMessage(refusedMessage.id)).toBeNull();
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
   });
 
   test('a message of a locked account is refused in the accepting transaction', async () => {
     const store = await storeWith();
     await store.lockAccount('default', 'abuse', Date.now());
-    expect(kinds(await store.accept([newMessage()]))).toEqual(['locked']);
+    expect(listKinds(await store.accept([newMessage()]))).toEqual(['locked']);
     await store.unlockAccount('default', Date.now());
-    expect(kinds(await store.accept([newMessage()]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([newMessage()]))).toEqual(['accepted']);
   });
 
   test('a repeated idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
     const store = await storeWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
-    const first = newMessage({ idempotency });
-    const answers = await store.accept([
-      first,
+    const firstMessage = newMessage({ idempotency });
+    const results = await store.accept([
+      firstMessage,
       newMessage({ idempotency }),
       newMessage({ idempotency: { key: 'order-1', fingerprint: 'bb' } }),
     ]);
-    expect(answers.slice(1)).toEqual([{ kind: 'replayed', id: first.id }, { kind: 'idempotency-conflict' }]);
+    expect(results.slice(1)).toEqual([{ kind: 'replayed', id: firstMessage.id }, { kind: 'idempotency-conflict' }]);
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
-    expect(kinds(await store.accept([newMessage()]))).toEqual(['accepted']);
-    expect(await store.accept([newMessage({ idempotency })])).toEqual([{ kind: 'replayed', id: first.id }]);
+    expect(listKinds(await store.accept([newMessage()]))).toEqual(['accepted']);
+    expect(await store.accept([newMessage({ idempotency })])).toEqual([{ kind: 'replayed', id: firstMessage.id }]);
   });
 
   test('an idempotency key expires after 24 hours and belongs to one account', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const at = Date.now();
+    const now = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
-    const later = newMessage({ idempotency, acceptedAt: at + 24 * 3_600_000 });
+    const laterMessage = newMessage({ idempotency, acceptedAt: now + 24 * 3_600_000 });
     const answers = await store.accept([
-      newMessage({ idempotency, acceptedAt: at }),
-      newMessage({ idempotency, acceptedAt: at, accountId: 2 }),
-      later,
+      newMessage({ idempotency, acceptedAt: now }),
+      newMessage({ idempotency, acceptedAt: now, accountId: 2 }),
+      laterMessage,
     ]);
-    expect(kinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
+    expect(listKinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
   });
 
   test('a step of the clock does not expire an idempotency key', async () => {
     const store = await storeWith();
-    const at = Date.now();
+    const now = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
-    const first = newMessage({ idempotency, acceptedAt: at });
-    const stepped = newMessage({
-      idempotency: { ...idempotency, expiredBefore: at - 1 },
-      acceptedAt: at + 48 * 3_600_000,
+    const firstMessage = newMessage({ idempotency, acceptedAt: now });
+    const steppedMessage = newMessage({
+      idempotency: { ...idempotency, expiredBefore: now - 1 },
+      acceptedAt: now + 48 * 3_600_000,
     });
-    const over = newMessage({ idempotency: { ...idempotency, expiredBefore: at }, acceptedAt: at + 48 * 3_600_000 });
-    await store.accept([first]);
-    expect(await store.accept([stepped])).toEqual([{ kind: 'replayed', id: first.id }]);
-    expect(kinds(await store.accept([over]))).toEqual(['accepted']);
+    const expiredMessage = newMessage({
+      idempotency: { ...idempotency, expiredBefore: now },
+      acceptedAt: now + 48 * 3_600_000,
+    });
+    await store.accept([firstMessage]);
+    expect(await store.accept([steppedMessage])).toEqual([{ kind: 'replayed', id: firstMessage.id }]);
+    expect(listKinds(await store.accept([expiredMessage]))).toEqual(['accepted']);
   });
 
   test('a hard bounce suppresses the recipient for its account only, in upper and lower case', async () => {
@@ -188,25 +191,25 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a message that was queued before its recipient was suppressed ends as suppressed instead of being leased', async () => {
     const store = await storeWith();
-    const [waiting, bouncing] = [newMessage(), newMessage({ lease: LEASE })];
-    await store.accept([waiting, bouncing]);
+    const [waitingMessage, bouncingMessage] = [newMessage(), newMessage({ lease: LEASE })];
+    await store.accept([waitingMessage, bouncingMessage]);
     await store.settle([
-      newSettlement({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+      newSettlement({ ...bouncingMessage, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
     expect((await store.claim(claimLimits(10), LEASE, Date.now())).messages).toEqual([]);
-    expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
+    expect((await store.findMessage(waitingMessage.id))?.state).toBe('suppressed');
   });
 
   test('a message is leased once, with a counted attempt and with all data that its transmission requires', async () => {
     const store = await storeWith();
     const message = newMessage();
     await store.accept([message]);
-    const [first, second] = await Promise.all([
+    const [firstClaim, secondClaim] = await Promise.all([
       store.claim(claimLimits(5), LEASE, Date.now()),
       store.claim(claimLimits(5), { ...LEASE, owner: 'node-b' }, Date.now()),
     ]);
-    expect([...first.messages, ...second.messages]).toHaveLength(1);
-    expect(first.messages[0] ?? second.messages[0]).toMatchObject({
+    expect([...firstClaim.messages, ...secondClaim.messages]).toHaveLength(1);
+    expect(firstClaim.messages[0] ?? secondClaim.messages[0]).toMatchObject({
       id: message.id,
       accountId: 1,
       to: message.to,
@@ -232,9 +235,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMessage()));
     await store.accept([newMessage({ accountId: 2 }), newMessage({ accountId: 2 })]);
-    const { messages: claimed } = await store.claim(claimLimits(20), LEASE, Date.now());
-    expect(claimed).toHaveLength(20);
-    expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
+    const { messages: claimedMessages } = await store.claim(claimLimits(20), LEASE, Date.now());
+    expect(claimedMessages).toHaveLength(20);
+    expect(claimedMessages.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
 
   test('if more accounts have due messages than one claim serves, all are served round-robin', async () => {
@@ -254,10 +257,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 2_000 }, () => newMessage()));
     expect((await store.claim(claimLimits(512), LEASE, Date.now())).messages).toHaveLength(512);
-    const first = newMessage({ accountId: 2 });
-    await store.accept([first]);
-    const { messages: claimed } = await store.claim(claimLimits(512), LEASE, Date.now());
-    expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
+    const firstMessage = newMessage({ accountId: 2 });
+    await store.accept([firstMessage]);
+    const { messages: claimedMessages } = await store.claim(claimLimits(512), LEASE, Date.now());
+    expect([claimedMessages.length, claimedMessages.some(({ id }) => id === firstMessage.id)]).toEqual([512, true]);
   });
 
   test('if many accounts have a backlog, a claim serves at least 64 of them, with the same number of rows each', async () => {
@@ -267,10 +270,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const served = new Set<number>();
     // All 512 messages are first attempts, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
-      const { messages: claimed } = await store.claim(claimLimits(512), LEASE, Date.now());
-      expect(claimed).toHaveLength(512);
+      const { messages: claimedMessages } = await store.claim(claimLimits(512), LEASE, Date.now());
+      expect(claimedMessages).toHaveLength(512);
       const ofOne = new Map<number, number>();
-      for (const { accountId } of claimed) ofOne.set(accountId, (ofOne.get(accountId) ?? 0) + 1);
+      for (const { accountId } of claimedMessages) ofOne.set(accountId, (ofOne.get(accountId) ?? 0) + 1);
       expect(Math.max(...ofOne.values())).toBeLessThanOrEqual(8);
       expect(ofOne.size).toBeGreaterThanOrEqual(64);
       for (const account of ofOne.keys()) served.add(account);
@@ -281,20 +284,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** Claims up to `messages` messages at a time until none is due. Returns the ids of each claim. */
   async function claimAll(store: Store, messages: number): Promise<string[][]> {
     const claims: string[][] = [];
-    for (let more = true; more && claims.length < 1_000; ) {
-      const claimed = await store.claim(claimLimits(messages), LEASE, Date.now());
-      claims.push(claimed.messages.map(({ id }) => id));
-      more = claimed.hasMore;
+    for (let isIncomplete = true; isIncomplete && claims.length < 1_000; ) {
+      const claimResult = await store.claim(claimLimits(messages), LEASE, Date.now());
+      claims.push(claimResult.messages.map(({ id }) => id));
+      isIncomplete = claimResult.hasMore;
     }
     return claims;
   }
 
   /** The number of concurrent calls is limited, because a call waits at most 10 s for a connection. */
   async function createAccounts(store: Store, count: number): Promise<void> {
-    for (let from = 0; from < count; from += 100)
+    for (let start = 0; start < count; start += 100)
       await Promise.all(
-        Array.from({ length: Math.min(100, count - from) }, (_, n) =>
-          store.createAccount(`a${from + n}`, NO_LIMITS, Date.now()),
+        Array.from({ length: Math.min(100, count - start) }, (_, n) =>
+          store.createAccount(`a${start + n}`, NO_LIMITS, Date.now()),
         ),
       );
   }
@@ -321,15 +324,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await createAccounts(store, accounts);
       const messages = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
       await store.accept(messages);
-      const later = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
+      const getDueAt = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
       await store.settle(
         messages.map((message, n) =>
-          newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) }),
+          newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: getDueAt(n) }),
         ),
       );
       expect((await claimAll(store, 512)).flat()).toEqual([messages[4_000]?.id]);
-      const again = await claimAll(store, 512);
-      expect([again.flat(), again.length < 10]).toEqual([[], true]);
+      const secondClaims = await claimAll(store, 512);
+      expect([secondClaims.flat(), secondClaims.length < 10]).toEqual([[], true]);
     },
     MANY_ACCOUNTS_TIMEOUT_MS,
   );
@@ -339,40 +342,40 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
     await store.accept(Array.from({ length: 20 }, (_, n) => newMessage({ message, accountId: (n % 2) + 1 })));
-    const sizes: number[] = [];
-    for (let more = true; more; ) {
-      const claimed = await store.claim({ messages: 100, bytes: 350_000 }, LEASE, Date.now());
-      sizes.push(claimed.messages.length);
-      more = claimed.hasMore;
+    const claimSizes: number[] = [];
+    for (let isIncomplete = true; isIncomplete; ) {
+      const claimResult = await store.claim({ messages: 100, bytes: 350_000 }, LEASE, Date.now());
+      claimSizes.push(claimResult.messages.length);
+      isIncomplete = claimResult.hasMore;
     }
-    expect(Math.max(...sizes)).toBe(3);
-    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
+    expect(Math.max(...claimSizes)).toBe(3);
+    expect(claimSizes.reduce((sum, size) => sum + size, 0)).toBe(20);
   });
 
   test('a message larger than the limit is leased alone, as a first attempt and as a retry, with any other due messages', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const large = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
+    const largeMessage = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
     const newLargeMessage = newMessage({ message: 'x'.repeat(5_000), accountId: 2 });
     await store.accept([
-      large,
+      largeMessage,
       newLargeMessage,
       ...Array.from({ length: 30 }, () => newMessage({ message: 'x'.repeat(400) })),
     ]);
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
     await store.settle([
-      newSettlement({ ...large, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
+      newSettlement({ ...largeMessage, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
     ]);
     const claims: string[][] = [];
-    for (let more = true; more && claims.length < 100; ) {
-      const claimed = await store.claim({ messages: 100, bytes: 1_000 }, LEASE, Date.now());
-      claims.push(claimed.messages.map(({ id }) => id));
-      more = claimed.hasMore;
+    for (let isIncomplete = true; isIncomplete && claims.length < 100; ) {
+      const claimResult = await store.claim({ messages: 100, bytes: 1_000 }, LEASE, Date.now());
+      claims.push(claimResult.messages.map(({ id }) => id));
+      isIncomplete = claimResult.hasMore;
     }
-    expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
+    expect(claims.find((ids) => ids.includes(largeMessage.id))).toEqual([largeMessage.id]);
     expect(claims.find((ids) => ids.includes(newLargeMessage.id))).toEqual([newLargeMessage.id]);
     // The claim loop ends long before its limit, although small messages are due continuously.
-    expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
+    expect(claims.findIndex((ids) => ids.includes(largeMessage.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
 
@@ -386,9 +389,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       retries.map((message) => newSettlement({ ...message, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
     await store.accept([newMessage(), newMessage()]);
-    const { messages: claimed } = await store.claim(claimLimits(10), LEASE, Date.now());
-    expect(claimed).toHaveLength(10);
-    expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
+    const { messages: claimedMessages } = await store.claim(claimLimits(10), LEASE, Date.now());
+    expect(claimedMessages).toHaveLength(10);
+    expect(claimedMessages.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
 
   test('messages of a locked account are leased only after the unlock', async () => {
@@ -411,8 +414,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle([newSettlement({ ...leasedMessage, attempts: 2 })])).toEqual(['lost']);
     expect(await store.settle([newSettlement(leasedMessage)])).toEqual(['settled']);
     expect(await store.settle([newSettlement(leasedMessage, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
-    const shown = await store.findMessage(message.id);
-    expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
+    const shownMessage = await store.findMessage(message.id);
+    expect([shownMessage?.state, shownMessage?.events.length]).toEqual(['delivered', 2]);
   });
 
   test('the history contains each attempt with its transcript', async () => {
@@ -436,26 +439,30 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a message whose lease is released keeps its position in the queue and its attempt count, and gets no history entry', async () => {
     const store = await storeWith();
     const at = Date.now();
-    const [first, second] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
-    await store.accept([first, second]);
-    const [leased] = (await store.claim(claimLimits(1), LEASE, at)).messages;
-    if (leased === undefined) throw new Error('nothing leased');
-    const ref = { id: leased.id, owner: LEASE.owner, attempts: 1 };
-    expect(await store.release([{ ...ref, owner: 'node-b' }, ref, ref], at)).toEqual(['lost', 'settled', 'lost']);
-    expect(await store.findMessage(first.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
-    expect((await store.findMessage(first.id))?.events).toHaveLength(1);
-    expect((await store.claim(claimLimits(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([first.id]);
+    const [firstMessage, secondMessage] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
+    await store.accept([firstMessage, secondMessage]);
+    const [leasedMessage] = (await store.claim(claimLimits(1), LEASE, at)).messages;
+    if (leasedMessage === undefined) throw new Error('nothing leased');
+    const leaseReference = { id: leasedMessage.id, owner: LEASE.owner, attempts: 1 };
+    expect(await store.release([{ ...leaseReference, owner: 'node-b' }, leaseReference, leaseReference], at)).toEqual([
+      'lost',
+      'settled',
+      'lost',
+    ]);
+    expect(await store.findMessage(firstMessage.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
+    expect((await store.findMessage(firstMessage.id))?.events).toHaveLength(1);
+    expect((await store.claim(claimLimits(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([firstMessage.id]);
   });
 
   test('a lease whose node has not stored the outcome yet is not recovered, under either policy', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
-    const [unmarkedMessage, marked] = [newMessage({ lease }), newMessage({ lease })];
-    await store.accept([unmarkedMessage, marked]);
-    await store.markTransmitting([{ id: marked.id, owner: 'node-a', attempts: 1 }]);
+    const [unmarkedMessage, markedMessage] = [newMessage({ lease }), newMessage({ lease })];
+    await store.accept([unmarkedMessage, markedMessage]);
+    await store.markTransmitting([{ id: markedMessage.id, owner: 'node-a', attempts: 1 }]);
     for (const onUncertain of ['resend', 'hold'] as const) {
-      const except = [unmarkedMessage.id, marked.id];
+      const except = [unmarkedMessage.id, markedMessage.id];
       expect(
         await store.recover({
           now,
@@ -467,14 +474,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
         }),
       ).toBe(0);
     }
-    const settled = [unmarkedMessage, marked].map((message) => newSettlement({ ...message, attempts: 1, lease }));
-    expect(await store.settle(settled)).toEqual(['settled', 'settled']);
+    const settlements = [unmarkedMessage, markedMessage].map((message) =>
+      newSettlement({ ...message, attempts: 1, lease }),
+    );
+    expect(await store.settle(settlements)).toEqual(['settled', 'settled']);
   });
 
   test('a recovered message without a mark has no attempt under hold, and a counted attempt under resend', async () => {
     const store = await storeWith();
     const lease = { owner: 'dead', until: 1 };
-    const [leasedMessage, resent] = [newMessage({ lease }), newMessage({ lease })];
+    const [leasedMessage, resentMessage] = [newMessage({ lease }), newMessage({ lease })];
     await store.accept([leasedMessage]);
     await store.recover({
       now: 2,
@@ -483,7 +492,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       onUncertain: 'hold',
       node: 'node-a',
     });
-    await store.accept([resent]);
+    await store.accept([resentMessage]);
     await store.recover({
       now: 2,
       includeAllLeases: false,
@@ -493,19 +502,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     expect([
       (await store.findMessage(leasedMessage.id))?.attempts,
-      (await store.findMessage(resent.id))?.attempts,
+      (await store.findMessage(resentMessage.id))?.attempts,
     ]).toEqual([0, 1]);
-    expect((await store.findMessage(resent.id))?.events.at(-1)?.detail).toContain('not known');
+    expect((await store.findMessage(resentMessage.id))?.events.at(-1)?.detail).toContain('not known');
   });
 
   test('an expired lease is recovered, and a valid lease is not', async () => {
     const store = await storeWith();
     const now = Date.now();
-    const [over, running] = [
+    const [expiredMessage, runningMessage] = [
       newMessage({ lease: { owner: 'dead', until: now - 1 } }),
       newMessage({ lease: { owner: 'alive', until: now + 60_000 } }),
     ];
-    await store.accept([over, running]);
+    await store.accept([expiredMessage, runningMessage]);
     expect(
       await store.recover({
         now,
@@ -515,32 +524,39 @@ describe.each(STORES)('the $name store', ({ open }) => {
         node: 'node-a',
       }),
     ).toBe(1);
-    expect([(await store.findMessage(over.id))?.state, (await store.findMessage(running.id))?.state]).toEqual([
-      'queued',
-      'sending',
-    ]);
-    expect((await store.findMessage(over.id))?.events.at(-1)).toMatchObject({ verb: 'recovered', by: 'node-a' });
+    expect([
+      (await store.findMessage(expiredMessage.id))?.state,
+      (await store.findMessage(runningMessage.id))?.state,
+    ]).toEqual(['queued', 'sending']);
+    expect((await store.findMessage(expiredMessage.id))?.events.at(-1)).toMatchObject({
+      verb: 'recovered',
+      by: 'node-a',
+    });
   });
 
   test('under hold, a message with a marked lease becomes uncertain and any other message is queued; under resend both are queued', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'dead', until: now };
-    const [marked, unmarked, third] = [newMessage({ lease }), newMessage({ lease }), newMessage({ lease })];
-    await store.accept([marked, unmarked]);
+    const [markedMessage, unmarkedMessage, thirdMessage] = [
+      newMessage({ lease }),
+      newMessage({ lease }),
+      newMessage({ lease }),
+    ];
+    await store.accept([markedMessage, unmarkedMessage]);
     expect(
       await store.markTransmitting([
-        { id: marked.id, owner: 'dead', attempts: 1 },
-        { id: unmarked.id, owner: 'dead', attempts: 9 },
+        { id: markedMessage.id, owner: 'dead', attempts: 1 },
+        { id: unmarkedMessage.id, owner: 'dead', attempts: 9 },
       ]),
     ).toEqual(['settled', 'lost']);
     await store.recover({ now, includeAllLeases: true, includeDeadNodes: false, onUncertain: 'hold', node: 'node-a' });
-    expect([(await store.findMessage(marked.id))?.state, (await store.findMessage(unmarked.id))?.state]).toEqual([
-      'uncertain',
-      'queued',
-    ]);
-    await store.accept([third]);
-    await store.markTransmitting([{ id: third.id, owner: 'dead', attempts: 1 }]);
+    expect([
+      (await store.findMessage(markedMessage.id))?.state,
+      (await store.findMessage(unmarkedMessage.id))?.state,
+    ]).toEqual(['uncertain', 'queued']);
+    await store.accept([thirdMessage]);
+    await store.markTransmitting([{ id: thirdMessage.id, owner: 'dead', attempts: 1 }]);
     await store.recover({
       now,
       includeAllLeases: true,
@@ -548,68 +564,75 @@ describe.each(STORES)('the $name store', ({ open }) => {
       onUncertain: 'resend',
       node: 'node-a',
     });
-    expect((await store.findMessage(third.id))?.state).toBe('queued');
+    expect((await store.findMessage(thirdMessage.id))?.state).toBe('queued');
   });
 
   test('a message expires by its time of acceptance, even if the next attempt is due hours later', async () => {
     const store = await storeWith();
-    const accepted = Date.now() - 100_000;
-    const [old, newerMessage] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
-    await store.accept([old, newerMessage]);
+    const oldTime = Date.now() - 100_000;
+    const [oldMessage, newerMessage] = [newMessage({ acceptedAt: oldTime, lease: LEASE }), newMessage()];
+    await store.accept([oldMessage, newerMessage]);
     await store.settle([
-      newSettlement({ ...old, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
+      newSettlement({ ...oldMessage, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
     ]);
-    expect(await store.expire(accepted, Date.now(), 10, 'node-a')).toEqual([old.id]);
-    expect([(await store.findMessage(old.id))?.state, (await store.findMessage(newerMessage.id))?.state]).toEqual([
-      'expired',
-      'queued',
-    ]);
+    expect(await store.expire(oldTime, Date.now(), 10, 'node-a')).toEqual([oldMessage.id]);
+    expect([
+      (await store.findMessage(oldMessage.id))?.state,
+      (await store.findMessage(newerMessage.id))?.state,
+    ]).toEqual(['expired', 'queued']);
   });
 
   test('a body is purged only after the end of its message', async () => {
     const store = await storeWith();
     const at = Date.now() - 10_000;
-    const [done, waiting] = [newMessage({ acceptedAt: at, lease: LEASE }), newMessage({ acceptedAt: at })];
-    await store.accept([done, waiting]);
+    const [endedMessage, waitingMessage] = [
+      newMessage({ acceptedAt: at, lease: LEASE }),
+      newMessage({ acceptedAt: at }),
+    ];
+    await store.accept([endedMessage, waitingMessage]);
     const event = { at: at + 5_000, verb: 'delivered', by: 'node-a', detail: null, attempt: null };
-    await store.settle([newSettlement({ ...done, attempts: 1, lease: LEASE }, { event })]);
+    await store.settle([newSettlement({ ...endedMessage, attempts: 1, lease: LEASE }, { event })]);
     expect(await store.purgeBodiesAndKeys(at + 4_999, 0, 10)).toBe(0);
     expect(await store.purgeBodiesAndKeys(at + 5_000, 0, 10)).toBe(1);
-    expect([(await store.findMessage(done.id))?.message, (await store.findMessage(waiting.id))?.message]).toEqual([
-      null,
-      waiting.message,
-    ]);
+    expect([
+      (await store.findMessage(endedMessage.id))?.message,
+      (await store.findMessage(waitingMessage.id))?.message,
+    ]).toEqual([null, waitingMessage.message]);
   });
 
   test('idempotency keys are purged at the same rate as bodies', async () => {
     const store = await storeWith();
     const at = Date.now() - 100_000;
-    const keyed = (n: number) => newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
-    await store.accept(Array.from({ length: 25 }, (_, n) => keyed(n)));
+    const createKeyedMessage = (n: number) =>
+      newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
+    await store.accept(Array.from({ length: 25 }, (_, n) => createKeyedMessage(n)));
     expect([
       await store.purgeBodiesAndKeys(0, at, 10),
       await store.purgeBodiesAndKeys(0, at, 10),
       await store.purgeBodiesAndKeys(0, at, 10),
     ]).toEqual([10, 10, 5]);
-    expect(kinds(await store.accept([keyed(0), keyed(24)]))).toEqual(['accepted', 'accepted']);
+    expect(listKinds(await store.accept([createKeyedMessage(0), createKeyedMessage(24)]))).toEqual([
+      'accepted',
+      'accepted',
+    ]);
   });
 
   test('after a clock is set back the rate period restarts, so that no account waits longer than its period', async () => {
     const store = await storeWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
-    expect(kinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
     const back = at - 3_600_000;
     expect(await store.accept([newMessage({ acceptedAt: back })])).toMatchObject([
       { kind: 'refused', limits: { rate: { remaining: 0, resetMs: 1_000 } } },
     ]);
-    expect(kinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });
 
   test('messages that arrive slightly out of order are not accepted beyond the rate limit', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMessage({ acceptedAt: at + ms })));
-    expect(kinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
+    expect(listKinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
   test('only due times that are too late because a clock was set back are reset', async () => {
@@ -619,12 +642,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
     const messages = due.map((_, n) => newMessage({ lease: LEASE, accountId: (n % 2) + 1 }));
     await store.accept(messages);
-    const event = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
+    const createEvent = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
     await store.settle(
       messages.map((message, n) =>
         newSettlement(
           { ...message, attempts: 1, lease: LEASE },
-          { to: 'queued', dueAt: due[n] ?? null, event: event(n < 2 ? 'deferred' : 'x') },
+          { to: 'queued', dueAt: due[n] ?? null, event: createEvent(n < 2 ? 'deferred' : 'x') },
         ),
       ),
     );
@@ -632,18 +655,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.resetExcessiveDueTimes(now + 100, now, 1),
       await store.resetExcessiveDueTimes(now + 100, now, 10),
     ]).toEqual([1, 1]);
-    const shown = await Promise.all(messages.map(({ id }) => store.findMessage(id)));
-    expect(shown.map((message) => message?.dueAt)).toEqual([now + 100, now, now, now + 99]);
+    const shownMessages = await Promise.all(messages.map(({ id }) => store.findMessage(id)));
+    expect(shownMessages.map((message) => message?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
   test('an operator can cancel and retry queued messages, and for other messages receives their state', async () => {
     const store = await storeWith();
-    const [queued, sending] = [newMessage(), newMessage({ lease: LEASE })];
-    await store.accept([queued, sending]);
-    expect(await store.retryMessage(queued.id, Date.now())).toEqual({ kind: 'done' });
-    expect(await store.cancelMessage(queued.id, Date.now())).toEqual({ kind: 'done' });
-    expect(await store.cancelMessage(sending.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
-    expect(await store.retryMessage(queued.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
+    const [queuedMessage, sendingMessage] = [newMessage(), newMessage({ lease: LEASE })];
+    await store.accept([queuedMessage, sendingMessage]);
+    expect(await store.retryMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'done' });
+    expect(await store.cancelMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'done' });
+    expect(await store.cancelMessage(sendingMessage.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
+    expect(await store.retryMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
     expect(await store.cancelMessage(newMessage().id, Date.now())).toEqual({ kind: 'missing' });
     expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
   });
@@ -658,29 +681,29 @@ describe.each(STORES)('the $name store', ({ open }) => {
       newMessage({ acceptedAt: at + 50, lease: LEASE }),
     ];
     await store.accept(messages);
-    const all = { accountId: null, state: null, to: null, since: null, limit: 10 };
-    const found = async (filter: object) =>
-      (await store.listMessages({ ...all, ...filter })).map(({ id }) =>
+    const noFilter = { accountId: null, state: null, to: null, since: null, limit: 10 };
+    const findIds = async (filter: object) =>
+      (await store.listMessages({ ...noFilter, ...filter })).map(({ id }) =>
         messages.findIndex((message) => message.id === id),
       );
-    expect(await found({})).toEqual([2, 1, 0]);
-    expect(await found({ limit: 1 })).toEqual([2]);
-    expect(await found({ accountId: 2 })).toEqual([1]);
-    expect(await found({ state: 'sending' })).toEqual([2]);
-    expect(await found({ to: 'max@EXAMPLE.com' })).toEqual([1]);
-    expect(await found({ since: at })).toEqual([2, 1]);
+    expect(await findIds({})).toEqual([2, 1, 0]);
+    expect(await findIds({ limit: 1 })).toEqual([2]);
+    expect(await findIds({ accountId: 2 })).toEqual([1]);
+    expect(await findIds({ state: 'sending' })).toEqual([2]);
+    expect(await findIds({ to: 'max@EXAMPLE.com' })).toEqual([1]);
+    expect(await findIds({ since: at })).toEqual([2, 1]);
   });
 
   test('the queue statistics count open messages and contain the oldest', async () => {
     const store = await storeWith();
     const at = Date.now() - 5_000;
-    const first = newMessage({ acceptedAt: at });
-    await store.accept([first, newMessage(), newMessage({ lease: LEASE })]);
+    const firstMessage = newMessage({ acceptedAt: at });
+    await store.accept([firstMessage, newMessage(), newMessage({ lease: LEASE })]);
     expect(await store.readQueueStatistics()).toEqual({
       queued: 2,
       sending: 1,
       uncertain: 0,
-      oldest: { id: first.id, acceptedAt: at },
+      oldest: { id: firstMessage.id, acceptedAt: at },
     });
   });
 
@@ -696,21 +719,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
       now,
     );
     if (createdKey.kind !== 'done') throw new Error(createdKey.kind);
-    const existing = { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null };
-    expect(await store.createKey('default', existing, now)).toEqual({ kind: 'exists' });
-    expect(await store.importKey('default', existing, now)).toEqual({ kind: 'exists' });
-    const rotated = await store.rotateKey(createdKey.value.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now);
-    if (rotated.kind !== 'done') throw new Error(rotated.kind);
-    expect(rotated.value).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });
-    await store.revokeKey(rotated.value.id, now + 5);
+    const existingKey = { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null };
+    expect(await store.createKey('default', existingKey, now)).toEqual({ kind: 'exists' });
+    expect(await store.importKey('default', existingKey, now)).toEqual({ kind: 'exists' });
+    const rotatedKey = await store.rotateKey(createdKey.value.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now);
+    if (rotatedKey.kind !== 'done') throw new Error(rotatedKey.kind);
+    expect(rotatedKey.value).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });
+    await store.revokeKey(rotatedKey.value.id, now + 5);
     await store.updateKeysLastUsed([{ id: createdKey.value.id, at: now + 7 }]);
-    const listed = await store.listKeys('default');
-    if (listed.kind !== 'done') throw new Error(listed.kind);
-    expect(listed.value.map(({ expiresAt, revokedAt, lastUsedAt }) => [expiresAt, revokedAt, lastUsedAt])).toEqual([
+    const listedKeys = await store.listKeys('default');
+    if (listedKeys.kind !== 'done') throw new Error(listedKeys.kind);
+    expect(listedKeys.value.map(({ expiresAt, revokedAt, lastUsedAt }) => [expiresAt, revokedAt, lastUsedAt])).toEqual([
       [now + 1_000, null, now + 7],
       [null, now + 5, null],
     ]);
-    expect(await store.rotateKey(rotated.value.id, { prefix: 'p', hash: 'h3' }, now, now + 6)).toEqual({
+    expect(await store.rotateKey(rotatedKey.value.id, { prefix: 'p', hash: 'h3' }, now, now + 6)).toEqual({
       kind: 'missing',
     });
   });
@@ -763,28 +786,28 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.findKeys([])).toMatchObject({ accounts: [], keys: [] });
     const now = Date.now();
     await store.createAccount('second', NO_LIMITS, now);
-    const [first, last] = [hashes[0] ?? '', hashes[999] ?? ''];
+    const [firstHash, lastHash] = [hashes[0] ?? '', hashes[999] ?? ''];
     for (const [account, hash] of [
-      ['default', first],
-      ['second', last],
+      ['default', firstHash],
+      ['second', lastHash],
     ] as const) {
       const createdKey = await store.createKey(account, { name: account, prefix: 'pr_', hash, expiresAt: null }, now);
       if (createdKey.kind !== 'done') throw new Error(createdKey.kind);
-      const found = await store.findKeys([hash]);
-      expect(found.keys).toEqual([createdKey.value]);
-      expect(found.accounts.map(({ name }) => name)).toEqual([account]);
+      const foundKeys = await store.findKeys([hash]);
+      expect(foundKeys.keys).toEqual([createdKey.value]);
+      expect(foundKeys.accounts.map(({ name }) => name)).toEqual([account]);
     }
     await store.lockAccount('second', 'abuse', now);
     const reportedChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => reportedChanges.push(changes));
-    const all = await store.findKeys(hashes);
-    expect(all.keys.map(({ hash }) => hash).sort()).toEqual([first, last]);
-    expect(all.accounts.map(({ name, locked }) => [name, locked?.reason ?? null]).sort()).toEqual([
+    const foundKeys = await store.findKeys(hashes);
+    expect(foundKeys.keys.map(({ hash }) => hash).sort()).toEqual([firstHash, lastHash]);
+    expect(foundKeys.accounts.map(({ name, locked }) => [name, locked?.reason ?? null]).sort()).toEqual([
       ['default', null],
       ['second', 'abuse'],
     ]);
     // The revision is at least that of the changes that were reported.
-    expect(all.revision).toBe(reportedChanges[0]?.revision);
+    expect(foundKeys.revision).toBe(reportedChanges[0]?.revision);
   });
 
   test('new ids are greater than the newest stored id', async () => {
@@ -797,17 +820,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a settlement with a transition that is not in the table is rejected and changes nothing', async () => {
     const store = await storeWith();
-    const [message, other] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
-    await store.accept([message, other]);
+    const [message, otherMessage] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
+    await store.accept([message, otherMessage]);
     const leasedMessage = { ...message, attempts: 1, lease: LEASE };
     await expect(store.settle([newSettlement(leasedMessage, { to: 'cancelled' })])).rejects.toThrow(
       'from sending to cancelled',
     );
-    const [delivered] = newSettlement(leasedMessage).changes;
-    const [bounced] = newSettlement(leasedMessage, { to: 'expired' }).changes;
-    if (delivered === undefined || bounced === undefined) throw new Error('no change');
-    const twice = { ...newSettlement(leasedMessage), changes: [delivered, bounced] };
-    await expect(store.settle([twice])).rejects.toThrow('from delivered to expired');
+    const [deliveredChange] = newSettlement(leasedMessage).changes;
+    const [expiredChange] = newSettlement(leasedMessage, { to: 'expired' }).changes;
+    if (deliveredChange === undefined || expiredChange === undefined) throw new Error('no change');
+    const doubleSettlement = { ...newSettlement(leasedMessage), changes: [deliveredChange, expiredChange] };
+    await expect(store.settle([doubleSettlement])).rejects.toThrow('from delivered to expired');
     expect((await store.findMessage(message.id))?.state).toBe('sending');
   });
 

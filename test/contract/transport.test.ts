@@ -20,7 +20,7 @@ interface TransportCase {
   findDelivered(message: OutgoingMessage): Promise<Buffer | null>;
 }
 
-async function smtp(): Promise<TransportCase> {
+async function openSmtp(): Promise<TransportCase> {
   const server = await startSmtpServer();
   onTestFinished(() => server.close());
   const transport = newSmtpTransport(server.port, { connections: 4 });
@@ -35,7 +35,7 @@ async function smtp(): Promise<TransportCase> {
   };
 }
 
-function capture(): Promise<TransportCase> {
+function openCapture(): Promise<TransportCase> {
   const folder = createTemporaryFolder();
   return Promise.resolve({
     transport: createCaptureTransport(folder, systemClock),
@@ -51,21 +51,21 @@ function capture(): Promise<TransportCase> {
   });
 }
 
-async function simulated(): Promise<TransportCase> {
-  const inner = await smtp();
+async function openSimulator(): Promise<TransportCase> {
+  const smtpCase = await openSmtp();
   return {
-    ...inner,
-    transport: withSimulator(inner.transport, systemClock),
-    unavailable: withSimulator(inner.unavailable, systemClock),
+    ...smtpCase,
+    transport: withSimulator(smtpCase.transport, systemClock),
+    unavailable: withSimulator(smtpCase.unavailable, systemClock),
   };
 }
 
-async function ses(): Promise<TransportCase> {
+async function openSes(): Promise<TransportCase> {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
   onTestFinished(() => void vi.unstubAllEnvs());
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
-  const at = (endpoint: string) => {
+  const createTransportAt = (endpoint: string) => {
     const transport = createSesTransport(
       { region: 'eu-west-1', endpoint, configurationSet: null },
       { clock: systemClock },
@@ -74,8 +74,8 @@ async function ses(): Promise<TransportCase> {
     return transport;
   };
   return {
-    transport: at(fake.endpoint),
-    unavailable: at('http://127.0.0.1:1'),
+    transport: createTransportAt(fake.endpoint),
+    unavailable: createTransportAt('http://127.0.0.1:1'),
     findDelivered: (message) => {
       const matching = fake.received.filter(({ data }) => data.equals(message.data));
       return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
@@ -86,13 +86,13 @@ async function ses(): Promise<TransportCase> {
 const BODY = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: dots\r\n\r\n.\r\n..\r\n.a\r\nend\r\n';
 
 describe.each([
-  ['smtp', smtp],
-  ['capture', capture],
-  ['ses', ses],
-  ['simulator around smtp', simulated],
-] as const)('the transport %s', (_name, make) => {
+  ['smtp', openSmtp],
+  ['capture', openCapture],
+  ['ses', openSes],
+  ['simulator around smtp', openSimulator],
+] as const)('the transport %s', (_name, openCase) => {
   test('delivers the exact bytes', async () => {
-    const { transport, findDelivered } = await make();
+    const { transport, findDelivered } = await openCase();
     const message = createOutgoingMessage(BODY);
     const attempt = await transport.attempt(message, null);
     expect(attempt.outcome.kind).toBe('delivered');
@@ -101,7 +101,7 @@ describe.each([
   });
 
   test('delivers concurrent messages, each exactly once', async () => {
-    const { transport, findDelivered } = await make();
+    const { transport, findDelivered } = await openCase();
     const messages = Array.from({ length: 30 }, (_, n) =>
       createOutgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`),
     );
@@ -111,7 +111,7 @@ describe.each([
   });
 
   test('calls beforeCompletion exactly once, before the message is complete', async () => {
-    const { transport, findDelivered } = await make();
+    const { transport, findDelivered } = await openCase();
     const message = createOutgoingMessage(BODY);
     let callCount = 0;
     const attempt = await transport.attempt(message, async () => {
@@ -124,26 +124,26 @@ describe.each([
   });
 
   test('does not complete a message if beforeCompletion rejects, and delivers the next message', async () => {
-    const { transport, findDelivered } = await make();
-    const refused = createOutgoingMessage(BODY);
-    const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));
+    const { transport, findDelivered } = await openCase();
+    const refusedMessage = createOutgoingMessage(BODY);
+    const attempt = await transport.attempt(refusedMessage, () => Promise.reject(new Error('the lease was lost')));
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
     expect(attempt.outcome.reply.text).toContain('the lease was lost');
-    const next = createOutgoingMessage('Subject: next\r\n\r\nnext\r\n');
-    expect((await transport.attempt(next, null)).outcome.kind).toBe('delivered');
-    expect(await findDelivered(refused)).toBeNull();
-    expect(await findDelivered(next)).not.toBeNull();
+    const nextMessage = createOutgoingMessage('Subject: next\r\n\r\nnext\r\n');
+    expect((await transport.attempt(nextMessage, null)).outcome.kind).toBe('delivered');
+    expect(await findDelivered(refusedMessage)).toBeNull();
+    expect(await findDelivered(nextMessage)).not.toBeNull();
   });
 
   test('defers a message that cannot be delivered, with the transport as scope, and never rejects', async () => {
-    const { unavailable } = await make();
+    const { unavailable } = await openCase();
     const attempt = await unavailable.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });
 
   test('does not complete a message whose envelope has a line break, and never rejects', async () => {
-    const { transport, findDelivered } = await make();
+    const { transport, findDelivered } = await openCase();
     for (const envelope of [{ to: 'b@b.example>\r\nRCPT TO:<c@c.example' }, { from: 'a@a.example\r\nX: y' }]) {
       const message = createOutgoingMessage('Subject: injected\r\n\r\n', envelope);
       const attempt = await transport.attempt(message, null);
@@ -153,7 +153,7 @@ describe.each([
   });
 
   test('closes', async () => {
-    const { transport } = await make();
+    const { transport } = await openCase();
     await transport.attempt(createOutgoingMessage(), null);
     await transport.close(5_000);
   });

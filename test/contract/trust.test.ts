@@ -10,7 +10,7 @@ import { STORES } from '../rig/stores.ts';
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const HOUR = 3_600_000;
 
-const key = (selector: string, state: DkimKey['state'] = 'active'): DkimKey => ({
+const createDkimKey = (selector: string, state: DkimKey['state'] = 'active'): DkimKey => ({
   selector,
   algorithm: 'rsa',
   publicKey: 'cHVibGlj',
@@ -29,7 +29,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
+  const createManualEntry = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
   /** Settles this many messages of an account with the given outcome. */
   async function settleMessages(
@@ -44,29 +44,35 @@ describe.each(STORES)('the $name store', ({ open }) => {
       newMessage({ accountId, lease: LEASE, to: `${outcome}.${n}.${Math.random()}@example.com` }),
     );
     await store.accept(messages);
-    const event = (verb: string) => ({ at, verb, by: 'node-a', detail: null, attempt: null });
+    const createEvent = (verb: string) => ({ at, verb, by: 'node-a', detail: null, attempt: null });
     const settlements = messages.map((message) => {
       const to = outcome === 'complained' ? 'delivered' : outcome === 'delivered' ? 'delivered' : 'bounced';
-      const one = newSettlement(
+      const settlement = newSettlement(
         { ...message, attempts: 1, lease: LEASE },
-        { to, suppress: outcome === 'hard' ? 'bounce' : null, event: event(to) },
+        { to, suppress: outcome === 'hard' ? 'bounce' : null, event: createEvent(to) },
       );
-      const complaint = { to: 'complained', dueAt: null, event: event('complained'), suppress: 'complaint' } as const;
+      const complaint = {
+        to: 'complained',
+        dueAt: null,
+        event: createEvent('complained'),
+        suppress: 'complaint',
+      } as const;
       return {
-        ...one,
+        ...settlement,
         excludedFromReputation,
-        changes: outcome === 'complained' ? [...one.changes, complaint] : one.changes,
+        changes: outcome === 'complained' ? [...settlement.changes, complaint] : settlement.changes,
       };
     });
     await store.settle(settlements);
   }
 
-  const account = async (store: Store, name: string) => (await store.listAccounts()).find((one) => one.name === name);
+  const findAccount = async (store: Store, name: string) =>
+    (await store.listAccounts()).find((candidate) => candidate.name === name);
 
   test('a suppression of an account applies to that account only, and a suppression of the service applies to every account', async () => {
     const store = await storeWith('other');
-    await store.addSuppressions('default', [manual('a@example.com')]);
-    await store.addSuppressions('*', [manual('b@example.com')]);
+    await store.addSuppressions('default', [createManualEntry('a@example.com')]);
+    await store.addSuppressions('*', [createManualEntry('b@example.com')]);
     const states = await store.accept([
       newMessage({ to: 'A@example.com' }),
       newMessage({ to: 'a@example.com', accountId: 2 }),
@@ -84,19 +90,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a suppression has its first reason, is listed in order and in pages, and is not listed after its removal', async () => {
     const store = await storeWith();
     const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
-    expect(await store.addSuppressions('default', [bounce, manual('a@example.com')])).toEqual({
+    expect(await store.addSuppressions('default', [bounce, createManualEntry('a@example.com')])).toEqual({
       kind: 'done',
       value: 2,
     });
-    expect(await store.addSuppressions('default', [manual('b@example.com'), manual('c@example.com')])).toEqual({
+    expect(
+      await store.addSuppressions('default', [createManualEntry('b@example.com'), createManualEntry('c@example.com')]),
+    ).toEqual({
       kind: 'done',
       value: 1,
     });
     const page = await store.listSuppressions('default', null, 2);
-    expect(page).toEqual({ kind: 'done', value: [manual('a@example.com'), bounce] });
+    expect(page).toEqual({ kind: 'done', value: [createManualEntry('a@example.com'), bounce] });
     expect(await store.listSuppressions('default', 'b@example.com', 2)).toEqual({
       kind: 'done',
-      value: [manual('c@example.com')],
+      value: [createManualEntry('c@example.com')],
     });
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: true });
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: false });
@@ -113,23 +121,27 @@ describe.each(STORES)('the $name store', ({ open }) => {
       'zoe@exam.test',
       'ada@z.test',
     ];
-    await store.addSuppressions('default', names.map(manual));
-    await store.addSuppressions('other', [manual('ada@other.example')]);
-    const all = async (of: 'address' | 'domain', prefix: string) => {
-      const found: string[] = [];
-      for (let after: string | null = null; ; after = found.at(-1) ?? null) {
+    await store.addSuppressions('default', names.map(createManualEntry));
+    await store.addSuppressions('other', [createManualEntry('ada@other.example')]);
+    const searchAll = async (of: 'address' | 'domain', prefix: string) => {
+      const foundAddresses: string[] = [];
+      for (let after: string | null = null; ; after = foundAddresses.at(-1) ?? null) {
         const page = await store.searchSuppressions('default', { of, prefix }, after, 2);
         if (page.kind !== 'done') throw new Error(page.kind);
-        if (page.value.length === 0) return found;
-        found.push(...page.value.map(({ address }) => address));
+        if (page.value.length === 0) return foundAddresses;
+        foundAddresses.push(...page.value.map(({ address }) => address));
       }
     };
-    expect(await all('address', 'ada')).toEqual(['ada.b@example.org', 'ada@example.com', 'ada@z.test']);
-    expect(await all('address', 'ada@example.com')).toEqual(['ada@example.com']);
-    expect(await all('address', 'adz')).toEqual([]);
-    expect(await all('address', 'ada%')).toEqual([]);
-    expect(await all('domain', 'example.com')).toEqual(['"a@b"@example.com', 'ada@example.com', 'bob@example.com']);
-    expect(await all('domain', 'exam')).toEqual([
+    expect(await searchAll('address', 'ada')).toEqual(['ada.b@example.org', 'ada@example.com', 'ada@z.test']);
+    expect(await searchAll('address', 'ada@example.com')).toEqual(['ada@example.com']);
+    expect(await searchAll('address', 'adz')).toEqual([]);
+    expect(await searchAll('address', 'ada%')).toEqual([]);
+    expect(await searchAll('domain', 'example.com')).toEqual([
+      '"a@b"@example.com',
+      'ada@example.com',
+      'bob@example.com',
+    ]);
+    expect(await searchAll('domain', 'exam')).toEqual([
       'zoe@exam.test',
       '"a@b"@example.com',
       'ada@example.com',
@@ -143,53 +155,58 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the search for an address returns its entry in every list, and the entry of the service is the first one', async () => {
     const store = await storeWith('other');
-    await store.addSuppressions('other', [manual('a@example.com')]);
+    await store.addSuppressions('other', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);
     expect(await store.findSuppression('a@example.com')).toEqual([
       { list: '*', address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 },
-      { list: 'other', ...manual('a@example.com') },
+      { list: 'other', ...createManualEntry('a@example.com') },
     ]);
     expect(await store.findSuppression('b@example.com')).toEqual([]);
   });
 
   test('a change with an expected version is made only if the account has that version', async () => {
     const store = await storeWith();
-    const version = async () => {
-      const found = await account(store, 'default');
-      return found === undefined ? '' : computeAccountVersion(found);
+    const readVersionOf = async () => {
+      const foundAccount = await findAccount(store, 'default');
+      return foundAccount === undefined ? '' : computeAccountVersion(foundAccount);
     };
-    const seen = await version();
-    expect((await store.setAccount('default', { volume: 5 }, 1, seen)).kind).toBe('done');
+    const knownVersion = await readVersionOf();
+    expect((await store.setAccount('default', { volume: 5 }, 1, knownVersion)).kind).toBe('done');
     const stale = {
       kind: 'stale',
       value: expect.objectContaining({ limits: { ...NO_LIMITS, volume: 5 }, locked: null }),
     };
-    expect(await store.setAccount('default', { volume: 6 }, 2, seen)).toEqual(stale);
-    expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, seen)).toEqual(stale);
-    expect(await store.lockAccount('default', 'unpaid', 3, seen)).toEqual(stale);
+    expect(await store.setAccount('default', { volume: 6 }, 2, knownVersion)).toEqual(stale);
+    expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, knownVersion)).toEqual(stale);
+    expect(await store.lockAccount('default', 'unpaid', 3, knownVersion)).toEqual(stale);
     // An accepted message does not change the version of the account.
-    const readVersion = await version();
+    const readVersion = await readVersionOf();
     await store.accept([newMessage({})]);
     expect((await store.lockAccount('default', 'unpaid', 4, readVersion)).kind).toBe('done');
     expect((await store.unlockAccount('default', 5, readVersion)).kind).toBe('stale');
-    expect((await store.unlockAccount('default', 6, await version())).kind).toBe('done');
+    expect((await store.unlockAccount('default', 6, await readVersionOf())).kind).toBe('done');
     expect(
-      await store.setAccount('default', { bounceRate: 0.5, throttle: { perSecond: 3, burst: 4 } }, 6, await version()),
+      await store.setAccount(
+        'default',
+        { bounceRate: 0.5, throttle: { perSecond: 3, burst: 4 } },
+        6,
+        await readVersionOf(),
+      ),
     ).toMatchObject({
       kind: 'done',
       value: { thresholds: { bounceRate: 0.5 }, limits: { volume: 5, throttle: { perSecond: 3, burst: 4 } } },
     });
-    expect(await store.setAccount('unknown', {}, 7, seen)).toEqual({ kind: 'missing' });
+    expect(await store.setAccount('unknown', {}, 7, knownVersion)).toEqual({ kind: 'missing' });
   });
 
   test('a domain has one owner, keeps its keys, and can be added again after its removal', async () => {
     const store = await storeWith('other');
-    const added = await store.addDomain(
+    const addResult = await store.addDomain(
       'default',
-      { name: 'example.org', subdomains: false, keys: [key('s1'), key('s2', 'staged')] },
+      { name: 'example.org', subdomains: false, keys: [createDkimKey('s1'), createDkimKey('s2', 'staged')] },
       7,
     );
-    expect(added).toMatchObject({
+    expect(addResult).toMatchObject({
       kind: 'done',
       value: { accountId: 1, name: 'example.org', status: 'pending', createdAt: 7 },
     });
@@ -200,7 +217,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.removeDomain('example.org')).kind).toBe('done');
     expect(await store.findDomain('example.org')).toBeNull();
     expect(
-      await store.addDomain('other', { name: 'example.org', subdomains: true, keys: [key('s3')] }, 9),
+      await store.addDomain('other', { name: 'example.org', subdomains: true, keys: [createDkimKey('s3')] }, 9),
     ).toMatchObject({
       kind: 'done',
       value: { accountId: 2, subdomains: true, keys: [{ selector: 's3' }] },
@@ -210,10 +227,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('every node reads the result of a check with the keys, and a removal', async () => {
     const store = await storeWith();
-    const seen: DirectoryChanges[] = [];
-    await store.watchDirectory((changes) => seen.push(changes));
-    const added = await store.addDomain('default', { name: 'example.org', subdomains: false, keys: [key('s1')] }, 7);
-    if (added.kind !== 'done') throw new Error(added.kind);
+    const seenChanges: DirectoryChanges[] = [];
+    await store.watchDirectory((changes) => seenChanges.push(changes));
+    const addResult = await store.addDomain(
+      'default',
+      { name: 'example.org', subdomains: false, keys: [createDkimKey('s1')] },
+      7,
+    );
+    if (addResult.kind !== 'done') throw new Error(addResult.kind);
     const checks = [
       {
         purpose: 'dkim',
@@ -226,14 +247,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       },
     ] as const;
     const update = {
-      id: added.value.id,
-      revision: added.value.revision,
+      id: addResult.value.id,
+      revision: addResult.value.revision,
       status: 'authenticated',
       checkedAt: 10,
       authenticatedAt: 10,
       failingSince: null,
       checks,
-      keys: [key('s2')],
+      keys: [createDkimKey('s2')],
     } as const;
     expect(await store.updateDomain(update)).toMatchObject({
       kind: 'done',
@@ -243,19 +264,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
     // The update is based on older values and must not overwrite a change made in between.
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
-    await expect.poll(() => seen.flatMap(({ domains }) => domains).at(-1)?.status).toBe('authenticated');
-    const shared = await store.setSubdomains('example.org', true);
-    if (shared.kind !== 'done') throw new Error(shared.kind);
-    expect(shared.value.revision).toBeGreaterThan(added.value.revision);
+    await expect.poll(() => seenChanges.flatMap(({ domains }) => domains).at(-1)?.status).toBe('authenticated');
+    const sharedDomain = await store.setSubdomains('example.org', true);
+    if (sharedDomain.kind !== 'done') throw new Error(sharedDomain.kind);
+    expect(sharedDomain.value.revision).toBeGreaterThan(addResult.value.revision);
     await store.removeDomain('example.org');
-    await expect.poll(() => seen.flatMap(({ removed }) => removed)).toContain('example.org');
+    await expect.poll(() => seenChanges.flatMap(({ removed }) => removed)).toContain('example.org');
   });
 
   test('a DNS check without a new result does not change the revision, and a check without an answer does not change the last answer', async () => {
     const store = await storeWith();
-    const added = await store.addDomain('default', { name: 'example.org', subdomains: false, keys: [key('s1')] }, 7);
-    if (added.kind !== 'done') throw new Error(added.kind);
-    const { id, keys } = added.value;
+    const addResult = await store.addDomain(
+      'default',
+      { name: 'example.org', subdomains: false, keys: [createDkimKey('s1')] },
+      7,
+    );
+    if (addResult.kind !== 'done') throw new Error(addResult.kind);
+    const { id, keys } = addResult.value;
     const name = 's1._domainkey.example.org';
     const check = { purpose: 'dkim', type: 'TXT', name, value: 'v', seen: ['v'], detail: '' } as const;
     const update = {
@@ -267,19 +292,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
       keys,
     } as const;
     const write = async (revision: number, found: 'found' | 'missing' | 'unknown', checkedAt: number) => {
-      const written = await store.updateDomain({ ...update, revision, checkedAt, checks: [{ ...check, found }] });
-      if (written.kind !== 'done') throw new Error(written.kind);
-      return written.value;
+      const writeResult = await store.updateDomain({ ...update, revision, checkedAt, checks: [{ ...check, found }] });
+      if (writeResult.kind !== 'done') throw new Error(writeResult.kind);
+      return writeResult.value;
     };
-    const first = await write(added.value.revision, 'found', 10);
-    expect([first.published, first.revision > added.value.revision]).toEqual([['s1'], true]);
-    const again = await write(first.revision, 'found', 20);
-    expect([again.checkedAt, again.revision]).toEqual([20, first.revision]);
-    const unknown = await write(first.revision, 'unknown', 20);
-    expect([unknown.published, unknown.revision]).toEqual([['s1'], first.revision]);
+    const firstWrite = await write(addResult.value.revision, 'found', 10);
+    expect([firstWrite.published, firstWrite.revision > addResult.value.revision]).toEqual([['s1'], true]);
+    const secondWrite = await write(firstWrite.revision, 'found', 20);
+    expect([secondWrite.checkedAt, secondWrite.revision]).toEqual([20, firstWrite.revision]);
+    const unknownWrite = await write(firstWrite.revision, 'unknown', 20);
+    expect([unknownWrite.published, unknownWrite.revision]).toEqual([['s1'], firstWrite.revision]);
     expect(await store.findDomainChecks('example.org')).toMatchObject([{ found: 'found' }]);
-    const missingResult = await write(first.revision, 'missing', 30);
-    expect([missingResult.published, missingResult.revision > first.revision]).toEqual([[], true]);
+    const missingResult = await write(firstWrite.revision, 'missing', 30);
+    expect([missingResult.published, missingResult.revision > firstWrite.revision]).toEqual([[], true]);
   });
 
   test('many bounces lock only their account, with the reason', async () => {
@@ -287,11 +312,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await settleMessages(store, 1, 95, 'delivered');
     await settleMessages(store, 2, 100, 'delivered');
     await settleMessages(store, 1, 9, 'hard');
-    expect((await account(store, 'default'))?.locked).toBeNull();
-    expect((await account(store, 'default'))?.warning).toContain('9 hard bounces of 104 messages');
+    expect((await findAccount(store, 'default'))?.locked).toBeNull();
+    expect((await findAccount(store, 'default'))?.warning).toContain('9 hard bounces of 104 messages');
     await settleMessages(store, 1, 2, 'hard');
-    expect((await account(store, 'default'))?.locked?.reason).toContain('11 hard bounces of 106 messages in 7 days');
-    expect((await account(store, 'other'))?.locked).toBeNull();
+    expect((await findAccount(store, 'default'))?.locked?.reason).toContain(
+      '11 hard bounces of 106 messages in 7 days',
+    );
+    expect((await findAccount(store, 'other'))?.locked).toBeNull();
     expect(await store.accept([newMessage()])).toEqual([{ kind: 'locked' }]);
   });
 
@@ -299,7 +326,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await settleMessages(store, 1, 60, 'soft');
     await settleMessages(store, 1, 60, 'hard', Date.now(), true);
-    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect((await findAccount(store, 'default'))?.locked).toBeNull();
     expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
       value: { emails: 60, bounces: 0, complaints: 0 },
@@ -311,19 +338,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await settleMessages(store, 1, 120, 'delivered');
     await settleMessages(store, 1, 1, 'complained');
     // One recipient alone does not lock an account at any rate.
-    expect(await account(store, 'default')).toMatchObject({
+    expect(await findAccount(store, 'default')).toMatchObject({
       locked: null,
       warning: expect.stringContaining('1 complaint of 121 messages'),
     });
     await settleMessages(store, 1, 1, 'complained');
-    expect((await account(store, 'default'))?.locked?.reason).toContain('2 complaints of 122 messages');
+    expect((await findAccount(store, 'default'))?.locked?.reason).toContain('2 complaints of 122 messages');
     await store.unlockAccount('default', Date.now());
     expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
       value: { emails: 0, bounces: 0, complaints: 0 },
     });
     await settleMessages(store, 1, 1, 'hard');
-    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect((await findAccount(store, 'default'))?.locked).toBeNull();
   });
 
   test('repeated bounces of one address count once and do not lock an account', async () => {
@@ -338,16 +365,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const counts = { emails: 15, bounces: 1, complaints: 0 };
     expect(await store.readReputation('default', Date.now())).toEqual({ kind: 'done', value: counts });
     expect(await store.readAllReputations(Date.now())).toEqual(new Map([[1, counts]]));
-    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect((await findAccount(store, 'default'))?.locked).toBeNull();
   });
 
   test('a warning ends when delivered messages have reduced the rate', async () => {
     const store = await storeWith();
     await settleMessages(store, 1, 94, 'delivered');
     await settleMessages(store, 1, 6, 'hard');
-    expect((await account(store, 'default'))?.warning).not.toBeNull();
+    expect((await findAccount(store, 'default'))?.warning).not.toBeNull();
     await settleMessages(store, 1, 60, 'delivered');
-    expect((await account(store, 'default'))?.warning).toBeNull();
+    expect((await findAccount(store, 'default'))?.warning).toBeNull();
   });
 
   test('leased messages are checked against suppressions that were added after the lease', async () => {
@@ -357,8 +384,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
     await store.accept(messages);
     expect(await store.checkSuppression(messages)).toEqual([true, true, true]);
-    await store.addSuppressions('default', [manual('early@example.com')]);
-    await store.addSuppressions('*', [manual('late@example.com')]);
+    await store.addSuppressions('default', [createManualEntry('early@example.com')]);
+    await store.addSuppressions('*', [createManualEntry('late@example.com')]);
     expect(await store.checkSuppression(messages)).toEqual([false, false, true]);
   });
 
@@ -371,7 +398,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       kind: 'done',
       value: { emails: 3, bounces: 3, complaints: 0 },
     });
-    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect((await findAccount(store, 'default'))?.locked).toBeNull();
   });
 
   test('an account’s own thresholds replace the defaults', async () => {
@@ -382,7 +409,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     await settleMessages(store, 1, 80, 'delivered');
     await settleMessages(store, 1, 40, 'hard');
-    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect((await findAccount(store, 'default'))?.locked).toBeNull();
     expect(await store.setAccount('unknown', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
   });
 });

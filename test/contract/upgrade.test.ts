@@ -30,51 +30,54 @@ interface Suppression extends Complainant {
   readonly source: string | null;
 }
 
-const complaint = (recipient: string, at: number, more: Partial<Suppression> = {}): Suppression => ({
+const createComplaint = (recipient: string, at: number, changes: Partial<Suppression> = {}): Suppression => ({
   ...{ account_id: 1, recipient, at, reason: 'complaint', source: MESSAGE },
-  ...more,
+  ...changes,
 });
 
 /** Returns the migration files before the one with this name, and their folder. */
-function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly folder: URL; readonly names: string[] } {
+function listFilesBefore(
+  kind: 'sqlite' | 'postgres',
+  name: string,
+): { readonly folder: URL; readonly names: string[] } {
   const folder = new URL(`../../src/store/${kind}/migrations/`, import.meta.url);
   const names = readdirSync(folder).sort();
-  const at = names.findIndex((file) => file.includes(name));
-  if (at < 0) throw new Error(`no migration ${name}`);
-  return { folder, names: names.slice(0, at) };
+  const index = names.findIndex((file) => file.includes(name));
+  if (index < 0) throw new Error(`no migration ${name}`);
+  return { folder, names: names.slice(0, index) };
 }
 
 /** Writes suppressions into a store without the migration, upgrades the store, and returns its complainants. */
 const UPGRADES = {
   async sqlite(suppressions: readonly Suppression[]) {
     const path = join(createTemporaryFolder(), 'postrider.db');
-    const { folder, names } = filesBefore('sqlite', 'complaints-before');
-    const old = new DatabaseSync(path);
-    for (const name of names) old.exec(readFileSync(new URL(name, folder), 'utf8'));
-    old.exec(`PRAGMA user_version = ${names.length}; PRAGMA application_id = ${0x50524452}`);
-    const insert = old.prepare(
+    const { folder, names } = listFilesBefore('sqlite', 'complaints-before');
+    const oldDatabase = new DatabaseSync(path);
+    for (const name of names) oldDatabase.exec(readFileSync(new URL(name, folder), 'utf8'));
+    oldDatabase.exec(`PRAGMA user_version = ${names.length}; PRAGMA application_id = ${0x50524452}`);
+    const insert = oldDatabase.prepare(
       'INSERT INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, ?, ?, ?)',
     );
-    old.exec('BEGIN');
+    oldDatabase.exec('BEGIN');
     for (const { recipient, account_id, reason, source, at } of suppressions)
       insert.run(recipient, account_id, reason, source, at);
-    old.exec('COMMIT');
-    old.close();
+    oldDatabase.exec('COMMIT');
+    oldDatabase.close();
     await (await openStore({ kind: 'sqlite', path }, { exclusive: true })).close();
-    const upgraded = new DatabaseSync(path, { readOnly: true });
-    onTestFinished(() => upgraded.close());
-    return upgraded.prepare('SELECT account_id, recipient, at FROM complainant').all().map(complainantIn);
+    const upgradedDatabase = new DatabaseSync(path, { readOnly: true });
+    onTestFinished(() => upgradedDatabase.close());
+    return upgradedDatabase.prepare('SELECT account_id, recipient, at FROM complainant').all().map(parseComplainant);
   },
   async postgres(suppressions: readonly Suppression[]) {
     const url = await createTemporaryDatabase();
     const setting = parsePostgresUrl(url);
     if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-    const { folder, names } = filesBefore('postgres', 'complaints-before');
-    const older = createTemporaryFolder();
-    for (const name of names) copyFileSync(new URL(name, folder), join(older, name));
+    const { folder, names } = listFilesBefore('postgres', 'complaints-before');
+    const olderFolder = createTemporaryFolder();
+    for (const name of names) copyFileSync(new URL(name, folder), join(olderFolder, name));
     const pool = createPool({ setting, application: 'postrider test', random: Math.random });
     onTestFinished(() => pool.close());
-    await migrate(pool, pathToFileURL(`${older}/`));
+    await migrate(pool, pathToFileURL(`${olderFolder}/`));
     const client = new pg.Client({ connectionString: url });
     onTestFinished(() => client.end());
     await client.connect();
@@ -85,30 +88,30 @@ const UPGRADES = {
       );
     }
     await migrate(pool);
-    return (await client.query('SELECT account_id, recipient, at FROM complainant')).rows.map(complainantIn);
+    return (await client.query('SELECT account_id, recipient, at FROM complainant')).rows.map(parseComplainant);
   },
 } as const;
 
-function complainantIn(row: Readonly<Record<string, unknown>>): Complainant {
+function parseComplainant(row: Readonly<Record<string, unknown>>): Complainant {
   return { account_id: Number(row.account_id), recipient: String(row.recipient), at: Number(row.at) };
 }
 
-const byName = (one: Complainant, other: Complainant) =>
-  one.account_id - other.account_id || (one.recipient < other.recipient ? -1 : 1);
+const compareNames = (left: Complainant, right: Complainant) =>
+  left.account_id - right.account_id || (left.recipient < right.recipient ? -1 : 1);
 
 for (const { name } of STORES) {
   test(`${name}: a recipient whose complaint was counted before the upgrade is a complainant after the upgrade`, async () => {
-    const found = await UPGRADES[name]([
-      complaint('rita@example.com', 5),
-      complaint('rita+news@example.com', 9),
-      complaint('rita+news@example.com', 3, { account_id: 2 }),
-      complaint('+rita@example.com', 4),
-      complaint('"a+b c"@example.com', 6),
-      complaint('bounced@example.com', 7, { reason: 'bounce' }),
-      complaint('imported@example.com', 7, { source: null }),
-      complaint('everywhere@example.com', 7, { account_id: 0 }),
+    const complainants = await UPGRADES[name]([
+      createComplaint('rita@example.com', 5),
+      createComplaint('rita+news@example.com', 9),
+      createComplaint('rita+news@example.com', 3, { account_id: 2 }),
+      createComplaint('+rita@example.com', 4),
+      createComplaint('"a+b c"@example.com', 6),
+      createComplaint('bounced@example.com', 7, { reason: 'bounce' }),
+      createComplaint('imported@example.com', 7, { source: null }),
+      createComplaint('everywhere@example.com', 7, { account_id: 0 }),
     ]);
-    expect(found.sort(byName)).toEqual([
+    expect(complainants.sort(compareNames)).toEqual([
       { account_id: 1, recipient: '"a+b c"@example.com', at: 6 },
       { account_id: 1, recipient: '+rita@example.com', at: 4 },
       { account_id: 1, recipient: 'rita@example.com', at: 9 },
@@ -121,7 +124,9 @@ for (const { name } of STORES) {
     const recipients = new Set(
       texts.map(parseAddress).flatMap((address) => (address === null ? [] : [toCanonicalAddress(address)])),
     );
-    const found = await UPGRADES[name]([...recipients].map((recipient) => complaint(recipient, 1)));
-    expect(new Set(found.map(({ recipient }) => recipient))).toEqual(new Set([...recipients].map(toComplainant)));
+    const complainants = await UPGRADES[name]([...recipients].map((recipient) => createComplaint(recipient, 1)));
+    expect(new Set(complainants.map(({ recipient }) => recipient))).toEqual(
+      new Set([...recipients].map(toComplainant)),
+    );
   });
 }

@@ -61,10 +61,10 @@ const CLOCKS = [
 
 describe.each(CLOCKS)('$name', ({ open }) => {
   test('can be set days ahead while the service runs, and every message is still retried and delivered', async () => {
-    const stepped = await open();
+    const steppedClock = await open();
     const settings = loadSettings(
       {
-        POSTRIDER_DATABASE: stepped.database,
+        POSTRIDER_DATABASE: steppedClock.database,
         POSTRIDER_SECRET: '1'.repeat(64),
         POSTRIDER_SENDERS: 'any',
         POSTRIDER_LISTEN: '127.0.0.1:0',
@@ -82,31 +82,37 @@ describe.each(CLOCKS)('$name', ({ open }) => {
       return newAttempt({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
     };
     const service = await startService(settings, {
-      clock: { ...systemClock, now: stepped.now },
+      clock: { ...systemClock, now: steppedClock.now },
       drainMs: 1_000,
       wrapTransport: (transport) => ({ ...transport, attempt }),
     });
     onTestFinished(() => service.stop());
     const observer = await openStore(settings.database, { exclusive: false });
     onTestFinished(() => observer.close());
-    const states = async () => {
-      const listed = await observer.listMessages({ accountId: null, state: null, to: null, since: null, limit: 99 });
-      return [...new Set(listed.map(({ state }) => state))].sort();
+    const readStates = async () => {
+      const listedMessages = await observer.listMessages({
+        accountId: null,
+        state: null,
+        to: null,
+        since: null,
+        limit: 99,
+      });
+      return [...new Set(listedMessages.map(({ state }) => state))].sort();
     };
     const ids: string[] = [];
     for (let n = 0; n < MESSAGES; n += 1) {
       ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to: `r${n}@example.com` }));
     }
-    const triedTimes = (times: number) => ids.every((id) => (attempts.get(id) ?? 0) >= times);
-    await expect.poll(() => triedTimes(1)).toBe(true);
+    const haveAttempts = (attemptCount: number) => ids.every((id) => (attempts.get(id) ?? 0) >= attemptCount);
+    await expect.poll(() => haveAttempts(1)).toBe(true);
     for (const times of [2, 3]) {
       // The messages are due immediately at the new time. They are refused again and deferred.
-      await stepped.step(2 * DAY);
-      await expect.poll(() => triedTimes(times)).toBe(true);
-      await expect.poll(states).toEqual(['queued']);
+      await steppedClock.step(2 * DAY);
+      await expect.poll(() => haveAttempts(times)).toBe(true);
+      await expect.poll(readStates).toEqual(['queued']);
     }
     isRefusing = false;
-    await stepped.step(2 * DAY);
-    await expect.poll(states).toEqual(['delivered']);
+    await steppedClock.step(2 * DAY);
+    await expect.poll(readStates).toEqual(['delivered']);
   });
 });

@@ -31,7 +31,7 @@ async function expectServeToFail(
   return stderr;
 }
 
-function databaseIn(folder: string): string {
+function getDatabasePath(folder: string): string {
   const path = join(folder, 'data/postrider.db');
   mkdirSync(dirname(path), { recursive: true });
   return path;
@@ -40,7 +40,7 @@ function databaseIn(folder: string): string {
 describe('the database file', () => {
   let filled = '';
   beforeAll(() => {
-    filled = databaseIn(rig.folder());
+    filled = getDatabasePath(rig.folder());
     const database = openDatabase(filled);
     const { operations, run } = createEngine(database);
     operations.createAccount('default', NO_LIMITS, 1);
@@ -52,56 +52,59 @@ describe('the database file', () => {
   test('that contains no database is named in the error and not changed', async () => {
     const folder = createTemporaryFolder();
     const garbage = Buffer.alloc(20_000, 'garbage ');
-    writeFileSync(databaseIn(folder), garbage);
+    writeFileSync(getDatabasePath(folder), garbage);
     await expectServeToFail(folder, {}, /postrider\.db is damaged .*left unchanged/);
     const command = await runCommand(folder, ['account', 'list']);
     expect([command.code, command.stdout]).toEqual([1, '']);
     expect(command.stderr).toMatch(ONE_LINE);
-    expect(readFileSync(databaseIn(folder)).equals(garbage)).toBe(true);
+    expect(readFileSync(getDatabasePath(folder)).equals(garbage)).toBe(true);
   });
 
-  test.each([100, 8_192, 24_576, 0.5, 0.98])('truncated at %d bytes is refused in one line, or works', async (cut) => {
-    const folder = createTemporaryFolder();
-    const path = databaseIn(folder);
-    copyFileSync(filled, path);
-    const whole = readFileSync(path).length;
-    truncateSync(path, cut > 1 ? cut : Math.floor((whole * cut) / 8_192) * 8_192);
-    const before = readFileSync(path);
-    const started = await startProcess(folder).then(
-      (service) => ({ service }),
-      (error: Error) => ({ error: error.message }),
-    );
-    if ('error' in started) {
-      expect(started.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
-      expect(readFileSync(path).equals(before)).toBe(true);
-    } else {
-      const answer = await submit(started.service.publicUrl, 'pr_x');
-      expect([401, 500]).toContain(answer.status);
-      started.service.kill('SIGTERM');
-      expect(await started.service.ended).toBe(0);
-      expect(started.service.stderr()).not.toMatch(/\n\s+at /);
-    }
-  });
+  test.each([100, 8_192, 24_576, 0.5, 0.98])(
+    'truncated at %d bytes is refused in one line, or works',
+    async (cutPosition) => {
+      const folder = createTemporaryFolder();
+      const path = getDatabasePath(folder);
+      copyFileSync(filled, path);
+      const fullLength = readFileSync(path).length;
+      truncateSync(path, cutPosition > 1 ? cutPosition : Math.floor((fullLength * cutPosition) / 8_192) * 8_192);
+      const bytesBefore = readFileSync(path);
+      const started = await startProcess(folder).then(
+        (service) => ({ service }),
+        (error: Error) => ({ error: error.message }),
+      );
+      if ('error' in started) {
+        expect(started.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
+        expect(readFileSync(path).equals(bytesBefore)).toBe(true);
+      } else {
+        const answer = await submit(started.service.publicUrl, 'pr_x');
+        expect([401, 500]).toContain(answer.status);
+        started.service.kill('SIGTERM');
+        expect(await started.service.ended).toBe(0);
+        expect(started.service.stderr()).not.toMatch(/\n\s+at /);
+      }
+    },
+  );
 
   test('of another program is refused and not changed', async () => {
     const folder = createTemporaryFolder();
-    const other = new DatabaseSync(databaseIn(folder));
-    other.exec('CREATE TABLE diary (day TEXT)');
-    other.close();
-    const before = readFileSync(databaseIn(folder));
+    const otherDatabase = new DatabaseSync(getDatabasePath(folder));
+    otherDatabase.exec('CREATE TABLE diary (day TEXT)');
+    otherDatabase.close();
+    const bytesBefore = readFileSync(getDatabasePath(folder));
     await expectServeToFail(folder, {}, /is not a Postrider database.*POSTRIDER_DATABASE/);
-    expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
+    expect(readFileSync(getDatabasePath(folder)).equals(bytesBefore)).toBe(true);
   });
 
   test('of a later version is refused and not changed', async () => {
     const folder = createTemporaryFolder();
-    copyFileSync(filled, databaseIn(folder));
-    const later = new DatabaseSync(databaseIn(folder));
-    later.exec('PRAGMA user_version = 99');
-    later.close();
-    const before = readFileSync(databaseIn(folder));
+    copyFileSync(filled, getDatabasePath(folder));
+    const laterDatabase = new DatabaseSync(getDatabasePath(folder));
+    laterDatabase.exec('PRAGMA user_version = 99');
+    laterDatabase.close();
+    const bytesBefore = readFileSync(getDatabasePath(folder));
     await expectServeToFail(folder, {}, /schema version 99, but this version of Postrider supports at most/);
-    expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
+    expect(readFileSync(getDatabasePath(folder)).equals(bytesBefore)).toBe(true);
   });
 
   test('in a folder that cannot be created is named in the error, with the remedy', async () => {
@@ -117,21 +120,21 @@ describe('the database file', () => {
 
   test('is used by one service: a second service exits, and the first service continues', async () => {
     const folder = createTemporaryFolder();
-    const first = await startProcess(folder);
+    const firstService = await startProcess(folder);
     await expectServeToFail(folder, {}, /another service, a restore or a transfer uses .*postrider\.db/);
-    expect((await submit(first.publicUrl, first.key ?? '')).status).toBe(201);
-    first.kill('SIGKILL');
-    await first.ended;
-    const next = await startProcess(folder);
-    expect((await submit(next.publicUrl, first.key ?? '')).status).toBe(201);
+    expect((await submit(firstService.publicUrl, firstService.key ?? '')).status).toBe(201);
+    firstService.kill('SIGKILL');
+    await firstService.ended;
+    const nextService = await startProcess(folder);
+    expect((await submit(nextService.publicUrl, firstService.key ?? '')).status).toBe(201);
   });
 });
 
 test('a port in use is named, for either listener, and the store is released and its first key is still created by the next start', async () => {
-  const holder = createServer();
-  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => new Promise<void>((resolve) => holder.close(() => resolve())));
-  const address = holder.address();
+  const portHolder = createServer();
+  await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => new Promise<void>((resolve) => portHolder.close(() => resolve())));
+  const address = portHolder.address();
   const usedAddress = `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
   const folder = createTemporaryFolder();
   await expectServeToFail(folder, { POSTRIDER_LISTEN: usedAddress }, new RegExp(`POSTRIDER_LISTEN.*${usedAddress}`));

@@ -35,9 +35,9 @@ async function storeOn(url: string): Promise<Store> {
 function startAccepting(accept: Store['accept']) {
   const acknowledged: string[] = [];
   const faults: unknown[] = [];
-  let ended = false;
+  let hasEnded = false;
   const send = async () => {
-    while (!ended) {
+    while (!hasEnded) {
       const batch = [newMessage(), newMessage()];
       try {
         await accept(batch);
@@ -53,12 +53,12 @@ function startAccepting(accept: Store['accept']) {
     acknowledged,
     faults,
     /** Resolves after this many more acknowledgements. */
-    async more(count: number): Promise<void> {
+    async waitForMore(count: number): Promise<void> {
       const goal = acknowledged.length + count;
       await expect.poll(() => acknowledged.length).toBeGreaterThanOrEqual(goal);
     },
     async end(): Promise<void> {
-      ended = true;
+      hasEnded = true;
       await Promise.all(senders);
     },
   };
@@ -68,8 +68,10 @@ function startAccepting(accept: Store['accept']) {
 async function findMissing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: false });
   try {
-    const found = await Promise.all(accepting.acknowledged.map((id) => store.findMessage(id)));
-    return accepting.acknowledged.filter((_, at) => found[at]?.state !== 'queued' || found[at]?.message === null);
+    const foundMessages = await Promise.all(accepting.acknowledged.map((id) => store.findMessage(id)));
+    return accepting.acknowledged.filter(
+      (_, index) => foundMessages[index]?.state !== 'queued' || foundMessages[index]?.message === null,
+    );
   } finally {
     await store.close();
   }
@@ -88,10 +90,10 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   const store = await storeOn(url);
   const accepting = startAccepting(store.accept);
   for (let round = 0; round < 3; round += 1) {
-    await accepting.more(60);
+    await accepting.waitForMore(60);
     await server.restart();
   }
-  await accepting.more(60);
+  await accepting.waitForMore(60);
   await accepting.end();
   expect(await findMissing(accepting, url)).toEqual([]);
   expectClear(accepting.faults);
@@ -100,9 +102,9 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
 test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as the server is available again', async () => {
   const server = await startPostgres();
   const store = await storeOn(await server.createDatabase());
-  let failed = false;
+  let hasFailed = false;
   void store.failed.then(() => {
-    failed = true;
+    hasFailed = true;
   });
   await server.crash();
   const durationsMs: number[] = [];
@@ -115,20 +117,20 @@ test('while the server is down, each call fails within about two seconds with th
   expect(Math.min(...durationsMs)).toBeLessThan(3_000);
   await server.start();
   await vi.waitFor(() => store.accept([newMessage()]), WAIT_OPTIONS);
-  expect(failed).toBe(false);
+  expect(hasFailed).toBe(false);
 }, 120_000);
 
 test('watching the directory reports changes after a failure of the server', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
-  const locked: string[] = [];
+  const lockedNames: string[] = [];
   await store.watchDirectory(({ accounts }) => {
-    locked.push(...accounts.filter((account) => account.locked !== null).map(({ name }) => name));
+    lockedNames.push(...accounts.filter((account) => account.locked !== null).map(({ name }) => name));
   });
   await server.restart();
   await vi.waitFor(() => store.lockAccount('default', 'test', 1), WAIT_OPTIONS);
-  await expect.poll(() => locked).toEqual(['default']);
+  await expect.poll(() => lockedNames).toEqual(['default']);
 }, 120_000);
 
 test('no message is lost or stored twice when random connections are terminated during accepts', async () => {
@@ -137,23 +139,23 @@ test('no message is lost or stored twice when random connections are terminated 
   const store = await storeOn(url);
   const accepting = startAccepting(store.accept);
   for (let round = 0; round < 25; round += 1) {
-    await accepting.more(6);
+    await accepting.waitForMore(6);
     await runStatement(
       url,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.4`,
     );
   }
-  await accepting.more(30);
+  await accepting.waitForMore(30);
   await accepting.end();
   expect(await findMissing(accepting, url)).toEqual([]);
   expectClear(accepting.faults);
   const [account] = await store.listAccounts();
-  const stored = await countOf(server, url);
+  const storedCount = await countOf(server, url);
   // The counts equal the stored rows. After each fault, one batch may be stored but not acknowledged.
-  expect(account?.volumeUsed).toBe(stored);
-  expect(stored - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
-  expect(stored - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
+  expect(account?.volumeUsed).toBe(storedCount);
+  expect(storedCount - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
+  expect(storedCount - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
 }, 120_000);
 
 test('a network path that drops packets blocks no call for longer than its time limit, and the store continues when the path works again', async () => {
@@ -161,13 +163,13 @@ test('a network path that drops packets blocks no call for longer than its time 
   await storeOn(url.href);
   const proxy = await startTcpProxy(Number(url.port));
   url.port = String(proxy.port);
-  const pool = poolOn(url.href);
+  const pool = createPoolFor(url.href);
   const accepting = startAccepting(prepareAccept(pool));
-  await accepting.more(40);
+  await accepting.waitForMore(40);
   proxy.pause();
   await expect.poll(() => accepting.faults.length).toBeGreaterThanOrEqual(SENDERS);
   proxy.resume();
-  await accepting.more(40);
+  await accepting.waitForMore(40);
   await accepting.end();
   expectClear(accepting.faults);
   expect(await findMissing(accepting, url.href)).toEqual([]);
@@ -181,17 +183,17 @@ test('after a failover the same store continues on the promoted standby with eve
   await store0.createAccount('default', NO_LIMITS, 1);
   await store0.close();
   const standby = await startStandby(primary);
-  const both = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}${pathname}?sslmode=disable`;
-  const store = await openStore(parsePostgresUrl(both), { exclusive: true });
+  const bothHostsUrl = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}${pathname}?sslmode=disable`;
+  const store = await openStore(parsePostgresUrl(bothHostsUrl), { exclusive: true });
   onTestFinished(() => store.close());
   const accepting = startAccepting(store.accept);
-  await accepting.more(100);
+  await accepting.waitForMore(100);
   await primary.crash();
-  const before = accepting.acknowledged.length;
+  const countBefore = accepting.acknowledged.length;
   await standby.run('SELECT pg_promote()');
-  await accepting.more(100);
+  await accepting.waitForMore(100);
   await accepting.end();
-  expect(before).toBeGreaterThanOrEqual(100);
+  expect(countBefore).toBeGreaterThanOrEqual(100);
   expectClear(accepting.faults);
   expect(await findMissing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
@@ -201,7 +203,7 @@ test('no message is acknowledged while a required standby is down', async () => 
   const url = await primary.createDatabase();
   await storeOn(url);
   const standby = await startStandby(primary);
-  const accept = prepareAccept(poolOn(url));
+  const accept = prepareAccept(createPoolFor(url));
   expect((await accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
   await standby.crash();
   await expect(accept([newMessage()])).rejects.toThrow(StoreError);
@@ -221,7 +223,7 @@ test('at its start a service warns in one line about a server that runs with fsy
   );
 });
 
-function poolOn(url: string): Pool {
+function createPoolFor(url: string): Pool {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({

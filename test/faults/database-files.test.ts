@@ -30,27 +30,33 @@ interface Listed {
   readonly id: string;
 }
 
-const at = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}` });
+const createSettings = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}` });
 
 test('a second service that uses a symbolic link to the file or the folder is refused, and a command that uses one reads the same store', async () => {
   const folder = createTemporaryFolder();
-  const service = await startProcess(folder, at('./data/postrider.db'));
+  const service = await startProcess(folder, createSettings('./data/postrider.db'));
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
   mkdirSync(join(folder, 'other'));
   symlinkSync('../data/postrider.db', join(folder, 'other/linked.db'));
   symlinkSync('data', join(folder, 'folder'));
   for (const path of ['other/linked.db', 'folder/postrider.db']) {
-    const { code, stderr } = await runCommand(folder, ['serve'], at(path));
+    const { code, stderr } = await runCommand(folder, ['serve'], createSettings(path));
     expect([code, stderr]).toEqual([
       1,
       expect.stringMatching(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/),
     ]);
   }
-  expect((await runJsonCommand<Listed[]>(folder, ['message', 'list'], at('other/linked.db')))[0]?.id).toBe(id);
-  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], at('other/linked.db'));
+  expect((await runJsonCommand<Listed[]>(folder, ['message', 'list'], createSettings('other/linked.db')))[0]?.id).toBe(
+    id,
+  );
+  const { key } = await runJsonCommand<{ key: string }>(
+    folder,
+    ['key', 'create', 'default'],
+    createSettings('other/linked.db'),
+  );
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(201);
   // The secret file, which contains the key that encrypts private keys, is in the same folder.
-  await runJsonCommand(folder, ['domain', 'add', 'default', 'example.org'], at('other/linked.db'));
+  await runJsonCommand(folder, ['domain', 'add', 'default', 'example.org'], createSettings('other/linked.db'));
   expect(existsSync(join(folder, 'other/secret'))).toBe(false);
   expect(existsSync(join(folder, 'other/linked.db-wal'))).toBe(false);
 });
@@ -60,13 +66,13 @@ test('serve and every command refuse a file with a second hard link and do not c
   const path = join(folder, 'one.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
   linkSync(path, join(folder, 'two.db'));
-  const before = readFileSync(path);
+  const bytesBefore = readFileSync(path);
   for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
-    const { code, stderr } = await runCommand(folder, command, at('two.db'));
+    const { code, stderr } = await runCommand(folder, command, createSettings('two.db'));
     expect([code, stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
     expect(stderr).toMatch(/has 2 names \(hard links\)/);
   }
-  expect(readFileSync(path).equals(before)).toBe(true);
+  expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
 test('a start succeeds and removes the second hard link of an interrupted restore', async () => {
@@ -85,11 +91,11 @@ test('a start succeeds and removes the second hard link of an interrupted restor
 
 test('a file that another process has open under its former name is refused', async () => {
   const folder = createTemporaryFolder();
-  const service = await startProcess(folder, at('./data/postrider.db'));
+  const service = await startProcess(folder, createSettings('./data/postrider.db'));
   mkdirSync(join(folder, 'moved'));
   renameSync(join(folder, 'data/postrider.db'), join(folder, 'moved/postrider.db'));
-  const second = await runCommand(folder, ['serve'], at('moved/postrider.db'));
-  expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/open under another name/)]);
+  const secondRun = await runCommand(folder, ['serve'], createSettings('moved/postrider.db'));
+  expect([secondRun.code, secondRun.stderr]).toEqual([1, expect.stringMatching(/open under another name/)]);
   renameSync(join(folder, 'moved/postrider.db'), join(folder, 'data/postrider.db'));
   await expect.poll(async () => (await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
 });
@@ -167,7 +173,7 @@ test.each(FILE_FAULTS)(
     const path = join(createTemporaryFolder(), 'postrider.db');
     const settings = loadSettings(
       {
-        ...at(path),
+        ...createSettings(path),
         POSTRIDER_LISTEN: '127.0.0.1:0',
         POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
         POSTRIDER_LOG: 'silent',
@@ -176,7 +182,7 @@ test.each(FILE_FAULTS)(
     );
     const service = await startService(settings, { drainMs: 500 });
     const [url, key] = [service.publicUrl ?? '', service.firstKey ?? ''];
-    const ready = async () => {
+    const fetchReadiness = async () => {
       const response = await fetch(`${url}/readyz`);
       return [response.status, ((await response.json()) as { message: string }).message];
     };
@@ -184,10 +190,10 @@ test.each(FILE_FAULTS)(
     damage(path);
     // The fault is detected immediately, before the next check of the files.
     expect((await submit(url, key)).status).toBe(500);
-    expect(await ready()).toEqual([503, `Not ready: ${reason}`]);
+    expect(await fetchReadiness()).toEqual([503, `Not ready: ${reason}`]);
     if (repair !== null) {
       repair(path);
-      await expect.poll(ready).toEqual([200, 'ready']);
+      await expect.poll(fetchReadiness).toEqual([200, 'ready']);
       expect((await submit(url, key)).status).toBe(201);
     }
     await service.stop();
@@ -225,7 +231,7 @@ test('removed files are detected within a second and reported with the remedy, a
 
 test('after a stop the database contains the content of the deleted log', async () => {
   const folder = createTemporaryFolder();
-  const settings = at('./data/postrider.db');
+  const settings = createSettings('./data/postrider.db');
   const service = await startProcess(folder, settings);
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
   unlinkSync(join(folder, 'data/postrider.db-wal'));
@@ -238,7 +244,7 @@ test('after a stop the database contains the content of the deleted log', async 
 
 test('a removed database is not replaced by an empty store: the next start fails, and doctor reports the missing file', async () => {
   const folder = createTemporaryFolder();
-  const settings = at('./data/postrider.db');
+  const settings = createSettings('./data/postrider.db');
   const service = await startProcess(folder, settings);
   await submitAccepted(service.publicUrl, service.key ?? '');
   rmSync(join(folder, 'data/postrider.db'));

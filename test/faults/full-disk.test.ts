@@ -7,34 +7,34 @@ import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
  * The limit is in blocks of 512 bytes: about 1.5 MB per file. Because the signal is ignored, writes fail as on a full
  * disk.
  */
-const LIMIT = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${command}`;
+const limitFileSize = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${command}`;
 
 test('on a full disk requests are answered with 500, no acknowledged message is lost, and the service continues when space is available', async () => {
   const folder = createTemporaryFolder();
-  const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, LIMIT);
+  const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, limitFileSize);
   const key = full.key ?? '';
   const acknowledged: string[] = [];
-  let refused = 0;
-  for (let round = 0; round < 400 && refused < 3; round += 1) {
-    const answers = await Promise.all(
+  let refusedCount = 0;
+  for (let round = 0; round < 400 && refusedCount < 3; round += 1) {
+    const responses = await Promise.all(
       Array.from({ length: 4 }, () => submit(full.publicUrl, key, { message: 'x'.repeat(20_000) })),
     );
-    for (const answer of answers) {
+    for (const answer of responses) {
       const body = (await answer.json()) as { result: { id: string } };
       if (answer.status === 201) acknowledged.push(body.result.id);
       else {
         expect([answer.status, body]).toEqual([500, { result: 'error', message: 'Internal server error' }]);
-        refused += 1;
+        refusedCount += 1;
       }
     }
   }
-  expect(refused).toBeGreaterThanOrEqual(3);
+  expect(refusedCount).toBeGreaterThanOrEqual(3);
   expect(acknowledged.length).toBeGreaterThan(10);
   full.kill('SIGKILL');
   await full.ended;
   const restarted = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
   expect((await submit(restarted.publicUrl, key)).status).toBe(201);
-  const stored = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list', '--limit', '2000']);
-  const ids = new Set(stored.map(({ id }) => id));
+  const storedMessages = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list', '--limit', '2000']);
+  const ids = new Set(storedMessages.map(({ id }) => id));
   expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);
 });

@@ -27,7 +27,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     key = service.key ?? key;
     const goal = acknowledged.size + 100 + round * 37;
     let killed = false;
-    const sender = async () => {
+    const sendRepeatedly = async () => {
       while (!killed) {
         const answer = await submit(service.publicUrl, key).catch(() => null);
         if (answer?.status === 201) {
@@ -36,40 +36,40 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
         }
       }
     };
-    const senders = Array.from({ length: SENDERS }, sender);
+    const senders = Array.from({ length: SENDERS }, sendRepeatedly);
     await expect.poll(() => acknowledged.size, { interval: 5 }).toBeGreaterThan(goal);
     service.kill('SIGKILL');
     killed = true;
     await Promise.all([...senders, service.ended]);
-    const leased = await runJsonCommand<{ id: string }[]>(folder, [
+    const leasedMessages = await runJsonCommand<{ id: string }[]>(folder, [
       ...['message', 'list', '--state', 'sending'],
       ...['--limit', '100000'],
     ]);
-    const unrecorded = leased.filter(({ id }) => sink.received.has(id)).length;
+    const unrecorded = leasedMessages.filter(({ id }) => sink.received.has(id)).length;
     // Only the message in transmission on each connection, and messages whose outcomes are being stored, can be
     // delivered twice.
     expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
     repeatable += unrecorded;
   }
-  const last = await startProcess(folder, settings);
-  const missing = () => [...acknowledged].filter((id) => !sink.received.has(id));
-  await expect.poll(missing, { interval: 50 }).toEqual([]);
+  const lastService = await startProcess(folder, settings);
+  const listMissing = () => [...acknowledged].filter((id) => !sink.received.has(id));
+  await expect.poll(listMissing, { interval: 50 }).toEqual([]);
   await expect
     .poll(async () => (await runJsonCommand<unknown[]>(folder, ['message', 'list', '--state', 'sending'])).length)
     .toBe(0);
-  const stored = await runJsonCommand<{ id: string; state: string }[]>(folder, [
+  const storedMessages = await runJsonCommand<{ id: string; state: string }[]>(folder, [
     'message',
     'list',
     '--limit',
     '100000',
   ]);
-  expect(stored.filter(({ state }) => state !== 'delivered')).toEqual([]);
-  const ids = new Set(stored.map(({ id }) => id));
+  expect(storedMessages.filter(({ state }) => state !== 'delivered')).toEqual([]);
+  const ids = new Set(storedMessages.map(({ id }) => id));
   expect([...acknowledged].filter((id) => !ids.has(id))).toEqual([]);
   const duplicates = [...sink.received.values()].reduce((sum, times) => sum + times - 1, 0);
   expect(duplicates).toBeLessThanOrEqual(repeatable);
-  last.kill('SIGTERM');
-  expect(await last.ended).toBe(0);
+  lastService.kill('SIGTERM');
+  expect(await lastService.ended).toBe(0);
 });
 
 test('under hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {
@@ -80,23 +80,23 @@ test('under hold, messages that a killed node was transmitting become uncertain,
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_ON_UNCERTAIN: 'hold',
   };
-  const first = await startProcess(folder, settings);
+  const firstService = await startProcess(folder, settings);
   const ids = await Promise.all(
     Array.from({ length: 6 }, async () => {
-      const answer = await submit(first.publicUrl, first.key ?? '');
+      const answer = await submit(firstService.publicUrl, firstService.key ?? '');
       return ((await answer.json()) as { result: { id: string } }).result.id;
     }),
   );
   await expect.poll(() => sink.received.size).toBe(3);
-  first.kill('SIGKILL');
-  await first.ended;
+  firstService.kill('SIGKILL');
+  await firstService.ended;
   sink.startAnswering();
   await startProcess(folder, settings);
-  const states = async () =>
+  const readStates = async () =>
     (await runJsonCommand<{ id: string; state: string }[]>(folder, ['message', 'list']))
       .map(({ state }) => state)
       .sort();
-  await expect.poll(states).toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
+  await expect.poll(readStates).toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
   expect([...sink.received.values()]).toEqual([1, 1, 1, 1, 1, 1]);
   const uncertainId = ids.find((id) => (sink.acceptOrder.indexOf(id) + 1 || 9) <= 3) ?? '';
   await runJsonCommand(folder, ['message', 'retry', uncertainId]);

@@ -30,9 +30,9 @@ interface Installation {
   readonly acknowledged: Set<string>;
   start(index: number): Promise<ServiceProcess>;
   /** Resolves after this many more acknowledgements. */
-  more(count: number): Promise<void>;
+  waitForMore(count: number): Promise<void>;
   /** Ends the load, waits until every message answered with 201 has ended, and returns the number of duplicates. */
-  settled(): Promise<number>;
+  waitUntilSettled(): Promise<number>;
 }
 
 /**
@@ -45,18 +45,18 @@ async function install(): Promise<Installation> {
   const proxies = await Promise.all(Array.from({ length: NODES }, () => startTcpProxy(server.port)));
   const nodes: (ServiceProcess | null)[] = Array.from({ length: NODES }, () => null);
   const folder = createTemporaryFolder();
-  const settingsOf = (index: number) => {
-    const own = new URL(url);
-    own.port = String(proxies[index]?.port);
+  const createNodeSettings = (index: number) => {
+    const nodeUrl = new URL(url);
+    nodeUrl.port = String(proxies[index]?.port);
     return {
-      POSTRIDER_DATABASE: own.href,
+      POSTRIDER_DATABASE: nodeUrl.href,
       POSTRIDER_SECRET: SECRET,
       POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
       POSTRIDER_SENDERS: 'any',
     };
   };
   const start = async (index: number) => {
-    const node = await startProcess(createTemporaryFolder(), settingsOf(index));
+    const node = await startProcess(createTemporaryFolder(), createNodeSettings(index));
     nodes[index] = node;
     return node;
   };
@@ -64,9 +64,9 @@ async function install(): Promise<Installation> {
   await start(1);
   await start(2);
   const acknowledged = new Set<string>();
-  let over = false;
-  const sender = async (number: number) => {
-    for (let turn = number; !over; turn += 1) {
+  let isOver = false;
+  const sendRepeatedly = async (senderIndex: number) => {
+    for (let turn = senderIndex; !isOver; turn += 1) {
       const node = nodes[turn % NODES];
       if (node === null || node === undefined) {
         await new Promise((resolve) => setImmediate(resolve));
@@ -82,9 +82,9 @@ async function install(): Promise<Installation> {
       if (body !== null) acknowledged.add(body.result.id);
     }
   };
-  const senders = Array.from({ length: SENDERS }, (_, number) => sender(number));
+  const senders = Array.from({ length: SENDERS }, (_, senderIndex) => sendRepeatedly(senderIndex));
   const end = async () => {
-    over = true;
+    isOver = true;
     await Promise.all(senders);
   };
   onTestFinished(end);
@@ -96,11 +96,11 @@ async function install(): Promise<Installation> {
     key,
     acknowledged,
     start,
-    async more(count) {
+    async waitForMore(count) {
       const goal = acknowledged.size + count;
       await expect.poll(() => acknowledged.size, { interval: 10 }).toBeGreaterThan(goal);
     },
-    async settled() {
+    async waitUntilSettled() {
       await end();
       const direct = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET };
       const list = () =>
@@ -109,69 +109,69 @@ async function install(): Promise<Installation> {
       // queries.
       const open = async () => (await list()).filter(({ state }) => !TERMINAL_STATES.has(state)).length;
       await expect.poll(open, { timeout: 90_000, interval: 500 }).toBe(0);
-      const stored = new Map((await list()).map(({ id, state }) => [id, state]));
-      expect([...acknowledged].flatMap((id) => (stored.get(id) === 'delivered' ? [] : [[id, stored.get(id)]]))).toEqual(
-        [],
-      );
+      const storedStates = new Map((await list()).map(({ id, state }) => [id, state]));
+      expect(
+        [...acknowledged].flatMap((id) => (storedStates.get(id) === 'delivered' ? [] : [[id, storedStates.get(id)]])),
+      ).toEqual([]);
       expect([...acknowledged].filter((id) => !sink.received.has(id))).toEqual([]);
-      expect([...sink.received.keys()].filter((id) => stored.get(id) !== 'delivered')).toEqual([]);
+      expect([...sink.received.keys()].filter((id) => storedStates.get(id) !== 'delivered')).toEqual([]);
       return [...sink.received.values()].reduce((sum, times) => sum + times - 1, 0);
     },
   };
 }
 
 test('when nodes are killed under load, other nodes recover their leases, and every message answered with 201 is delivered', async () => {
-  const { nodes, more, start, settled } = await install();
+  const { nodes, waitForMore, start, waitUntilSettled } = await install();
   let kills = 0;
   for (const index of [0, 2, 1]) {
-    await more(150);
+    await waitForMore(150);
     nodes[index]?.kill('SIGKILL');
     await nodes[index]?.ended;
     nodes[index] = null;
     kills += 1;
-    await more(100);
+    await waitForMore(100);
     if (index !== 1) await start(index);
   }
   // The last killed node is not restarted. The other nodes recover its leases.
-  const repeated = await settled();
-  expect(repeated).toBeLessThanOrEqual(kills * IN_FLIGHT);
+  const duplicates = await waitUntilSettled();
+  expect(duplicates).toBeLessThanOrEqual(kills * IN_FLIGHT);
 }, 180_000);
 
 test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {
-  const { nodes, key, more, settled } = await install();
-  await more(150);
+  const { nodes, key, waitForMore, waitUntilSettled } = await install();
+  await waitForMore(150);
   const suspendedNode = nodes[1];
   if (suspendedNode === null || suspendedNode === undefined) throw new Error('no node');
   suspendedNode.kill('SIGSTOP');
   nodes[1] = null;
   onTestFinished(() => suspendedNode.kill('SIGCONT'));
   const stoppedAt = performance.now();
-  await more(150);
+  await waitForMore(150);
   // While the node is suspended, the other nodes recover and send all messages that it had leased.
-  const before = await settled();
-  expect(before).toBeLessThanOrEqual(IN_FLIGHT);
+  const duplicatesBefore = await waitUntilSettled();
+  expect(duplicatesBefore).toBeLessThanOrEqual(IN_FLIGHT);
   await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
   suspendedNode.kill('SIGCONT');
-  const works = async () => (await submit(suspendedNode.publicUrl, key)).status;
-  await expect.poll(works).toBe(201);
+  const submitOnce = async () => (await submit(suspendedNode.publicUrl, key)).status;
+  await expect.poll(submitOnce).toBe(201);
   for (let n = 0; n < 20; n += 1) await submit(suspendedNode.publicUrl, key);
   // The node completes the transmissions in progress and sends no other message that it had leased.
-  expect((await settled()) - before).toBeLessThanOrEqual(CONNECTIONS);
+  expect((await waitUntilSettled()) - duplicatesBefore).toBeLessThanOrEqual(CONNECTIONS);
 }, 180_000);
 
 test('while nodes are disconnected, connections are terminated and the server restarts, requests fail with 500; every message answered with 201 is delivered, and nodes continue without intervention', async () => {
-  const { server, proxies, nodes, more, settled } = await install();
-  await more(150);
+  const { server, proxies, nodes, waitForMore, waitUntilSettled } = await install();
+  await waitForMore(150);
   proxies[0]?.pause();
-  await more(100);
+  await waitForMore(100);
   proxies[0]?.resume();
   for (let round = 0; round < 5; round += 1) {
     await server.terminateBackends();
-    await more(40);
+    await waitForMore(40);
   }
   await server.restart();
-  await more(150);
-  const repeated = await settled();
-  expect(repeated).toBeLessThanOrEqual(NODES * IN_FLIGHT);
+  await waitForMore(150);
+  const duplicates = await waitUntilSettled();
+  expect(duplicates).toBeLessThanOrEqual(NODES * IN_FLIGHT);
   for (const node of nodes) expect(node?.child.exitCode).toBeNull();
 }, 180_000);

@@ -36,7 +36,7 @@ const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 const ENDS = ['', '-wal', '-shm'] as const;
 
 /** Returns the accounts of a database as a service reads them. */
-async function accountsOf(path: string): Promise<readonly string[]> {
+async function readAccounts(path: string): Promise<readonly string[]> {
   const store = await openSqliteStore({ path, exclusive: true });
   try {
     return (await store.listAccounts()).map(({ name }) => name).sort();
@@ -58,14 +58,14 @@ function makeDatabase(path: string, accounts: readonly string[]): void {
 /** Creates a database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
 function makeCrashed(path: string): void {
   const folder = createTemporaryFolder();
-  const live = join(folder, 'live.db');
-  const database = openDatabase(live);
+  const livePath = join(folder, 'live.db');
+  const database = openDatabase(livePath);
   const { operations, run } = createEngine(database);
   operations.createAccount('old', NO_LIMITS, 1);
   run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => newMessage())] }]);
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   operations.createAccount('in-the-log', NO_LIMITS, 1);
-  for (const end of ENDS) copyFileSync(live + end, path + end);
+  for (const suffix of ENDS) copyFileSync(livePath + suffix, path + suffix);
   database.close();
 }
 
@@ -80,14 +80,14 @@ const OLD = ['in-the-log', 'old'];
 const NEW = ['new'];
 
 /** Runs a restore that is killed before step number `step`. Resolves to its exit code or signal. */
-function killedRestore(path: string, step: number, links: string): Promise<number | string> {
+function runKilledRestore(path: string, step: number, links: string): Promise<number | string> {
   const child = spawn(process.execPath, [KILLED, backup, path, String(step), links], { stdio: 'ignore' });
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
 }
 
 /** The state of a database before its restore. */
 const DATABASE_STATES = {
-  'with a log that only the -wal holds': makeCrashed,
+  'whose log is only in the -wal file': makeCrashed,
   'that is damaged': (path: string) => {
     makeCrashed(path);
     writeFileSync(path, Buffer.alloc(20_000, 'garbage '));
@@ -101,56 +101,57 @@ const DATABASE_STATES = {
 
 /** State, file system, and content of the old database. */
 const CASES = [
-  ['with a log that only the -wal holds', 'links', OLD],
+  ['whose log is only in the -wal file', 'links', OLD],
   ['that is damaged', 'links', null],
   ['on a new machine', 'links', []],
 ] as const;
 const MORE_CASES = [
-  ['with a log that only the -wal holds', 'no-links', OLD],
+  ['whose log is only in the -wal file', 'no-links', OLD],
   ['whose file is missing', 'links', null],
 ] as const;
 
 describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
   'a restore of a database %s (%s), killed at every step',
-  (databaseState, links, before) => {
+  (databaseState, links, expectedAccounts) => {
     // A kill before a step equals a kill after the previous step.
     test('results in the complete old or new database, or in one line with the remedy', async () => {
       let refusals = 0;
       for (let step = 1; ; step += 1) {
         const path = join(createTemporaryFolder(), 'postrider.db');
         DATABASE_STATES[databaseState](path);
-        const end = await killedRestore(path, step, links);
-        if (end === 0) {
-          expect(await accountsOf(path)).toEqual(NEW);
+        const exitResult = await runKilledRestore(path, step, links);
+        if (exitResult === 0) {
+          expect(await readAccounts(path)).toEqual(NEW);
           expect(step).toBeGreaterThan(4);
           break;
         }
-        expect(end).toBe('SIGKILL');
-        const found = await accountsOf(path).catch((error: Error) => error.message);
-        if (typeof found === 'string') {
+        expect(exitResult).toBe('SIGKILL');
+        const foundAccounts = await readAccounts(path).catch((error: Error) => error.message);
+        if (typeof foundAccounts === 'string') {
           refusals += 1;
           // The line names `postrider restore FILE`, or reports the earlier damage of the database.
-          expect(found).toMatch(/restore/i);
+          expect(foundAccounts).toMatch(/restore/i);
           restoreDatabase(backup, path, new Date());
-          expect(await accountsOf(path)).toEqual(NEW);
-          if (databaseState === 'with a log that only the -wal holds') {
+          expect(await readAccounts(path)).toEqual(NEW);
+          if (databaseState === 'whose log is only in the -wal file') {
             // The old database is complete under its new name. The folder may also contain files of the killed restore.
             const names = readdirSync(join(path, '..')).filter((name) => /\.before-[^.]+Z$/.test(name));
-            const all = await Promise.all(names.map((name) => accountsOf(join(path, '..', name))));
-            expect(all).toContainEqual(OLD);
+            const accountLists = await Promise.all(names.map((name) => readAccounts(join(path, '..', name))));
+            expect(accountLists).toContainEqual(OLD);
           }
           if (databaseState === 'that is damaged') {
             const names = readdirSync(join(path, '..')).filter((name) => name.includes('.before-'));
-            for (const end of ['Z', 'Z-wal', 'Z-shm']) expect(names.some((name) => name.endsWith(end))).toBe(true);
+            for (const suffix of ['Z', 'Z-wal', 'Z-shm'])
+              expect(names.some((name) => name.endsWith(suffix))).toBe(true);
           }
-        } else if (found.length === 0) {
+        } else if (foundAccounts.length === 0) {
           // An empty store is correct only if there was no database before, and no file of the restore remains.
-          expect([databaseState, before]).toEqual(['on a new machine', []]);
-        } else if (before === null) expect(found).toEqual(NEW);
-        else expect([OLD, NEW]).toContainEqual(found);
+          expect([databaseState, expectedAccounts]).toEqual(['on a new machine', []]);
+        } else if (expectedAccounts === null) expect(foundAccounts).toEqual(NEW);
+        else expect([OLD, NEW]).toContainEqual(foundAccounts);
         expect(readdirSync(join(path, '..')).filter((name) => /\.restor/.test(name) && !existsSync(path))).toEqual([]);
       }
-      if (databaseState !== 'with a log that only the -wal holds' || links === 'no-links')
+      if (databaseState !== 'whose log is only in the -wal file' || links === 'no-links')
         expect(refusals).toBeGreaterThan(0);
       else expect(refusals).toBe(0);
     });
@@ -163,7 +164,7 @@ test('a restore does not replay an existing -wal file, and keeps the file', asyn
   const log = readFileSync(`${path}-wal`);
   rmSync(path);
   const keptPath = restoreDatabase(backup, path, new Date());
-  expect(await accountsOf(path)).toEqual(NEW);
+  expect(await readAccounts(path)).toEqual(NEW);
   const database = new DatabaseSync(path);
   expect(database.prepare('PRAGMA integrity_check').get()?.integrity_check).toBe('ok');
   database.close();
@@ -189,16 +190,16 @@ test.each(['missing', 'empty'])(
     const doctor = await runCommand(folder, ['doctor'], EMBEDDED);
     expect(doctor.stdout).not.toContain('not there yet');
     expect((await runCommand(folder, ['restore', backup], EMBEDDED)).code).toBe(0);
-    expect(await accountsOf(path)).toEqual(NEW);
+    expect(await readAccounts(path)).toEqual(NEW);
   },
 );
 
 test('serve refuses to start if the database is missing and a draft of an earlier version exists', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   copyFileSync(backup, `${path}.restore`);
-  await expect(accountsOf(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
+  await expect(readAccounts(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
   restoreDatabase(backup, path, new Date());
-  expect(await accountsOf(path)).toEqual(NEW);
+  expect(await readAccounts(path)).toEqual(NEW);
   expect(existsSync(`${path}.restore`)).toBe(false);
 });
 
@@ -209,7 +210,7 @@ test('a database that a restore has preserved can be restored, including the con
   makeCrashed(keptPath);
   restoreDatabase(backup, path, new Date());
   restoreDatabase(keptPath, path, new Date());
-  expect(await accountsOf(path)).toEqual(OLD);
+  expect(await readAccounts(path)).toEqual(OLD);
 });
 
 test('a restore preserves the complete old database in one file, by a hard link, and only the owner can read the file', async () => {
@@ -220,7 +221,7 @@ test('a restore preserves the complete old database in one file, by a hard link,
   expect(keptPath).toBe(`${path}.before-1970-01-01T00-00-00-000Z`);
   expect([statSync(keptPath).ino, statSync(keptPath).nlink, existsSync(`${keptPath}-wal`)]).toEqual([was, 1, false]);
   expect(statSync(path).mode & 0o777).toBe(0o600);
-  expect(await accountsOf(keptPath)).toEqual(OLD);
+  expect(await readAccounts(keptPath)).toEqual(OLD);
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
@@ -234,7 +235,7 @@ test('a restore is refused and changes nothing if the backup is the database its
   const command = openDatabase(path);
   expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another process has .* open.*restore again/i);
   command.close();
-  expect(await accountsOf(path)).toEqual(['old']);
+  expect(await readAccounts(path)).toEqual(['old']);
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
@@ -246,13 +247,13 @@ test('two concurrent restores: at least one succeeds, the other fails with one l
   expect(ends.some(({ code }) => code === 0)).toBe(true);
   for (const { code, stderr } of ends)
     if (code !== 0) expect(stderr).toMatch(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/);
-  expect(await accountsOf(join(folder, 'data/postrider.db'))).toEqual(NEW);
+  expect(await readAccounts(join(folder, 'data/postrider.db'))).toEqual(NEW);
 });
 
 test.each(['ENOSPC', 'EACCES', 'EIO'])(
   'a restore that fails with %s reports the error in one line, and the old database is unchanged',
   async (code) => {
-    for (const failing of ['write', 'sync', 'link', 'rename'] as const) {
+    for (const failingCall of ['write', 'sync', 'link', 'rename'] as const) {
       const path = join(createTemporaryFolder(), 'postrider.db');
       makeCrashed(path);
       const fail = () => {
@@ -265,25 +266,25 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
         sync: () => undefined,
         write: () => undefined,
       };
-      const real =
-        failing === 'write' ? {} : { write: (file: number, bytes: Uint8Array) => writeFileSync(file, bytes) };
-      expect(() => restoreDatabase(backup, path, new Date(), { ...steps, ...real, [failing]: fail })).toThrow(
-        code === 'ENOSPC' ? /^the disk of .* is full/ : /^cannot restore .*restore again\.$/,
-      );
-      expect(await accountsOf(path)).toEqual(OLD);
+      const realFunction =
+        failingCall === 'write' ? {} : { write: (file: number, bytes: Uint8Array) => writeFileSync(file, bytes) };
+      expect(() =>
+        restoreDatabase(backup, path, new Date(), { ...steps, ...realFunction, [failingCall]: fail }),
+      ).toThrow(code === 'ENOSPC' ? /^the disk of .* is full/ : /^cannot restore .*restore again\.$/);
+      expect(await readAccounts(path)).toEqual(OLD);
     }
   },
 );
 
 test('a restore onto a full disk fails with one line, and the database is unchanged', async () => {
   const folder = createTemporaryFolder();
-  const first = await startProcess(folder, EMBEDDED);
-  const id = await submitAccepted(first.publicUrl, first.key ?? '');
-  first.kill('SIGKILL');
-  await first.ended;
-  const big = join(folder, 'big.db');
-  makeDatabase(big, ['new']);
-  const database = new DatabaseSync(big);
+  const firstService = await startProcess(folder, EMBEDDED);
+  const id = await submitAccepted(firstService.publicUrl, firstService.key ?? '');
+  firstService.kill('SIGKILL');
+  await firstService.ended;
+  const bigDatabase = join(folder, 'big.db');
+  makeDatabase(bigDatabase, ['new']);
+  const database = new DatabaseSync(bigDatabase);
   database.exec('CREATE TABLE filler AS SELECT randomblob(3000000) AS bytes');
   database.close();
   const script = `trap '' XFSZ; ulimit -f 3000; exec '${process.execPath}' '${new URL('../../bin/postrider.js', import.meta.url).pathname}' restore big.db`;
@@ -306,9 +307,9 @@ test('an error names a backup that cannot be read, and the database is unchanged
   const unreadable = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
   if (process.platform !== 'linux') writeFileSync(unreadable, 'x', { mode: 0 });
   makeDatabase(path, ['old']);
-  const before = readFileSync(path);
+  const bytesBefore = readFileSync(path);
   expect(() => restoreDatabase(unreadable, path, new Date())).toThrow(`cannot read ${unreadable} (`);
-  expect(readFileSync(path).equals(before)).toBe(true);
+  expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
 test('a restore into a folder without write access fails with one line', () => {

@@ -43,23 +43,23 @@ interface Pair {
   readonly url: string;
   readonly store: Store;
   /** Cancels every wait for the standby. Resolves to their number. */
-  cancelWaits(end?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
+  cancelWaits(backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
   /** Crashes the primary and promotes the standby. */
   failOver(): Promise<void>;
 }
 
-async function pair(): Promise<Pair> {
+async function startPair(): Promise<Pair> {
   const primary = await startPostgres();
-  const alone = await primary.createDatabase();
-  const name = new URL(alone).pathname.slice(1);
-  const first = await openStore(parsePostgresUrl(alone), { exclusive: true });
-  await first.createAccount('default', NO_LIMITS, 1);
-  await first.close();
+  const primaryUrl = await primary.createDatabase();
+  const name = new URL(primaryUrl).pathname.slice(1);
+  const firstStore = await openStore(parsePostgresUrl(primaryUrl), { exclusive: true });
+  await firstStore.createAccount('default', NO_LIMITS, 1);
+  await firstStore.close();
   const standby = await startStandby(primary);
   const url = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${name}?sslmode=disable`;
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
-  const watcher = new pg.Client({ connectionString: alone });
+  const watcher = new pg.Client({ connectionString: primaryUrl });
   watcher.on('error', () => undefined);
   await watcher.connect();
   onTestFinished(() => watcher.end());
@@ -69,8 +69,10 @@ async function pair(): Promise<Pair> {
     database: name,
     url,
     store,
-    async cancelWaits(end = 'pg_cancel_backend') {
-      const waits = await watcher.query(`SELECT ${end}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
+    async cancelWaits(backendFunction = 'pg_cancel_backend') {
+      const waits = await watcher.query(
+        `SELECT ${backendFunction}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
+      );
       return waits.rows.length;
     },
     async failOver() {
@@ -85,48 +87,62 @@ async function pair(): Promise<Pair> {
 async function endOf(
   call: Promise<unknown>,
   { cancelWaits }: Pair,
-  end?: 'pg_cancel_backend' | 'pg_terminate_backend',
+  backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend',
 ): Promise<{ readonly acknowledged: unknown } | { readonly refused: string }> {
-  let over = false;
-  const ended = call.then(
+  let isOver = false;
+  const settledCall = call.then(
     (acknowledged) => ({ acknowledged }),
     (error: unknown) => ({ refused: String(error) }),
   );
-  void ended.then(() => {
-    over = true;
+  void settledCall.then(() => {
+    isOver = true;
   });
-  while (!over) await cancelWaits(end);
-  return ended;
+  while (!isOver) await cancelWaits(backendFunction);
+  return settledCall;
 }
 
 interface Operation {
   readonly name: string;
   readonly run: (store: Store) => Promise<unknown>;
   /** True if a repeated call acknowledges no change. */
-  readonly once?: boolean;
+  readonly acknowledgesOnce?: boolean;
   /** The result of the same call after the standby is available again. */
-  readonly again: unknown;
+  readonly repeatedResult: unknown;
 }
 
 /** Prepares, while the standby is up, every change that is acknowledged to a client, an operator or another server. */
-async function operations(store: Store): Promise<readonly Operation[]> {
+async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
-  const [alone, keyed, leased, marked, released, cancelled, reported] = Array.from({ length: 7 }, () => newMessage());
-  if (!alone || !keyed || !leased || !marked || !released || !cancelled || !reported) throw new Error('no message');
-  const leasedMessages = [leased, marked, released, reported].map((mail) => ({ ...mail, lease, attempts: 1 }));
-  await store.accept([...leasedMessages, cancelled]);
-  await store.settle(leasedMessages.filter(({ id }) => id === reported.id).map((mail) => newSettlement(mail)));
-  const fence = ({ id }: { readonly id: string }) => [{ id, owner: lease.owner, attempts: 1 }];
+  const [plainMessage, keyedMessage, leasedMessage, markedMessage, releasedMessage, cancelledMessage, reportedMessage] =
+    Array.from({ length: 7 }, () => newMessage());
+  if (
+    !plainMessage ||
+    !keyedMessage ||
+    !leasedMessage ||
+    !markedMessage ||
+    !releasedMessage ||
+    !cancelledMessage ||
+    !reportedMessage
+  )
+    throw new Error('no message');
+  const leasedMessages = [leasedMessage, markedMessage, releasedMessage, reportedMessage].map((mail) => ({
+    ...mail,
+    lease,
+    attempts: 1,
+  }));
+  await store.accept([...leasedMessages, cancelledMessage]);
+  await store.settle(leasedMessages.filter(({ id }) => id === reportedMessage.id).map((mail) => newSettlement(mail)));
+  const createFence = ({ id }: { readonly id: string }) => [{ id, owner: lease.owner, attempts: 1 }];
   const createdKey = await store.createKey('default', { name: 'k', prefix: 'pr_1', hash: 'h1', expiresAt: null }, now);
   if (createdKey.kind !== 'done') throw new Error('no key');
-  const revoked = await store.createToken({ name: 'old', prefix: 'pt_1', hash: 't1', expiresAt: null }, now);
-  if (revoked.kind !== 'done') throw new Error('no token');
-  const suppressed = (address: string) => ({ address, reason: 'manual', source: null, at: now }) as const;
-  await store.addSuppressions('default', [suppressed('gone@example.com')]);
+  const revokedToken = await store.createToken({ name: 'old', prefix: 'pt_1', hash: 't1', expiresAt: null }, now);
+  if (revokedToken.kind !== 'done') throw new Error('no token');
+  const createSuppression = (address: string) => ({ address, reason: 'manual', source: null, at: now }) as const;
+  await store.addSuppressions('default', [createSuppression('gone@example.com')]);
   const domain = { name: 'shop.example', subdomains: false, keys: [] };
   const report: FeedbackReport = {
-    messageRef: { id: reported.id },
+    messageRef: { id: reportedMessage.id },
     events: [BOUNCE],
     source: 'smtp',
     digest: 'ab'.repeat(32),
@@ -136,102 +152,124 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     isFinal: true,
   };
   return [
-    { name: 'a message', run: (on) => on.accept([alone]), again: [{ kind: 'accepted' }] },
+    { name: 'a message', run: (target) => target.accept([plainMessage]), repeatedResult: [{ kind: 'accepted' }] },
     {
       name: 'a message under an Idempotency-Key',
-      run: (on) =>
-        on.accept([newMessage({ ...keyed, id: newMessage().id, idempotency: { key: 'k', fingerprint: 'f' } })]),
-      again: [{ kind: 'replayed' }],
+      run: (target) =>
+        target.accept([
+          newMessage({ ...keyedMessage, id: newMessage().id, idempotency: { key: 'k', fingerprint: 'f' } }),
+        ]),
+      repeatedResult: [{ kind: 'replayed' }],
     },
     {
       name: 'an Idempotency-Key that is used for another message',
-      run: (on) => on.accept([newMessage({ idempotency: { key: 'k', fingerprint: 'other' } })]),
-      again: [{ kind: 'idempotency-conflict' }],
+      run: (target) => target.accept([newMessage({ idempotency: { key: 'k', fingerprint: 'other' } })]),
+      repeatedResult: [{ kind: 'idempotency-conflict' }],
     },
     {
       name: 'a suppression',
-      run: (on) => on.addSuppressions('default', [suppressed('new@example.com')]),
-      again: { kind: 'done', value: 0 },
+      run: (target) => target.addSuppressions('default', [createSuppression('new@example.com')]),
+      repeatedResult: { kind: 'done', value: 0 },
     },
     {
       name: 'a removed suppression',
-      run: (on) => on.removeSuppression('default', 'gone@example.com'),
-      again: { kind: 'done', value: false },
+      run: (target) => target.removeSuppression('default', 'gone@example.com'),
+      repeatedResult: { kind: 'done', value: false },
     },
-    { name: 'an account', run: (on) => on.createAccount('shop', NO_LIMITS, now), again: { kind: 'exists' } },
+    {
+      name: 'an account',
+      run: (target) => target.createAccount('shop', NO_LIMITS, now),
+      repeatedResult: { kind: 'exists' },
+    },
     {
       name: 'the first key',
-      run: (on) => on.createFirstAccount('first', { name: 'k', prefix: 'pr_2', hash: 'h2' }, now),
-      again: null,
+      run: (target) => target.createFirstAccount('first', { name: 'k', prefix: 'pr_2', hash: 'h2' }, now),
+      repeatedResult: null,
     },
-    { name: 'a lock', run: (on) => on.lockAccount('shop', 'test', now), again: { kind: 'done' } },
+    { name: 'a lock', run: (target) => target.lockAccount('shop', 'test', now), repeatedResult: { kind: 'done' } },
     {
       name: 'a revoked key',
-      run: (on) => on.revokeKey(createdKey.value.id, now),
-      again: { kind: 'done', value: { revokedAt: now } },
+      run: (target) => target.revokeKey(createdKey.value.id, now),
+      repeatedResult: { kind: 'done', value: { revokedAt: now } },
     },
     {
       name: 'the use of a key',
-      run: (on) => on.updateKeysLastUsed([{ id: createdKey.value.id, at: now }]),
-      again: undefined,
+      run: (target) => target.updateKeysLastUsed([{ id: createdKey.value.id, at: now }]),
+      repeatedResult: undefined,
     },
-    { name: 'a domain', run: (on) => on.addDomain('default', domain, now), again: { kind: 'done' } },
-    { name: 'a removed domain', run: (on) => on.removeDomain('shop.example'), again: { kind: 'done' } },
+    { name: 'a domain', run: (target) => target.addDomain('default', domain, now), repeatedResult: { kind: 'done' } },
+    {
+      name: 'a removed domain',
+      run: (target) => target.removeDomain('shop.example'),
+      repeatedResult: { kind: 'done' },
+    },
     {
       name: 'a token',
-      run: (on) => on.createToken({ name: 'new', prefix: 'pt_2', hash: 't2', expiresAt: null }, now),
-      again: { kind: 'exists' },
+      run: (target) => target.createToken({ name: 'new', prefix: 'pt_2', hash: 't2', expiresAt: null }, now),
+      repeatedResult: { kind: 'exists' },
     },
     {
       name: 'a revoked token',
-      run: (on) => on.revokeToken(revoked.value.id, now),
-      again: { kind: 'done', value: { revokedAt: now } },
+      run: (target) => target.revokeToken(revokedToken.value.id, now),
+      repeatedResult: { kind: 'done', value: { revokedAt: now } },
     },
-    { name: 'a sign-out', run: (on) => on.endSession('session', now + DAY_MS, now), again: undefined },
+    { name: 'a sign-out', run: (target) => target.endSession('session', now + DAY_MS, now), repeatedResult: undefined },
     {
       name: 'a batch of an import',
-      run: (on) => on.importSuppressions('default', [suppressed('new@example.net')], IMPORT_STEP),
-      again: { kind: 'done', value: { added: 0, entry: null } },
+      run: (target) => target.importSuppressions('default', [createSuppression('new@example.net')], IMPORT_STEP),
+      repeatedResult: { kind: 'done', value: { added: 0, entry: null } },
     },
     {
       name: 'an entry of the audit log',
-      run: (on) => on.importSuppressions('default', [], IMPORT_STEP, { name: 'me', at: now }),
-      again: { kind: 'done', value: { added: 0 } },
+      run: (target) => target.importSuppressions('default', [], IMPORT_STEP, { name: 'me', at: now }),
+      repeatedResult: { kind: 'done', value: { added: 0 } },
     },
-    { name: 'a report', run: (on) => on.recordFeedback([report]), again: [{ kind: 'repeated' }] },
-    { name: 'a mark', run: (on) => on.markTransmitting(fence(marked)), again: ['settled'] },
-    { name: 'a released lease', run: (on) => on.release(fence(released), now), once: true, again: ['lost'] },
+    { name: 'a report', run: (target) => target.recordFeedback([report]), repeatedResult: [{ kind: 'repeated' }] },
+    {
+      name: 'a mark',
+      run: (target) => target.markTransmitting(createFence(markedMessage)),
+      repeatedResult: ['settled'],
+    },
+    {
+      name: 'a released lease',
+      run: (target) => target.release(createFence(releasedMessage), now),
+      acknowledgesOnce: true,
+      repeatedResult: ['lost'],
+    },
     {
       name: 'a settlement',
-      run: (on) => on.settle(leasedMessages.filter(({ id }) => id === leased.id).map((mail) => newSettlement(mail))),
-      again: ['lost'],
+      run: (target) =>
+        target.settle(leasedMessages.filter(({ id }) => id === leasedMessage.id).map((mail) => newSettlement(mail))),
+      repeatedResult: ['lost'],
     },
     {
       name: 'a cancelled message',
-      run: (on) => on.cancelMessage(cancelled.id, now),
-      again: { kind: 'wrong-state', state: 'cancelled' },
+      run: (target) => target.cancelMessage(cancelledMessage.id, now),
+      repeatedResult: { kind: 'wrong-state', state: 'cancelled' },
     },
-    { name: 'the health check', run: (on) => on.probe(), again: undefined },
+    { name: 'the health check', run: (target) => target.probe(), repeatedResult: undefined },
   ];
 }
 
 /** Returns a matcher for `value` in which objects may have additional members. */
-function matching(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(matching);
+function createMatcher(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(createMatcher);
   if (value === null || typeof value !== 'object') return value;
-  return expect.objectContaining(Object.fromEntries(Object.entries(value).map(([name, one]) => [name, matching(one)])));
+  return expect.objectContaining(
+    Object.fromEntries(Object.entries(value).map(([name, member]) => [name, createMatcher(member)])),
+  );
 }
 
 const IMPORT_STEP: ImportStep = { entry: null, bytes: 16, read: 1, skipped: 0, end: 'complete' };
 
 test('a change is neither acknowledged nor reported as existing if its wait for the standby was cancelled', async () => {
-  const both = await pair();
-  const { store, standby } = both;
-  const all = await operations(store);
+  const serverPair = await startPair();
+  const { store, standby } = serverPair;
+  const cases = await prepareOperations(store);
   await standby.crash();
-  for (const { name, run, once } of all) {
-    for (const time of once === true ? ['first'] : ['first', 'second', 'third']) {
-      expect([name, time, await endOf(run(store), both)]).toEqual([
+  for (const { name, run, acknowledgesOnce } of cases) {
+    for (const time of acknowledgesOnce === true ? ['first'] : ['first', 'second', 'third']) {
+      expect([name, time, await endOf(run(store), serverPair)]).toEqual([
         name,
         time,
         { refused: expect.stringContaining('the wait for the synchronous standby was cancelled') },
@@ -239,15 +277,15 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
     }
   }
   await standby.start();
-  for (const { name, run, again } of all) {
+  for (const { name, run, repeatedResult } of cases) {
     const answer = await vi.waitFor(() => run(store), WAIT_OPTIONS);
-    expect([name, answer]).toEqual([name, matching(again)]);
+    expect([name, answer]).toEqual([name, createMatcher(repeatedResult)]);
   }
 }, 240_000);
 
 test('after repeated cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
-  const both = await pair();
-  const { store, standby, database, url, cancelWaits } = both;
+  const serverPair = await startPair();
+  const { store, standby, database, url, cancelWaits } = serverPair;
   const folder = createTemporaryFolder();
   const settings = {
     POSTRIDER_DATABASE: url,
@@ -259,9 +297,9 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], settings);
   const messages = new Set<string>();
   const addresses = new Set<string>();
-  let over = false;
+  let isOver = false;
   const keepTrying = async (attempt: (turn: number) => Promise<boolean>) => {
-    for (let turn = 0; !over; ) if (await attempt(turn)) turn += 1;
+    for (let turn = 0; !isOver; ) if (await attempt(turn)) turn += 1;
   };
   // Failed requests are repeated with the same key or list, so that a repeated request may find the row.
   const senders = Array.from({ length: SENDERS }, (_, number) =>
@@ -284,44 +322,46 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
       return true;
     }),
   );
-  const more = async (count: number) => {
+  const waitForMore = async (count: number) => {
     const goals = [messages.size + count, addresses.size + count];
     await expect.poll(() => messages.size > (goals[0] ?? 0) && addresses.size > (goals[1] ?? 0)).toBe(true);
   };
-  await more(100);
+  await waitForMore(100);
   for (let round = 0; round < selectCaseCount(1, 10); round += 1) {
     if (round > 0) {
       await standby.start();
-      await more(100);
+      await waitForMore(100);
     }
     await standby.crash();
-    for (let cancelled = 0; cancelled < selectCaseCount(100, 2_000); ) cancelled += await cancelWaits();
+    for (let cancelledCount = 0; cancelledCount < selectCaseCount(100, 2_000); ) cancelledCount += await cancelWaits();
   }
-  await both.failOver();
-  await more(100);
-  over = true;
+  await serverPair.failOver();
+  await waitForMore(100);
+  isOver = true;
   await Promise.all([...senders, ...lists]);
   const promoted = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
   onTestFinished(() => promoted.close());
-  const listed = await promoted.listSuppressions('default', null, 1_000_000);
-  const there = new Set(listed.kind === 'done' ? listed.value.map(({ address }) => address) : []);
-  const missing = [...addresses].filter((address) => !there.has(address));
-  for (const id of messages) if ((await promoted.findMessage(id)) === null) missing.push(id);
-  expect(missing).toEqual([]);
+  const listedSuppressions = await promoted.listSuppressions('default', null, 1_000_000);
+  const standbyAddresses = new Set(
+    listedSuppressions.kind === 'done' ? listedSuppressions.value.map(({ address }) => address) : [],
+  );
+  const missingAddresses = [...addresses].filter((address) => !standbyAddresses.has(address));
+  for (const id of messages) if ((await promoted.findMessage(id)) === null) missingAddresses.push(id);
+  expect(missingAddresses).toEqual([]);
 }, 600_000);
 
 test('a commit whose connection is ended while it waits for the standby is not acknowledged, even if the primary reports it as committed', async () => {
-  const both = await pair();
-  const { store, standby, primary, database } = both;
+  const serverPair = await startPair();
+  const { store, standby, primary, database } = serverPair;
   const proxy = await startCommitProxy(primary.port);
-  const lossy = new URL(primary.url(database));
-  lossy.port = String(proxy.port);
-  const behind = await openStore(parsePostgresUrl(lossy.href), { exclusive: true });
-  onTestFinished(() => behind.close());
+  const lossyUrl = new URL(primary.url(database));
+  lossyUrl.port = String(proxy.port);
+  const storeBehindProxy = await openStore(parsePostgresUrl(lossyUrl.href), { exclusive: true });
+  onTestFinished(() => storeBehindProxy.close());
   await standby.crash();
   proxy.loseCommitResponse();
-  const calls = [store.accept([newMessage()]), behind.accept([newMessage()])];
-  for (const end of await Promise.all(calls.map((call) => endOf(call, both, 'pg_terminate_backend')))) {
+  const calls = [store.accept([newMessage()]), storeBehindProxy.accept([newMessage()])];
+  for (const end of await Promise.all(calls.map((call) => endOf(call, serverPair, 'pg_terminate_backend')))) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
   expect(proxy.faultCount()).toBe(1);
@@ -337,7 +377,7 @@ test('while the standby is down, abandoned calls hold no server connection', asy
   await pool.sync();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
   await server.run('SELECT pg_reload_conf()');
-  const waits = async () => {
+  const countWaits = async () => {
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
@@ -348,7 +388,7 @@ test('while the standby is down, abandoned calls hold no server connection', asy
     return (await Promise.allSettled(calls)).map(({ status }) => status);
   };
   await expect.poll(readResults, WAIT_OPTIONS).toEqual(['rejected', 'rejected']);
-  await expect.poll(waits, WAIT_OPTIONS).toBe(0);
+  await expect.poll(countWaits, WAIT_OPTIONS).toBe(0);
 }, 120_000);
 
 test('a start that waits for a missing standby reports the wait once, with the remedy, and continues when the standby is no longer required', async () => {
@@ -356,19 +396,19 @@ test('a start that waits for a missing standby reports the wait once, with the r
   const url = await server.createDatabase();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
   await server.run('SELECT pg_reload_conf()');
-  const waits = async () => {
+  const countWaits = async () => {
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
   const clock = createVirtualClock(Date.now());
   const warnings: string[] = [];
   const environment = { clock, random: Math.random, simulated: false };
-  const opening = openStore(parsePostgresUrl(url), {
+  const openingStore = openStore(parsePostgresUrl(url), {
     exclusive: true,
     environment,
     onWait: (line) => warnings.push(line),
   });
-  await expect.poll(waits, WAIT_OPTIONS).toBe(1);
+  await expect.poll(countWaits, WAIT_OPTIONS).toBe(1);
   expect(warnings).toEqual([]);
   await vi.waitFor(async () => {
     await clock.advance(5_000);
@@ -378,7 +418,7 @@ test('a start that waits for a missing standby reports the wait once, with the r
   await clock.advance(60_000);
   await server.run('ALTER SYSTEM RESET synchronous_standby_names');
   await server.run('SELECT pg_reload_conf()');
-  await (await opening).close();
+  await (await openingStore).close();
   expect(warnings).toHaveLength(1);
 }, 120_000);
 
@@ -394,6 +434,9 @@ test('behind a pooler that drops startup options, an immediate shutdown loses no
   const messages = Array.from({ length: 50 }, () => newMessage());
   for (const mail of messages) await store.accept([mail]);
   await server.restart();
-  const found = await vi.waitFor(() => Promise.all(messages.map(({ id }) => store.findMessage(id))), WAIT_OPTIONS);
-  expect(found.filter((mail) => mail === null)).toEqual([]);
+  const foundMessages = await vi.waitFor(
+    () => Promise.all(messages.map(({ id }) => store.findMessage(id))),
+    WAIT_OPTIONS,
+  );
+  expect(foundMessages.filter((mail) => mail === null)).toEqual([]);
 }, 120_000);

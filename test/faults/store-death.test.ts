@@ -15,27 +15,27 @@ const KILLABLE_THREADS = new URL('../rig/killable-threads.ts', import.meta.url).
 
 test('serve exits within seconds with one line and a non-zero code, and the next start has every message', async () => {
   const folder = createTemporaryFolder();
-  const first = await startProcess(folder, { NODE_OPTIONS: `--import ${KILLABLE_THREADS}` });
-  const id = await submitAccepted(first.publicUrl, first.key ?? '');
+  const firstService = await startProcess(folder, { NODE_OPTIONS: `--import ${KILLABLE_THREADS}` });
+  const id = await submitAccepted(firstService.publicUrl, firstService.key ?? '');
   writeFileSync(join(folder, 'die'), '');
-  expect(await first.ended).toBe(1);
-  expect(first.stderr()).toMatch(/^postrider: the store's thread has ended\. [^\n]+\n$/);
+  expect(await firstService.ended).toBe(1);
+  expect(firstService.stderr()).toMatch(/^postrider: the store's thread has ended\. [^\n]+\n$/);
   rmSync(join(folder, 'die'));
-  const second = await startProcess(folder);
-  expect((await submit(second.publicUrl, first.key ?? '')).status).toBe(201);
+  const secondService = await startProcess(folder);
+  expect((await submit(secondService.publicUrl, firstService.key ?? '')).status).toBe(201);
   await expect
     .poll(() => runJsonCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--state', 'delivered']))
     .toContainEqual(expect.objectContaining({ id }));
 });
 
-function settingsFor(path: string, more: Record<string, string> = {}) {
+function createSettings(path: string, extraSettings: Record<string, string> = {}) {
   return loadSettings(
     {
       POSTRIDER_DATABASE: `sqlite:${path}`,
       POSTRIDER_LISTEN: '127.0.0.1:0',
       POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
       POSTRIDER_LOG: 'silent',
-      ...more,
+      ...extraSettings,
     },
     null,
   );
@@ -45,12 +45,15 @@ test('until the process has exited, readiness reports the fault and no request i
   const path = join(createTemporaryFolder(), 'postrider.db');
   const worker = new URL('../unit/store/dying-worker.ts', import.meta.url);
   const store = await openSqliteStore({ path, exclusive: true, worker });
-  const service = await startService(settingsFor(path), { openStore: async () => store, drainMs: 500 });
+  const service = await startService(createSettings(path), { openStore: async () => store, drainMs: 500 });
   writeFileSync(`${path}-die`, '');
   await expect(store.listAccounts()).rejects.toThrow();
   expect((await service.failed).message).toContain("the store's thread has ended");
-  const ready = await fetch(`${service.publicUrl}/readyz`);
-  expect([ready.status, await ready.json()]).toMatchObject([503, { message: expect.stringContaining('the store') }]);
+  const readiness = await fetch(`${service.publicUrl}/readyz`);
+  expect([readiness.status, await readiness.json()]).toMatchObject([
+    503,
+    { message: expect.stringContaining('the store') },
+  ]);
   expect((await submit(service.publicUrl ?? '', service.firstKey ?? '')).status).toBe(500);
   await service.stop();
 });
@@ -68,16 +71,16 @@ test('a failed start reports the reason and releases the store, even if a part c
       },
     };
   };
-  await expect(startService(settingsFor(path), { openStore })).rejects.toThrow('the reason');
-  const again = await openSqliteStore({ path, exclusive: true });
-  expect(await again.listAccounts()).toEqual([]);
-  await again.close();
+  await expect(startService(createSettings(path), { openStore })).rejects.toThrow('the reason');
+  const reopenedStore = await openSqliteStore({ path, exclusive: true });
+  expect(await reopenedStore.listAccounts()).toEqual([]);
+  await reopenedStore.close();
 });
 
 test('a shutdown continues if one part cannot be stopped, and reports the fault', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true });
-  const service = await startService(settingsFor(path), {
+  const service = await startService(createSettings(path), {
     openStore: async () => ({
       ...store,
       // The last writes before the store is closed.

@@ -12,7 +12,7 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { submit } from '../rig/service.ts';
 
-async function serviceWithControlledCommit(more: Record<string, string> = {}) {
+async function startServiceWithControlledCommit(extraSettings: Record<string, string> = {}) {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const setCommitMode = (mode: 'normal' | 'slow' | 'fail') => writeFileSync(`${path}-commit-mode`, mode);
   setCommitMode('normal');
@@ -22,7 +22,7 @@ async function serviceWithControlledCommit(more: Record<string, string> = {}) {
       POSTRIDER_LISTEN: '127.0.0.1:0',
       POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
       POSTRIDER_LOG: 'silent',
-      ...more,
+      ...extraSettings,
     },
     null,
   );
@@ -53,34 +53,34 @@ test('the embedded database is opened in WAL mode with full sync', () => {
 
 test('the client receives the 201 only after the sync', async () => {
   // The service has no role `deliver`, so that only requests cause commits.
-  const { path, setCommitMode, send, url } = await serviceWithControlledCommit({ POSTRIDER_ROLES: 'api' });
+  const { path, setCommitMode, send, url } = await startServiceWithControlledCommit({ POSTRIDER_ROLES: 'api' });
   expect((await send()).status).toBe(201);
   setCommitMode('slow');
   rmSync(`${path}-synced`, { force: true });
-  let answered = false;
+  let isAnswered = false;
   const answer = send().then((response) => {
-    answered = true;
+    isAnswered = true;
     return { status: response.status, synced: existsSync(`${path}-synced`) };
   });
-  const waitingCommit = () =>
+  const findWaitingCommit = () =>
     existsSync(`${path}-waiting-commit`) ? readFileSync(`${path}-waiting-commit`, 'utf8') : null;
-  await expect.poll(waitingCommit).toBe('2');
+  await expect.poll(findWaitingCommit).toBe('2');
   // The rows are written and only their sync is pending. A premature answer would arrive now.
   for (let n = 0; n < 5; n += 1) expect((await fetch(`${url}/healthz`)).status).toBe(200);
-  expect(answered).toBe(false);
+  expect(isAnswered).toBe(false);
   setCommitMode('normal');
   expect(await answer).toEqual({ status: 201, synced: true });
 });
 
 test('a request whose sync fails is answered with 500, and readiness reports the fault until commits succeed again', async () => {
-  const { setCommitMode, send, url } = await serviceWithControlledCommit();
+  const { setCommitMode, send, url } = await startServiceWithControlledCommit();
   setCommitMode('fail');
   const response = await send();
   expect(response.status).toBe(500);
   expect(await response.json()).toEqual({ result: 'error', message: 'Internal server error' });
   expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-  const ready = await fetch(`${url}/readyz`);
-  expect([ready.status, await ready.json()]).toEqual([
+  const readiness = await fetch(`${url}/readyz`);
+  expect([readiness.status, await readiness.json()]).toEqual([
     503,
     { result: 'error', message: expect.stringContaining('the store cannot commit') },
   ]);
@@ -90,7 +90,7 @@ test('a request whose sync fails is answered with 500, and readiness reports the
 });
 
 test('readiness reports a store that cannot commit even without requests', async () => {
-  const { setCommitMode, url } = await serviceWithControlledCommit();
+  const { setCommitMode, url } = await startServiceWithControlledCommit();
   setCommitMode('fail');
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);
 });

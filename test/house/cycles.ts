@@ -5,8 +5,8 @@
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
-/** One line for each cycle, with its files in alphabetical order. */
-export function importCycles(files: readonly SourceFile[], withTypeImports: boolean): readonly string[] {
+/** Returns one line for each cycle, with its files in alphabetical order. */
+export function findImportCycles(files: readonly SourceFile[], withTypeImports: boolean): readonly string[] {
   const targets = new Map(
     files.map(({ path, imports }) => [
       path,
@@ -33,8 +33,8 @@ export function importCycles(files: readonly SourceFile[], withTypeImports: bool
     }
     lowestIndexes.set(path, lowestIndex);
     if (lowestIndex === index) {
-      const group = stack.splice(stack.indexOf(path)).sort();
-      if (group.length > 1) cycles.push(group.join(', '));
+      const component = stack.splice(stack.indexOf(path)).sort();
+      if (component.length > 1) cycles.push(component.join(', '));
     }
     return lowestIndex;
   }

@@ -90,74 +90,74 @@ const CLOCK = 'clock.ts';
 const FOLDER = 'folder.ts';
 const LOG = 'src/observability/log.ts';
 
-/** `src/http/send-mail.ts` → `http`; `src/main.ts` → `main.ts`. */
-export function layerOf(path: string): string {
+/** Returns the layer of a path: `src/http/send-mail.ts` → `http`; `src/main.ts` → `main.ts`. */
+export function getLayer(path: string): string {
   return path.split('/')[1] ?? path;
 }
 
-/** One line for each import that violates the rule. */
-export function importViolations(file: SourceFile): readonly string[] {
-  const layer = layerOf(file.path);
+/** Returns one line for each import that violates the rule. */
+export function listImportViolations(file: SourceFile): readonly string[] {
+  const layer = getLayer(file.path);
   return file.imports.flatMap((imported) => {
     const { specifier, typeOnly, names } = imported;
     const fault = specifier.startsWith('.')
-      ? folderFault(file.path, layer, specifier, typeOnly)
+      ? findFolderFault(file.path, layer, specifier, typeOnly)
       : specifier.startsWith('node:')
-        ? nodeFault(layer, specifier, typeOnly, names)
-        : packageFault(layer, specifier, typeOnly);
+        ? findNodeFault(layer, specifier, typeOnly, names)
+        : findPackageFault(layer, specifier, typeOnly);
     return fault === null ? [] : [`${file.path}:${imported.line} imports ${specifier}: ${fault}`];
   });
 }
 
-function folderFault(path: string, layer: string, specifier: string, typeOnly: boolean): string | null {
+function findFolderFault(path: string, layer: string, specifier: string, typeOnly: boolean): string | null {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
   if (!target.startsWith('src/')) return 'src must not import test, bench or bin';
   if (!target.endsWith('.ts')) return 'add the ending .ts';
-  const other = layerOf(target);
-  if (other === layer) return null;
+  const targetLayer = getLayer(target);
+  if (targetLayer === layer) return null;
   if (target === LOG && path !== 'src/main.ts')
     return 'only observability writes the log; publish an event and define its log event';
   if (layer === 'model') return 'model imports no other folder of src, types included';
-  if (other === 'cli') return 'the command line is an adapter; move shared code to operations';
+  if (targetLayer === 'cli') return 'the command line is an adapter; move shared code to operations';
   if (WIRING_LAYERS.includes(layer)) return null;
-  if (WIRING_LAYERS.includes(other)) return `${other} wires the layers; no layer may import it`;
+  if (WIRING_LAYERS.includes(targetLayer)) return `${targetLayer} wires the layers; no layer may import it`;
   if (typeOnly) return null;
-  if (PURE_LAYERS.includes(other) || ALLOWED_LAYERS[layer]?.includes(other) === true) return null;
-  if (other === CLOCK) return 'the clock is injected; import its type only';
+  if (PURE_LAYERS.includes(targetLayer) || ALLOWED_LAYERS[layer]?.includes(targetLayer) === true) return null;
+  if (targetLayer === CLOCK) return 'the clock is injected; import its type only';
   if (PURE_LAYERS.includes(layer)) return `${layer} is pure and may load only pure layers (${PURE_LAYERS.join(', ')})`;
   return `${layer} may load only itself and the pure layers (${PURE_LAYERS.join(', ')}); import types, and inject other dependencies in main.ts`;
 }
 
-function nodeFault(layer: string, specifier: string, typeOnly: boolean, names: readonly string[]): string | null {
+function findNodeFault(layer: string, specifier: string, typeOnly: boolean, names: readonly string[]): string | null {
   const owners = NODE_MODULE_OWNERS[specifier];
   if (owners !== undefined && !owners.includes(layer) && !typeOnly) {
     return owners.length === 0 ? 'no layer may start programs' : `only ${owners.join(', ')} may load it`;
   }
   if (typeOnly || !PURE_LAYERS.includes(layer)) return null;
-  const allowed = PURE_NODE_MODULES[specifier];
-  if (allowed === undefined)
+  const allowedNames = PURE_NODE_MODULES[specifier];
+  if (allowedNames === undefined)
     return `${layer} is pure and may load only ${Object.keys(PURE_NODE_MODULES).join(', ')} of Node`;
-  const forbidden = allowed === null ? [] : names.filter((name) => !allowed.includes(name));
+  const forbidden = allowedNames === null ? [] : names.filter((name) => !allowedNames.includes(name));
   return forbidden.length === 0
     ? null
-    : `${layer} is pure and may not load ${forbidden.join(', ')}; allowed: ${allowed?.join(', ')}`;
+    : `${layer} is pure and may not load ${forbidden.join(', ')}; allowed: ${allowedNames?.join(', ')}`;
 }
 
-function packageFault(layer: string, specifier: string, typeOnly: boolean): string | null {
+function findPackageFault(layer: string, specifier: string, typeOnly: boolean): string | null {
   const parts = specifier.split('/');
   const name = specifier.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? specifier);
-  const allowed = PACKAGES[layer];
-  if (allowed === undefined)
+  const allowedPackages = PACKAGES[layer];
+  if (allowedPackages === undefined)
     return `the layer ${layer} is not in PACKAGES of test/house/import-rule.ts; add it with its packages`;
-  if (typeOnly || allowed.includes(name)) return null;
-  return `${layer} may load ${allowed.length === 0 ? 'no package' : `only ${allowed.join(', ')}`}; see test/house/import-rule.ts`;
+  if (typeOnly || allowedPackages.includes(name)) return null;
+  return `${layer} may load ${allowedPackages.length === 0 ? 'no package' : `only ${allowedPackages.join(', ')}`}; see test/house/import-rule.ts`;
 }
 
-/** One line for each layer that is in no list, so that a new layer is classified explicitly. */
-export function unknownLayers(paths: readonly string[]): readonly string[] {
-  const known = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK, FOLDER];
-  const layers = new Set(paths.map(layerOf));
+/** Returns one line for each layer that is in no list, so that a new layer is classified explicitly. */
+export function listUnknownLayers(paths: readonly string[]): readonly string[] {
+  const knownLayers = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK, FOLDER];
+  const layers = new Set(paths.map(getLayer));
   return [...layers]
-    .filter((layer) => !known.includes(layer))
+    .filter((layer) => !knownLayers.includes(layer))
     .map((layer) => `src/${layer} is in no list of test/house/import-rule.ts`);
 }

@@ -5,10 +5,10 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { importCycles } from './cycles.ts';
-import { importViolations, layerOf, PURE_LAYERS, unknownLayers } from './import-rule.ts';
+import { findImportCycles } from './cycles.ts';
+import { getLayer, listImportViolations, listUnknownLayers, PURE_LAYERS } from './import-rule.ts';
 import { EXPOSED_LAYERS, LISTED_REGEXES } from './regex-list.ts';
-import { filesUnder, lineOf, ROOT, readSource, type SourceFile } from './source.ts';
+import { getLine, listFiles, ROOT, readSource, type SourceFile } from './source.ts';
 
 export interface Rule {
   readonly name: string;
@@ -20,21 +20,21 @@ export interface Sources {
   /** The files of src. */
   readonly src: readonly SourceFile[];
   /** The files of src, test, bench and demo. */
-  readonly all: readonly SourceFile[];
+  readonly allFiles: readonly SourceFile[];
   /** The files of the dashboard as text; their code contains markup, which the scanner does not read. */
   readonly pages: readonly { readonly path: string; readonly text: string }[];
 }
 
 export function readSources(): Sources {
-  const src = filesUnder('src', '.ts').map(readSource);
-  const otherSources = [...filesUnder('test', '.ts'), ...filesUnder('bench', '.ts'), ...filesUnder('demo', '.ts')].map(
+  const src = listFiles('src', '.ts').map(readSource);
+  const otherSources = [...listFiles('test', '.ts'), ...listFiles('bench', '.ts'), ...listFiles('demo', '.ts')].map(
     readSource,
   );
-  const pages = [...filesUnder('dashboard/src', '.ts'), ...filesUnder('dashboard/src', '.tsx')].map((path) => ({
+  const pages = [...listFiles('dashboard/src', '.ts'), ...listFiles('dashboard/src', '.tsx')].map((path) => ({
     path,
     text: readFileSync(join(ROOT, path), 'utf8'),
   }));
-  return { src, all: [...src, ...otherSources], pages };
+  return { src, allFiles: [...src, ...otherSources], pages };
 }
 
 const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
@@ -42,10 +42,10 @@ const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'to
 const ENTRY_FILES = /(^|[-/])worker\.ts$/;
 
 /**
- * Files and functions in docs/flow.md that do not exist. A path with a folder is a file of src. A name that follows it,
- * in backticks and of letters only, must be in that file.
+ * Returns the files and functions in docs/flow.md that do not exist. A path with a folder is a file of src. A name that
+ * follows it, in backticks and of letters only, must be in that file.
  */
-function unknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
+function listUnknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
   const sourcesByPath = new Map(src.map((file) => [file.path, file.code]));
   const mentioned = page.matchAll(/`([a-z0-9/-]+\.ts)`(?:\s+`([A-Za-z]+)`)?/g);
   return [...mentioned].flatMap(([, path = '', name]) => {
@@ -58,10 +58,10 @@ function unknownNames(page: string, src: readonly SourceFile[]): readonly string
   });
 }
 
-/** `file:line: what` for every match in code; comments and strings are ignored. */
+/** Returns `file:line: label` for every match in code; comments and strings are ignored. */
 function findInCode(files: readonly SourceFile[], pattern: RegExp, label: string): readonly string[] {
   return files.flatMap((file) =>
-    [...file.code.matchAll(pattern)].map((match) => `${file.path}:${lineOf(file.code, match.index)}: ${label}`),
+    [...file.code.matchAll(pattern)].map((match) => `${file.path}:${getLine(file.code, match.index)}: ${label}`),
   );
 }
 
@@ -69,23 +69,23 @@ export const RULES: readonly Rule[] = [
   {
     name: 'a layer imports only allowed modules',
     reason: 'a layer that imports only types and pure layers can be tested and replaced separately',
-    check: ({ src }) => [...unknownLayers(src.map((file) => file.path)), ...src.flatMap(importViolations)],
+    check: ({ src }) => [...listUnknownLayers(src.map((file) => file.path)), ...src.flatMap(listImportViolations)],
   },
   {
     name: 'docs/flow.md names files and functions that exist',
     reason: 'readers use these names to follow a message through the code',
-    check: ({ src }) => unknownNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
+    check: ({ src }) => listUnknownNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
   },
   {
     name: 'no import cycles',
     reason: 'the files of a cycle can be read, tested and moved only together; type imports are included',
-    check: ({ src }) => importCycles(src, true).map((files) => `${files} import each other`),
+    check: ({ src }) => findImportCycles(src, true).map((files) => `${files} import each other`),
   },
   {
     name: 'pure layers read no clock, randomness, process or network',
     reason: 'a test must be able to repeat their results',
     check: ({ src }) => {
-      const pure = src.filter((file) => PURE_LAYERS.includes(layerOf(file.path)));
+      const pure = src.filter((file) => PURE_LAYERS.includes(getLayer(file.path)));
       const effects =
         /\b(Date\.now\s*\(|new Date\s*\(\s*\)|Math\.random|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|process\.|fetch\s*\(|console\.|crypto\.(getRandomValues|randomUUID))/g;
       return findInCode(pure, effects, 'a side effect in a pure layer; inject it');
@@ -96,7 +96,7 @@ export const RULES: readonly Rule[] = [
     reason: 'a test cannot control a schedule that reads the clock of the machine',
     check: ({ src }) => {
       const files = src.filter((file) =>
-        ['queue', 'http', 'operator', 'feedback', 'domains'].includes(layerOf(file.path)),
+        ['queue', 'http', 'operator', 'feedback', 'domains'].includes(getLayer(file.path)),
       );
       return findInCode(files, /\b(Date\.now\s*\(|new Date\s*\(\s*\))/g, 'use the injected clock');
     },
@@ -112,8 +112,8 @@ export const RULES: readonly Rule[] = [
   {
     name: 'no vague file names',
     reason: 'a name such as utils or helpers does not describe the content, so unrelated code collects there',
-    check: ({ all }) =>
-      all
+    check: ({ allFiles }) =>
+      allFiles
         .filter((file) =>
           file.path.split('/').some((layer) => VAGUE_NAMES.includes(layer.replace(/\.ts$/, '').toLowerCase())),
         )
@@ -122,14 +122,15 @@ export const RULES: readonly Rule[] = [
   {
     name: 'no default exports',
     reason: 'an export must have the same name in every file',
-    check: ({ all }) => findInCode(all, /\bexport\s+default\b|\bexport\s*\{[^}]*\bas default\b/g, 'export it by name'),
+    check: ({ allFiles }) =>
+      findInCode(allFiles, /\bexport\s+default\b|\bexport\s*\{[^}]*\bas default\b/g, 'export it by name'),
   },
   {
     name: 'no any',
     reason: 'any disables the type checks of everything that uses it; unknown keeps them',
-    check: ({ all }) =>
+    check: ({ allFiles }) =>
       findInCode(
-        all,
+        allFiles,
         /(:\s*|\bas\s+|<\s*|\|\s*)any\b(?!\s*[:(=])|\bany\s*(>|\[\])/g,
         'any; use unknown and check the type',
       ),
@@ -137,21 +138,21 @@ export const RULES: readonly Rule[] = [
   {
     name: 'no check is disabled in a comment',
     reason: 'a disabled check also hides later errors',
-    check: ({ all, pages }) =>
-      [...all, ...pages]
+    check: ({ allFiles, pages }) =>
+      [...allFiles, ...pages]
         .filter((file) => !file.path.startsWith('test/house/'))
         .flatMap((file) =>
           [...file.text.matchAll(/@ts-(ignore|nocheck|expect-error)|biome-ignore|eslint-disable|prettier-ignore/g)].map(
-            (match) => `${file.path}:${lineOf(file.text, match.index)}: ${match[0]}`,
+            (match) => `${file.path}:${getLine(file.text, match.index)}: ${match[0]}`,
           ),
         ),
   },
   {
     name: 'no test is skipped or focused',
     reason: 'a test that does not run proves nothing',
-    check: ({ all }) =>
+    check: ({ allFiles }) =>
       findInCode(
-        all.filter((file) => file.path.endsWith('.test.ts')),
+        allFiles.filter((file) => file.path.endsWith('.test.ts')),
         /\b(it|test|describe)\s*\.\s*(skip|only|todo|skipIf|runIf|fails)\b/g,
         'every test must run',
       ),
@@ -161,7 +162,7 @@ export const RULES: readonly Rule[] = [
     reason: 'the log contains only events with a name and listed fields',
     check: ({ src }) =>
       findInCode(
-        src.filter((file) => layerOf(file.path) !== 'cli'),
+        src.filter((file) => getLayer(file.path) !== 'cli'),
         /\bconsole\.|\bprocess\.std(out|err)\b/g,
         'publish an event',
       ),
@@ -178,13 +179,13 @@ export const RULES: readonly Rule[] = [
     name: 'every regular expression that reads bytes from outside is listed',
     reason: 'with one nested quantifier a remote peer can stop the service; test/house/regex-list.ts has the reasons',
     check: ({ src }) => {
-      const exposed = src.filter((file) => EXPOSED_LAYERS.includes(layerOf(file.path)));
-      const found = exposed.flatMap((file) => file.regexes.map((found) => ({ file: file.path, ...found })));
-      const unlisted = found
-        .filter((usage) => !LISTED_REGEXES.some((listed) => listed.file === usage.file && listed.regex === usage.regex))
+      const exposed = src.filter((file) => EXPOSED_LAYERS.includes(getLayer(file.path)));
+      const usages = exposed.flatMap((file) => file.regexes.map((usedRegex) => ({ file: file.path, ...usedRegex })));
+      const unlistedUsages = usages
+        .filter((usage) => !LISTED_REGEXES.some((entry) => entry.file === usage.file && entry.regex === usage.regex))
         .map((usage) => `${usage.file}:${usage.line}: ${usage.regex} is not listed`);
-      const stale = LISTED_REGEXES.filter(
-        (listed) => !found.some((usage) => usage.file === listed.file && usage.regex === listed.regex),
+      const staleEntries = LISTED_REGEXES.filter(
+        (entry) => !usages.some((usage) => usage.file === entry.file && usage.regex === entry.regex),
       );
       const built = findInCode(
         exposed,
@@ -192,9 +193,9 @@ export const RULES: readonly Rule[] = [
         'an expression built at run time cannot be checked',
       );
       return [
-        ...unlisted,
+        ...unlistedUsages,
         ...built,
-        ...stale.map((listed) => `${listed.file}: ${listed.regex} is listed but not used`),
+        ...staleEntries.map((entry) => `${entry.file}: ${entry.regex} is listed but not used`),
       ];
     },
   },
@@ -206,16 +207,16 @@ export const RULES: readonly Rule[] = [
       const script = `for (const file of ${JSON.stringify(files)}) await import('./' + file);
         const open = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap' && kind !== 'TTYWrap');
         if (open.length > 0) { process.stderr.write('open resources: ' + open.join(', ')); process.exitCode = 1; }`;
-      const run = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+      const processRun = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
         cwd: ROOT,
         encoding: 'utf8',
         timeout: 60_000,
         env: { PATH: process.env.PATH ?? '', NODE_NO_WARNINGS: '1' },
       });
-      const output = `${run.stdout}${run.stderr}`.trim();
-      return run.status === 0 && output === ''
+      const output = `${processRun.stdout}${processRun.stderr}`.trim();
+      return processRun.status === 0 && output === ''
         ? []
-        : [`importing all of src: exit ${run.status}, ${output.slice(0, 2000)}`];
+        : [`importing all of src: exit ${processRun.status}, ${output.slice(0, 2000)}`];
     },
   },
   {

@@ -27,10 +27,10 @@ export interface SourceFile {
 export const ROOT = join(import.meta.dirname, '..', '..');
 
 /**
- * All files in a folder of the project and its subfolders with this file name ending. Empty if the folder does not
- * exist.
+ * Returns all files in a folder of the project and its subfolders with this file name ending. Returns no file if the
+ * folder does not exist.
  */
-export function filesUnder(folder: string, ending: string): readonly string[] {
+export function listFiles(folder: string, ending: string): readonly string[] {
   try {
     return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
@@ -105,7 +105,7 @@ function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
       blankOut(position, end);
       position = end;
     } else if (character === "'" || character === '"') {
-      const end = closingQuoteIndex(text, position + 1, character);
+      const end = findClosingQuote(text, position + 1, character);
       blankOut(position + 1, end);
       position = end + 1;
     } else if (character === '`') position = skipTemplate(position + 1);
@@ -113,8 +113,8 @@ function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
       templates.pop();
       position = skipTemplate(position + 1);
     } else if (character === '/' && regexMayBegin(characters, position)) {
-      const end = regexEnd(text, position);
-      regexes.push({ line: lineOf(text, position), regex: text.slice(position, end) });
+      const end = findRegexEnd(text, position);
+      regexes.push({ line: getLine(text, position), regex: text.slice(position, end) });
       blankOut(position + 1, end);
       position = end;
     } else {
@@ -131,23 +131,23 @@ function indexOrDefault(index: number, fallback: number): number {
   return index === -1 ? fallback : index;
 }
 
-function closingQuoteIndex(text: string, from: number, quote: string): number {
+function findClosingQuote(text: string, from: number, quote: string): number {
   let index = from;
   while (index < text.length && text[index] !== quote && text[index] !== '\n') index += text[index] === '\\' ? 2 : 1;
   return index;
 }
 
 function regexMayBegin(characters: readonly string[], position: number): boolean {
-  let before = position - 1;
-  while (before >= 0 && /\s/.test(characters[before] ?? '')) before -= 1;
-  if (before < 0 || CHARACTERS_BEFORE_REGEX.has(characters[before] ?? '')) return true;
-  let start = before;
+  let characterIndex = position - 1;
+  while (characterIndex >= 0 && /\s/.test(characters[characterIndex] ?? '')) characterIndex -= 1;
+  if (characterIndex < 0 || CHARACTERS_BEFORE_REGEX.has(characters[characterIndex] ?? '')) return true;
+  let start = characterIndex;
   while (start >= 0 && /[A-Za-z0-9_$]/.test(characters[start] ?? '')) start -= 1;
-  return KEYWORDS_BEFORE_REGEX.has(characters.slice(start + 1, before + 1).join(''));
+  return KEYWORDS_BEFORE_REGEX.has(characters.slice(start + 1, characterIndex + 1).join(''));
 }
 
-/** The end of the regular expression that begins at `at`, after its flags. */
-function regexEnd(text: string, position: number): number {
+/** Returns the end of the regular expression that begins at `position`, after its flags. */
+function findRegexEnd(text: string, position: number): number {
   let index = position + 1;
   let inClass = false;
   while (index < text.length && text[index] !== '\n' && (inClass || text[index] !== '/')) {
@@ -160,7 +160,7 @@ function regexEnd(text: string, position: number): number {
   return index;
 }
 
-export function lineOf(text: string, position: number): number {
+export function getLine(text: string, position: number): number {
   return text.slice(0, position).split('\n').length;
 }
 
@@ -173,12 +173,12 @@ function findImports(text: string, code: string): readonly Import[] {
     if (isExport && !/\bfrom\s*$/.test(clause)) continue;
     const start = match.index + match[0].length - (match[4] ?? '').length - 1;
     const specifier = text.slice(start, start + (match[4] ?? '').length);
-    imports.push({ line: lineOf(text, match.index), specifier, ...readClause(clause) });
+    imports.push({ line: getLine(text, match.index), specifier, ...readClause(clause) });
   }
   for (const match of code.matchAll(/(?<![\w$.])import\s*\(\s*(['"])( *)\1/g)) {
     const start = match.index + match[0].length - (match[2] ?? '').length - 1;
     const specifier = text.slice(start, start + (match[2] ?? '').length);
-    imports.push({ line: lineOf(text, match.index), specifier, typeOnly: false, names: ['*'] });
+    imports.push({ line: getLine(text, match.index), specifier, typeOnly: false, names: ['*'] });
   }
   return imports;
 }
@@ -192,14 +192,15 @@ function readClause(clause: string): { typeOnly: boolean; names: readonly string
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
-  const inside = (braces ?? '')
+  const bracedNames = (braces ?? '')
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '');
   const names = [
     ...outside.map((part) => (part.startsWith('*') ? '*' : 'default')),
-    ...inside.map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0] ?? part),
+    ...bracedNames.map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0] ?? part),
   ];
-  const areAllTypes = outside.length === 0 && inside.length > 0 && inside.every((part) => /^type\s/.test(part));
+  const areAllTypes =
+    outside.length === 0 && bracedNames.length > 0 && bracedNames.every((part) => /^type\s/.test(part));
   return { typeOnly: isTypeClause || areAllTypes, names };
 }

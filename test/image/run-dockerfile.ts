@@ -1,9 +1,11 @@
 /**
- * Executes the steps of the Dockerfile without a container engine: each stage is a folder, each RUN a `chroot`. Then it starts the
- * command of the last stage as its user, with a read-only root and a writable /data, and requests `/healthz`.
+ * Executes the steps of the Dockerfile without a container engine: each stage is a folder, each RUN a `chroot`. Then it
+ * starts the command of the last stage as its user, with a read-only root and a writable /data, and requests
+ * `/healthz`.
  *
- * `sudo node test/image/run-dockerfile.ts ROOT`: ROOT is the root file system of the base image, with Node and npm, such as one that
- * `mmdebstrap` makes. It must be on a file system with space for four copies. Exit code 1 if a step fails.
+ * `sudo node test/image/run-dockerfile.ts ROOT`: ROOT is the root file system of the base image, with Node and npm,
+ * such as one that `mmdebstrap` makes. It must be on a file system with space for four copies. Exit code 1 if a step
+ * fails.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,12 +38,12 @@ function copyTree(from: string, to: string): void {
   run('cp', ['--archive', '--no-target-directory', from, to]);
 }
 
-/** The words of an instruction in its exec form, such as `["serve", "--no-key"]`. */
-function execForm(instruction: Instruction): readonly string[] {
+/** Returns the words of an instruction in its exec form, such as `["serve", "--no-key"]`. */
+function parseExecForm(instruction: Instruction): readonly string[] {
   return JSON.parse(instruction.getArgumentsContent() ?? '[]') as readonly string[];
 }
 
-/** The files of the checkout that .dockerignore includes. */
+/** Copies the files of the checkout that .dockerignore includes. */
 function copyContext(to: string): void {
   for (const line of readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n')) {
     if (!line.startsWith('!')) continue;
@@ -56,11 +58,11 @@ function copyContext(to: string): void {
 function execute(stage: Stage, instruction: Instruction, stages: ReadonlyMap<string, Stage>): void {
   const text = instruction.getArgumentsContent() ?? '';
   process.stderr.write(`\n${instruction.getKeyword()} ${text}\n`);
-  const inside = (path: string) => join(stage.root, path.startsWith('/') ? path : join(stage.directory, path));
+  const resolveInStage = (path: string) => join(stage.root, path.startsWith('/') ? path : join(stage.directory, path));
   switch (instruction.getKeyword().toUpperCase()) {
     case 'WORKDIR':
       stage.directory = text;
-      mkdirSync(inside(text), { recursive: true });
+      mkdirSync(resolveInStage(text), { recursive: true });
       return;
     case 'ENV':
       for (const argument of instruction.getArguments()) {
@@ -73,7 +75,7 @@ function execute(stage: Stage, instruction: Instruction, stages: ReadonlyMap<str
       return;
     case 'RUN': {
       const script = `cd '${stage.directory}' && ${text.replaceAll('\\\n', ' ')}`;
-      // npm of the build finds the registry of this machine by the same configuration.
+      // The environment of this process is passed, so that npm in the stage uses the same registry.
       const inContainer = 'mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh -ec "$1"';
       const isolated = ['--mount', '--pid', '--fork', '/bin/sh', '-ec', inContainer, stage.root, script];
       run('unshare', isolated, { ...process.env, ...stage.environment, HOME: '/root' });
@@ -84,22 +86,23 @@ function execute(stage: Stage, instruction: Instruction, stages: ReadonlyMap<str
       const from = /--from=(\S+)/.exec(instruction.getTextContent())?.[1];
       const paths = words.filter((word) => !word.startsWith('--'));
       const target = paths.at(-1) ?? '';
-      if (from !== undefined) copyTree(join(stages.get(from)?.root ?? '', paths[0] ?? ''), inside(target));
-      else if (paths[0] === '.') copyContext(inside('.'));
-      else for (const path of paths.slice(0, -1)) cpSync(join(ROOT, path), join(inside(target), basename(path)));
+      if (from !== undefined) copyTree(join(stages.get(from)?.root ?? '', paths[0] ?? ''), resolveInStage(target));
+      else if (paths[0] === '.') copyContext(resolveInStage('.'));
+      else
+        for (const path of paths.slice(0, -1)) cpSync(join(ROOT, path), join(resolveInStage(target), basename(path)));
       return;
     }
     case 'ENTRYPOINT':
     case 'CMD':
-      stage.command = [...stage.command, ...execForm(instruction)];
+      stage.command = [...stage.command, ...parseExecForm(instruction)];
       return;
     default:
       return;
   }
 }
 
-/** A port that no process listens on. */
-async function freePort(): Promise<number> {
+/** Returns a port on which no process listens. */
+async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -109,9 +112,9 @@ async function freePort(): Promise<number> {
 }
 
 async function checkHealth(stage: Stage): Promise<void> {
-  const address = `127.0.0.1:${await freePort()}`;
+  const address = `127.0.0.1:${await findFreePort()}`;
   const [user = '', group = ''] = stage.user.split(':');
-  // A private mount name space: the root read-only, /data writable.
+  // In a private mount namespace the root is read-only and /data is writable.
   const script = `mount --bind "$0" "$0" && mount --bind "$0/data" "$0/data" && mount -o remount,bind,ro "$0" && mount -t proc proc "$0/proc" && exec chroot --userspec=${user}:${group} "$0" /bin/sh -c 'cd /data && exec ${stage.command.join(' ')}'`;
   const args = ['--mount', '--propagation', 'private', '/bin/sh', '-ec', script, stage.root];
   const listen = { POSTRIDER_LISTEN: address, POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0' };
@@ -119,7 +122,7 @@ async function checkHealth(stage: Stage): Promise<void> {
     stdio: ['ignore', 2, 2],
     env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', ...stage.environment, ...listen },
   });
-  const ended = new Promise<number | string>((resolve) => {
+  const exitPromise = new Promise<number | string>((resolve) => {
     service.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'));
   });
   try {
@@ -133,7 +136,7 @@ async function checkHealth(stage: Stage): Promise<void> {
   } finally {
     service.kill('SIGTERM');
   }
-  const code = await ended;
+  const code = await exitPromise;
   if (code !== 0) throw new Error(`the service ended with ${code} after SIGTERM`);
 }
 

@@ -1,7 +1,7 @@
 /**
- * Twenty minutes of constant load with and without hostile clients (resets, unread pipelines, idle connections, hostile
- * reports, kills), in alternating windows. The test prints the rates and does not check them;
- * `npm run bench -- hostile` measures them.
+ * Tests twenty minutes of constant load with and without hostile clients (resets, unread pipelines, idle connections,
+ * hostile reports, kills), in alternating windows. The test prints the rates and does not check them; `npm run bench --
+ * hostile` measures them.
  */
 import { expect, test } from 'vitest';
 import { runHostile } from '../../bench/hostile.ts';

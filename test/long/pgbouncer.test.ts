@@ -1,4 +1,7 @@
-/** Two nodes behind PgBouncer in transaction mode, on the oldest PostgreSQL, with synchronous_commit=off by default. */
+/**
+ * Tests two nodes behind PgBouncer in transaction mode, on the oldest PostgreSQL, with synchronous_commit=off by
+ * default.
+ */
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
@@ -23,28 +26,32 @@ test('a node that is killed and a server that is restarted lose no accepted mess
   url.searchParams.set('pooler', 'transaction');
   const settings = { POSTRIDER_DATABASE: url.href, POSTRIDER_SECRET: 'ab'.repeat(32), POSTRIDER_SENDERS: 'any' };
   const folder = createTemporaryFolder();
-  const first = await startProcess(folder, settings);
-  const key = first.key ?? '';
-  const second = await startProcess(folder, settings);
-  const accepted: string[] = [];
+  const firstService = await startProcess(folder, settings);
+  const key = firstService.key ?? '';
+  const secondService = await startProcess(folder, settings);
+  const acceptedIds: string[] = [];
   const send = async (publicUrl: string) => {
     const response = await submit(publicUrl, key).catch(() => null);
     const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
-    if (response?.status === 201 && body?.result) accepted.push(body.result.id);
+    if (response?.status === 201 && body?.result) acceptedIds.push(body.result.id);
   };
   for (let count = 0; count < MESSAGES; count += 20) {
-    if (count === MESSAGES / 4) first.kill('SIGKILL');
+    if (count === MESSAGES / 4) firstService.kill('SIGKILL');
     if (count === MESSAGES / 2) await server.restart();
-    await Promise.all(Array.from({ length: 20 }, (_, at) => send(at % 2 === 0 ? first.publicUrl : second.publicUrl)));
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        send(index % 2 === 0 ? firstService.publicUrl : secondService.publicUrl),
+      ),
+    );
   }
-  expect(accepted.length).toBeGreaterThan(MESSAGES / 4);
+  expect(acceptedIds.length).toBeGreaterThan(MESSAGES / 4);
   const store = await openStore(parsePostgresUrl(url.href), { exclusive: false });
   try {
-    const states = async () => {
-      const found = await Promise.all(accepted.map((id) => store.findMessage(id)));
-      return [...new Set(found.map((message) => message?.state ?? 'lost'))];
+    const readStates = async () => {
+      const foundMessages = await Promise.all(acceptedIds.map((id) => store.findMessage(id)));
+      return [...new Set(foundMessages.map((message) => message?.state ?? 'lost'))];
     };
-    await expect.poll(states, { timeout: 120_000, interval: 1_000 }).toEqual(['delivered']);
+    await expect.poll(readStates, { timeout: 120_000, interval: 1_000 }).toEqual(['delivered']);
   } finally {
     await store.close();
   }

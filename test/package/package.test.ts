@@ -1,4 +1,6 @@
-/** The npm package: packed from a copy of the checkout, installed in an empty folder, and run with nothing else. */
+/**
+ * Tests the npm package: packed from a copy of the checkout, installed in an empty folder, and run with nothing else.
+ */
 import { execFile, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +14,7 @@ import { buildEnvironment, startProcess, submitAccepted } from '../rig/service.t
 
 const run = promisify(execFile);
 
-/** Limits of the package. It has 0.7 of them today. */
+/** Size limits of the package. */
 const MAX_PACKED_BYTES = 2_700_000;
 const MAX_UNPACKED_BYTES = 9_500_000;
 const MAX_FILES = 1_100;
@@ -121,7 +123,7 @@ function compile(program: string): { readonly output: string; readonly status: n
 }
 
 describe('a checkout', () => {
-  test('names what is missing when npm installs it without development dependencies', () => {
+  test('prints the missing option in one line when npm installs the checkout without development dependencies', () => {
     const copy = createTemporaryFolder();
     for (const name of ['bin', 'package.json']) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
     const prepared = spawnSync(process.execPath, [join(copy, 'bin', 'prepare.js')], {

@@ -4,12 +4,12 @@ import { createVirtualClock } from '../rig/clock.ts';
 
 /** Creates a machine whose system clock can be set, and its monotonic clock. */
 function createMachine() {
-  const real = createVirtualClock(1_000_000);
+  const realClock = createVirtualClock(1_000_000);
   let setBy = 0;
-  const base = { ...real, now: () => real.now() + setBy };
+  const base = { ...realClock, now: () => realClock.now() + setBy };
   return {
-    real,
-    clock: createSynchronizedClock(base, () => real.now() - 1_000_000),
+    realClock,
+    clock: createSynchronizedClock(base, () => realClock.now() - 1_000_000),
     setBy: (ms: number) => {
       setBy = ms;
     },
@@ -22,10 +22,10 @@ test('before the first reading the time is that of the system clock', () => {
 });
 
 test('a change of the system clock has no effect', async () => {
-  const { clock, real, setBy } = createMachine();
+  const { clock, realClock, setBy } = createMachine();
   clock.synchronize(5_000_000, 0, 0);
   setBy(-86_400_000);
-  await real.advance(250);
+  await realClock.advance(250);
   expect(clock.now()).toBe(5_000_250);
 });
 

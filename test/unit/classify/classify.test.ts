@@ -141,7 +141,7 @@ describe('for every reply', () => {
     );
   });
 
-  test('only a 2yz reply to the content means delivered', () => {
+  test('only a 2yz reply to the content yields the outcome delivered', () => {
     fc.assert(
       fc.property(replies, (reply) => {
         const isAccepted = reply.stage === 'content' && reply.code !== null && reply.code >= 200 && reply.code < 260;
@@ -150,7 +150,7 @@ describe('for every reply', () => {
     );
   });
 
-  test('a missing reply is a failure of the connection', () => {
+  test('a missing reply is classified as a connection failure', () => {
     expect(formatOutcome(classify({ stage: 'mail', code: null, enhanced: null, text: 'connection lost' }))).toBe(
       'deferred connection transport -',
     );

@@ -16,15 +16,15 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 export interface CommandResult {
   /** 0 if the command succeeded. */
   readonly code: number;
-  readonly out: string;
-  /** The text of the failure, or an empty text. */
-  readonly err: string;
+  readonly stdout: string;
+  /** The error message of the command; empty if the command succeeded. */
+  readonly stderr: string;
 }
 
 export interface CommandRig {
   readonly folder: string;
   readonly store: Store;
-  /** The time of the injected clock; null for the clock of the machine. */
+  /** The time of the injected clock in ms; null selects the clock of the machine. */
   now: number | null;
   /** The first line of standard input; null if it is empty. */
   inputLine: string | null;
@@ -33,7 +33,7 @@ export interface CommandRig {
   runJson<T>(...args: readonly string[]): Promise<T>;
 }
 
-/** A store with the account `acme`; `environment` has further settings. */
+/** Creates a rig on a store with the account `acme`. `environment` contains further settings. */
 export async function commandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
   const folder = createTemporaryFolder();
   const path = join(folder, 'postrider.db');
@@ -46,25 +46,25 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
     now: Date.UTC(2030, 0, 1),
     inputLine: null,
     async run(...args) {
-      let [out, err] = ['', ''];
+      let [stdout, stderr] = ['', ''];
       const context: Context = {
         environment: {},
         clock: { ...systemClock, now: () => rig.now ?? Date.now() },
         dotEnv: () => null,
         settings: () => settings,
         writeText: (text) => {
-          out += text;
+          stdout += text;
         },
         writeData: (text) => {
-          out += text;
+          stdout += text;
         },
         readInputLine: (name) =>
           rig.inputLine === null ? Promise.reject(new CommandFailure(name, 2)) : Promise.resolve(rig.inputLine),
         writeJson: (value) => {
-          out += `${JSON.stringify(value)}\n`;
+          stdout += `${JSON.stringify(value)}\n`;
         },
         warn: (message) => {
-          err += `${message}\n`;
+          stderr += `${message}\n`;
         },
         operate: (work) =>
           context.withStore((audited, settings) =>
@@ -86,16 +86,16 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
       };
       try {
         await runCommand(args, context);
-        return { code: 0, out, err };
+        return { code: 0, stdout, stderr };
       } catch (error) {
         if (!(error instanceof Error)) throw error;
-        return { code: error instanceof CommandFailure ? error.exitCode : 1, out, err: error.message };
+        return { code: error instanceof CommandFailure ? error.exitCode : 1, stdout, stderr: error.message };
       }
     },
     async runJson<T>(...args: readonly string[]) {
       const output = await rig.run(...args, '--json');
-      if (output.code !== 0) throw new Error(output.err);
-      return JSON.parse(output.out) as T;
+      if (output.code !== 0) throw new Error(output.stderr);
+      return JSON.parse(output.stdout) as T;
     },
   };
   const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
@@ -109,17 +109,17 @@ const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 export function launch(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {
   const env = { PATH: process.env.PATH ?? '', POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` };
   const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env });
-  let [out, err] = ['', ''];
+  let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
+    stdout += text;
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    err += text;
+    stderr += text;
   });
   // A command that fails early closes its standard input.
   child.stdin.on('error', () => undefined);
   child.stdin.end(input);
   const { promise, resolve, reject } = Promise.withResolvers<CommandResult>();
-  child.on('error', reject).on('close', (code) => resolve({ code: code ?? -1, out, err }));
+  child.on('error', reject).on('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
   return promise;
 }

@@ -17,12 +17,12 @@ const OTHER_ID = '01990000-0000-7001-8000-000000000002';
 
 interface Result {
   readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
-/** An environment without the POSTRIDER_ settings of the machine. */
-function environment(extra: Readonly<Record<string, string>>): Record<string, string> {
+/** Returns an environment without the POSTRIDER_ settings of the machine. */
+function createEnvironment(extra: Readonly<Record<string, string>>): Record<string, string> {
   return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extra };
 }
 
@@ -32,36 +32,36 @@ function run(
   extra: Readonly<Record<string, string>> = {},
   input = '',
 ): Promise<Result> {
-  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: environment(extra) });
-  let out = '';
-  let err = '';
+  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: createEnvironment(extra) });
+  let stdout = '';
+  let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text;
+    stdout += text;
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    err += text;
+    stderr += text;
   });
   child.stdin.on('error', () => undefined).end(input);
   const { promise, resolve, reject } = Promise.withResolvers<Result>();
-  child.on('error', reject).on('close', (code) => resolve({ code, out, err }));
+  child.on('error', reject).on('close', (code) => resolve({ code, stdout, stderr }));
   return promise;
 }
 
-async function json(folder: string, args: readonly string[]): Promise<unknown> {
-  const { code, out, err } = await run(folder, [...args, '--json']);
-  expect({ code, err }).toEqual({ code: 0, err: '' });
-  return JSON.parse(out);
+async function runJson(folder: string, args: readonly string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await run(folder, [...args, '--json']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout);
 }
 
 /** Expects one line on standard error, the exit code, no standard output and no stack trace. */
-function expectFailure(result: Result, code: number, part: string): void {
-  expect(result.err).toContain(part);
-  expect(result.err).toMatch(/^postrider: [^\n]+\n$/);
-  expect(result.err).not.toContain('    at ');
-  expect({ code: result.code, out: result.out }).toEqual({ code, out: '' });
+function expectFailure(result: Result, code: number, expectedPart: string): void {
+  expect(result.stderr).toContain(expectedPart);
+  expect(result.stderr).toMatch(/^postrider: [^\n]+\n$/);
+  expect(result.stderr).not.toContain('    at ');
+  expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: '' });
 }
 
-async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
+async function runInFolder(work: (folder: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
   try {
     await work(folder);
@@ -83,23 +83,26 @@ const ATTEMPT: Attempt = {
   conversation: ['C: RCPT TO:<bob@example.com>', 'S: 550 5.1.1 no such mailbox'],
 };
 
-/** An account with one bounced and one queued message, whose subject contains terminal escapes. */
+/**
+ * Creates a store with an account and two messages: a bounced and a queued one, whose subject contains terminal
+ * escapes.
+ */
 async function createStore(folder: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   try {
-    const at = 1_900_000_000_000;
+    const createdAt = 1_900_000_000_000;
     const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-    const account = await store.createAccount('acme', limits, at);
+    const account = await store.createAccount('acme', limits, createdAt);
     const key = await store.createKey(
       'acme',
       { name: 'k', prefix: 'pr_aaaaaaa', hash: '0'.repeat(64), expiresAt: null },
-      at,
+      createdAt,
     );
     if (account.kind !== 'done' || key.kind !== 'done') throw new Error('the store is not empty');
     const mail = {
       accountId: account.value.id,
       keyId: key.value.id,
-      acceptedAt: at,
+      acceptedAt: createdAt,
       to: 'bob@example.com',
       recipient: 'bob@example.com',
       from: 'ann@example.org',
@@ -108,23 +111,30 @@ async function createStore(folder: string): Promise<void> {
       idempotency: null,
       suppressedBy: null,
     };
-    const lease = { owner: 'node-1', until: at + 60_000 };
+    const lease = { owner: 'node-1', until: createdAt + 60_000 };
     await store.accept([
       { ...mail, id: MESSAGE_ID, lease },
-      { ...mail, id: OTHER_ID, acceptedAt: at + 1, to: 'eve@example.com', recipient: 'eve@example.com', lease: null },
+      {
+        ...mail,
+        id: OTHER_ID,
+        acceptedAt: createdAt + 1,
+        to: 'eve@example.com',
+        recipient: 'eve@example.com',
+        lease: null,
+      },
     ]);
     const event = {
-      at: at + 1000,
+      at: createdAt + 1000,
       verb: 'bounced',
       by: 'node-1',
       detail: '550 5.1.1 no such mailbox',
       attempt: ATTEMPT,
     };
     const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;
-    const answers = await store.settle([
+    const settleResults = await store.settle([
       { id: MESSAGE_ID, owner: 'node-1', attempts: 1, changes: [change], refundAttempt: false },
     ]);
-    expect(answers).toEqual(['settled']);
+    expect(settleResults).toEqual(['settled']);
   } finally {
     await store.close();
   }
@@ -132,8 +142,8 @@ async function createStore(folder: string): Promise<void> {
 
 describe('accounts and keys', () => {
   it('an account is created, changed, locked and unlocked, and its limits are printed', () =>
-    inFolder(async (folder) => {
-      const made = await run(folder, [
+    runInFolder(async (folder) => {
+      const createResult = await run(folder, [
         'account',
         'create',
         'acme',
@@ -144,9 +154,9 @@ describe('accounts and keys', () => {
         '--throttle',
         '50/s:200',
       ]);
-      expect({ code: made.code, err: made.err }).toEqual({ code: 0, err: '' });
-      expect(made.out).not.toContain('\u001b');
-      expect(await json(folder, ['account', 'show', 'acme'])).toMatchObject({
+      expect({ code: createResult.code, stderr: createResult.stderr }).toEqual({ code: 0, stderr: '' });
+      expect(createResult.stdout).not.toContain('\u001b');
+      expect(await runJson(folder, ['account', 'show', 'acme'])).toMatchObject({
         name: 'acme',
         state: 'active',
         reason: null,
@@ -170,22 +180,22 @@ describe('accounts and keys', () => {
         '--throttle',
         '5/s',
       ];
-      expect(await json(folder, changed)).toMatchObject({
+      expect(await runJson(folder, changed)).toMatchObject({
         volume: 100,
         volumeExpires: '2030-12-31T00:00:00.000Z',
         rate: null,
         throttle: '5/s',
       });
-      expect(await json(folder, ['account', 'set', 'acme', '--no-volume'])).toMatchObject({
+      expect(await runJson(folder, ['account', 'set', 'acme', '--no-volume'])).toMatchObject({
         volume: null,
         volumeExpires: null,
       });
-      expect(await json(folder, ['account', 'lock', 'acme', '--reason', 'unpaid'])).toMatchObject({
+      expect(await runJson(folder, ['account', 'lock', 'acme', '--reason', 'unpaid'])).toMatchObject({
         state: 'locked',
         reason: 'unpaid',
       });
-      expect(await json(folder, ['account', 'list'])).toMatchObject([{ name: 'acme', state: 'locked' }]);
-      expect(await json(folder, ['account', 'unlock', 'acme'])).toMatchObject({ state: 'active', reason: null });
+      expect(await runJson(folder, ['account', 'list'])).toMatchObject([{ name: 'acme', state: 'locked' }]);
+      expect(await runJson(folder, ['account', 'unlock', 'acme'])).toMatchObject({ state: 'active', reason: null });
       expectFailure(await run(folder, ['account', 'create', 'acme']), 1, 'account "acme" already exists');
       expectFailure(
         await run(folder, ['account', 'lock', 'unknown', '--reason', 'x']),
@@ -195,27 +205,27 @@ describe('accounts and keys', () => {
     }));
 
   it('a key is printed once, listed by its prefix, rotated with a grace period and revoked', () =>
-    inFolder(async (folder) => {
-      await json(folder, ['account', 'create', 'acme']);
-      const made = await json(folder, ['key', 'create', 'acme', '--name', 'web', '--expires', '90d']);
-      expect(made).toEqual({
+    runInFolder(async (folder) => {
+      await runJson(folder, ['account', 'create', 'acme']);
+      const createdKey = await runJson(folder, ['key', 'create', 'acme', '--name', 'web', '--expires', '90d']);
+      expect(createdKey).toEqual({
         id: expect.stringMatching(/^key_\d+$/),
         key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
       });
-      const { id, key } = made as { id: string; key: string };
-      const listed = await run(folder, ['key', 'list', 'acme', '--json']);
-      expect(listed.out).not.toContain(key);
-      expect(JSON.parse(listed.out)).toMatchObject([
+      const { id, key } = createdKey as { id: string; key: string };
+      const listResult = await run(folder, ['key', 'list', 'acme', '--json']);
+      expect(listResult.stdout).not.toContain(key);
+      expect(JSON.parse(listResult.stdout)).toMatchObject([
         { id, account: 'acme', name: 'web', prefix: key.slice(0, 10), state: 'active' },
       ]);
-      const rotated = await json(folder, ['key', 'rotate', id, '--grace', '1h']);
-      expect(rotated).toMatchObject({
+      const rotatedKey = await runJson(folder, ['key', 'rotate', id, '--grace', '1h']);
+      expect(rotatedKey).toMatchObject({
         id: expect.not.stringMatching(id),
         key: expect.stringMatching(/^pr_/),
         replaces: id,
       });
-      expect(await json(folder, ['key', 'revoke', id.slice('key_'.length)])).toMatchObject({ id });
-      expect(await json(folder, ['key', 'list', 'acme'])).toMatchObject([
+      expect(await runJson(folder, ['key', 'revoke', id.slice('key_'.length)])).toMatchObject({ id });
+      expect(await runJson(folder, ['key', 'list', 'acme'])).toMatchObject([
         { id, state: 'revoked' },
         { state: 'active', name: 'web' },
       ]);
@@ -233,7 +243,7 @@ describe('messages', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it('a list is filtered by account, state, recipient and time', async () => {
-    const bounced = {
+    const bouncedMessage = {
       id: MESSAGE_ID,
       state: 'bounced',
       to: 'bob@example.com',
@@ -241,12 +251,12 @@ describe('messages', () => {
       subject: 'Hi \u001b[31mred\u202e',
       at: '2030-03-17T17:46:40.000Z',
     };
-    expect(await json(folder, ['message', 'list', '--state', 'bounced'])).toEqual([bounced]);
-    expect(await json(folder, ['message', 'list', '--account', 'acme', '--to', 'eve@example.com'])).toMatchObject([
+    expect(await runJson(folder, ['message', 'list', '--state', 'bounced'])).toEqual([bouncedMessage]);
+    expect(await runJson(folder, ['message', 'list', '--account', 'acme', '--to', 'eve@example.com'])).toMatchObject([
       { id: OTHER_ID },
     ]);
-    expect(await json(folder, ['message', 'list', '--limit', '1'])).toHaveLength(1);
-    expect(await json(folder, ['message', 'list', '--since', '2031-01-01'])).toEqual([]);
+    expect(await runJson(folder, ['message', 'list', '--limit', '1'])).toHaveLength(1);
+    expect(await runJson(folder, ['message', 'list', '--since', '2031-01-01'])).toEqual([]);
     expectFailure(await run(folder, ['message', 'list', '--account', 'unknown']), 1, 'there is no account "unknown"');
   });
 
@@ -256,14 +266,14 @@ describe('messages', () => {
       ['message', 'show', MESSAGE_ID],
       ['message', 'explain', MESSAGE_ID],
     ]) {
-      const { code, out } = await run(folder, args);
+      const { code, stdout } = await run(folder, args);
       expect(code).toBe(0);
-      expect(out).not.toMatch(/[\u202e]|\p{Cc}(?<!\n)/u);
+      expect(stdout).not.toMatch(/[\u202e]|\p{Cc}(?<!\n)/u);
     }
   });
 
   it('show prints the attempts, their transcripts and the events', async () => {
-    expect(await json(folder, ['message', 'show', MESSAGE_ID])).toMatchObject({
+    expect(await runJson(folder, ['message', 'show', MESSAGE_ID])).toMatchObject({
       id: MESSAGE_ID,
       state: 'bounced',
       account: 'acme',
@@ -282,14 +292,14 @@ describe('messages', () => {
         { sequence: 1, type: 'bounced', by: 'node-1' },
       ],
     });
-    const shown = await run(folder, ['message', 'show', MESSAGE_ID.toUpperCase()]);
-    expect(shown.out).toContain('C: RCPT TO:<bob@example.com>');
+    const showResult = await run(folder, ['message', 'show', MESSAGE_ID.toUpperCase()]);
+    expect(showResult.stdout).toContain('C: RCPT TO:<bob@example.com>');
   });
 
   it('explain prints the reason of the state', async () => {
-    const { out } = await run(folder, ['message', 'explain', MESSAGE_ID]);
-    expect(out).toContain('is bounced: a hard bounce');
-    expect(out).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
+    const { stdout } = await run(folder, ['message', 'explain', MESSAGE_ID]);
+    expect(stdout).toContain('is bounced: a hard bounce');
+    expect(stdout).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 
   it('a queued message can be retried and cancelled, and a message in a terminal state cannot', async () => {
@@ -303,11 +313,11 @@ describe('messages', () => {
       1,
       'is bounced; only queued and uncertain messages can be cancelled',
     );
-    expect(await json(folder, ['message', 'retry', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'queued' });
-    expect(await json(folder, ['message', 'cancel', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'cancelled' });
-    expect(await json(folder, ['message', 'show', OTHER_ID])).toMatchObject({ state: 'cancelled' });
-    const unknown = MESSAGE_ID.replace('0199', '0198');
-    expectFailure(await run(folder, ['message', 'show', unknown]), 1, `there is no message ${unknown}`);
+    expect(await runJson(folder, ['message', 'retry', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'queued' });
+    expect(await runJson(folder, ['message', 'cancel', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'cancelled' });
+    expect(await runJson(folder, ['message', 'show', OTHER_ID])).toMatchObject({ state: 'cancelled' });
+    const unknownId = MESSAGE_ID.replace('0199', '0198');
+    expectFailure(await run(folder, ['message', 'show', unknownId]), 1, `there is no message ${unknownId}`);
   });
 });
 
@@ -340,22 +350,22 @@ describe('wrong usage', () => {
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--url', 'ftp://x'],
       '--url: "ftp://x" is not a URL',
     ],
-  ])('%j fails with one line and exit code 2', (args, part) =>
-    inFolder(async (folder) => expectFailure(await run(folder, args), 2, part)),
+  ])('%j fails with one line and exit code 2', (args, expectedPart) =>
+    runInFolder(async (folder) => expectFailure(await run(folder, args), 2, expectedPart)),
   );
 });
 
 describe('settings', () => {
-  it('config prints the settings of .env and the environment, secrets masked', () =>
-    inFolder(async (folder) => {
+  it('config prints the settings of .env and the environment with masked secrets', () =>
+    runInFolder(async (folder) => {
       writeFileSync(
         join(folder, '.env'),
         'POSTRIDER_TRANSPORT=smtp://u:hunter2hunter2@relay.example\nPOSTRIDER_LISTEN=127.0.0.1:1\n',
       );
       const extra = { POSTRIDER_LISTEN: '127.0.0.1:2', POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2' };
       const machine = await run(folder, ['config', '--json'], extra);
-      expect(machine.out).not.toContain('hunter2');
-      const settings: unknown = JSON.parse(machine.out);
+      expect(machine.stdout).not.toContain('hunter2');
+      const settings: unknown = JSON.parse(machine.stdout);
       expect(settings).toContainEqual({ name: 'POSTRIDER_LISTEN', value: '127.0.0.1:2', source: 'environment' });
       expect(settings).toContainEqual({
         name: 'POSTRIDER_TRANSPORT',
@@ -363,12 +373,12 @@ describe('settings', () => {
         source: '.env',
       });
       const textOutput = await run(folder, ['config'], extra);
-      expect(textOutput.out).not.toContain('hunter2');
-      expect(textOutput.out).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
+      expect(textOutput.stdout).not.toContain('hunter2');
+      expect(textOutput.stdout).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
     }));
 
   it.each(['config', 'serve', 'account list'])('an invalid setting stops `%s` with one line', (command) =>
-    inFolder(async (folder) => {
+    runInFolder(async (folder) => {
       const args = command.split(' ');
       expectFailure(await run(folder, args, { POSTRIDER_LISTN: 'x' }), 1, 'did you mean POSTRIDER_LISTEN?');
       writeFileSync(join(folder, '.env'), 'A=1\nwhat is this\n');
@@ -377,7 +387,7 @@ describe('settings', () => {
   );
 
   it('a damaged database stops a command with one line and is not changed', () =>
-    inFolder(async (folder) => {
+    runInFolder(async (folder) => {
       writeFileSync(join(folder, 'broken.db'), 'this is not a database '.repeat(500));
       const extra = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
       expectFailure(await run(folder, ['account', 'list'], extra), 1, 'broken.db');
@@ -388,12 +398,12 @@ describe('send', () => {
   let server: Server;
   let url = '';
   let answer = { status: 201, headers: {} as Record<string, string>, body: '' };
-  let seen = { path: '', key: '', body: '' };
+  let receivedRequest = { path: '', key: '', body: '' };
   beforeAll(async () => {
     server = createServer(async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
-      seen = {
+      receivedRequest = {
         path: request.url ?? '',
         key: request.headers.authorization ?? '',
         body: Buffer.concat(chunks).toString(),
@@ -417,12 +427,12 @@ describe('send', () => {
   ];
 
   it('submits the four fields with the raw key and prints the id', () =>
-    inFolder(async (folder) => {
+    runInFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      const sent = await run(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
-      expect(sent).toEqual({ code: 0, out: `{"id":"${MESSAGE_ID}"}\n`, err: '' });
-      expect(seen).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
-      expect(JSON.parse(seen.body)).toEqual({
+      const sendResult = await run(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
+      expect(sendResult).toEqual({ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' });
+      expect(receivedRequest).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
+      expect(JSON.parse(receivedRequest.body)).toEqual({
         to: 'bob@example.com',
         from: 'ann@example.org',
         subject: 'Grüße',
@@ -430,54 +440,58 @@ describe('send', () => {
       });
     }));
 
-  it('reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains it', () =>
-    inFolder(async (folder) => {
+  it('reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains the key', () =>
+    runInFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      const to = [...flags, '--url', url];
-      const accepted = { code: 0, out: `accepted ${MESSAGE_ID}\n`, err: '' };
-      expect(await run(folder, [...to, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(accepted);
-      expect(seen.key).toBe('pr_input');
-      expect(await run(folder, to, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(accepted);
-      expect(seen.key).toBe('pr_environment');
+      const urlFlags = [...flags, '--url', url];
+      const acceptedResult = { code: 0, stdout: `accepted ${MESSAGE_ID}\n`, stderr: '' };
+      expect(await run(folder, [...urlFlags, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(acceptedResult);
+      expect(receivedRequest.key).toBe('pr_input');
+      expect(await run(folder, urlFlags, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(acceptedResult);
+      expect(receivedRequest.key).toBe('pr_environment');
       writeFileSync(join(folder, '.env'), 'POSTRIDER_API_KEY=pr_file\n');
-      expect(await run(folder, to)).toEqual(accepted);
-      expect(seen.key).toBe('pr_file');
-      expect(await run(folder, [...to, '--key', 'pr_flag'])).toEqual(accepted);
-      expect(seen.key).toBe('pr_flag');
-      expectFailure(await run(folder, [...to, '--key', '-']), 2, 'standard input has no line');
-      expectFailure(await run(folder, to, { POSTRIDER_API_KEY: 'no key' }), 2, 'POSTRIDER_API_KEY is not an API key');
-      // --account takes precedence.
-      expectFailure(await run(folder, [...to, '--account', 'unknown'], {}), 1, 'there is no database');
+      expect(await run(folder, urlFlags)).toEqual(acceptedResult);
+      expect(receivedRequest.key).toBe('pr_file');
+      expect(await run(folder, [...urlFlags, '--key', 'pr_flag'])).toEqual(acceptedResult);
+      expect(receivedRequest.key).toBe('pr_flag');
+      expectFailure(await run(folder, [...urlFlags, '--key', '-']), 2, 'standard input has no line');
+      expectFailure(
+        await run(folder, urlFlags, { POSTRIDER_API_KEY: 'no key' }),
+        2,
+        'POSTRIDER_API_KEY is not an API key',
+      );
+      // --account takes precedence over POSTRIDER_API_KEY.
+      expectFailure(await run(folder, [...urlFlags, '--account', 'unknown'], {}), 1, 'there is no database');
     }));
 
   it('POSTRIDER_API_KEY is not a setting: other commands ignore it and never print it', () =>
-    inFolder(async (folder) => {
+    runInFolder(async (folder) => {
       const config = await run(folder, ['config', '--json'], { POSTRIDER_API_KEY: 'pr_environment' });
-      expect([config.code, config.err, config.out.includes('API_KEY')]).toEqual([0, '', false]);
-      expect(config.out).not.toContain('pr_environment');
+      expect([config.code, config.stderr, config.stdout.includes('API_KEY')]).toEqual([0, '', false]);
+      expect(config.stdout).not.toContain('pr_environment');
       expect((await run(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
     }));
 
   it('has a help text that says how to pass a secret without the command line', () =>
-    inFolder(async (folder) => {
+    runInFolder(async (folder) => {
       for (const command of ['send', 'migrate-store']) {
-        const { out } = await run(folder, [command, '--help']);
-        expect(out.replaceAll(/\s+/g, ' ')).toContain('- reads it from standard input');
+        const { stdout } = await run(folder, [command, '--help']);
+        expect(stdout.replaceAll(/\s+/g, ' ')).toContain('- reads it from standard input');
       }
     }));
 
-  it('the help of a flag that disables something says so', () =>
-    inFolder(async (folder) => {
-      const { out } = await run(folder, ['domain', 'add', '--help']);
-      expect(out).toMatch(/--no-ed25519\s+Create no Ed25519 key/);
+  it('the help text of a flag that disables a function states this effect', () =>
+    runInFolder(async (folder) => {
+      const { stdout } = await run(folder, ['domain', 'add', '--help']);
+      expect(stdout).toMatch(/--no-ed25519\s+Create no Ed25519 key/);
     }));
 
   it('a refused request fails with the message and reason of the server, and exit code 1', () =>
-    inFolder(async (folder) => {
+    runInFolder(async (folder) => {
       const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });
       answer = { status: 403, headers: { 'Postrider-Reason': 'volume-exhausted' }, body };
-      const refused = await run(folder, [...flags, '--key', 'pr_k', '--url', url]);
-      expectFailure(refused, 1, '403 Invalid tokens or rate limit exceeded (volume-exhausted)');
+      const refusedResult = await run(folder, [...flags, '--key', 'pr_k', '--url', url]);
+      expectFailure(refusedResult, 1, '403 Invalid tokens or rate limit exceeded (volume-exhausted)');
       answer = { status: 200, headers: {}, body: '<html>some other server</html>' };
       expectFailure(
         await run(folder, [...flags, '--key', 'pr_k', '--url', url]),
@@ -486,42 +500,42 @@ describe('send', () => {
       );
     }));
 
-  it('creates a key for the account if none is given, retries until the service accepts it, and revokes it', () =>
-    inFolder(async (folder) => {
+  it('creates a key for the account if no key is given, retries until the service accepts the key, and revokes the key', () =>
+    runInFolder(async (folder) => {
       await run(folder, ['account', 'create', 'shop']);
       const missingAccount = await run(folder, [...flags, '--url', url]);
       expectFailure(missingAccount, 1, 'there is no account "default"');
       const body = JSON.stringify({ result: 'error', message: 'Invalid API key' });
       answer = { status: 401, headers: {}, body };
-      seen = { path: '', key: '', body: '' };
-      const sending = run(folder, [...flags, '--url', url, '--account', 'shop', '--json']);
-      await expect.poll(() => seen.key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
-      const [listed] = (await json(folder, ['key', 'list', 'shop'])) as Record<string, string>[];
-      expect(listed).toMatchObject({
+      receivedRequest = { path: '', key: '', body: '' };
+      const pendingSend = run(folder, [...flags, '--url', url, '--account', 'shop', '--json']);
+      await expect.poll(() => receivedRequest.key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
+      const [listedKey] = (await runJson(folder, ['key', 'list', 'shop'])) as Record<string, string>[];
+      expect(listedKey).toMatchObject({
         name: 'send',
         state: 'active',
-        prefix: seen.key.slice(0, listed?.prefix?.length),
+        prefix: receivedRequest.key.slice(0, listedKey?.prefix?.length),
       });
-      expect(Date.parse(listed?.expires ?? '') - Date.parse(listed?.created ?? '')).toBe(300_000);
+      expect(Date.parse(listedKey?.expires ?? '') - Date.parse(listedKey?.created ?? '')).toBe(300_000);
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      expect(await sending).toEqual({ code: 0, out: `{"id":"${MESSAGE_ID}"}\n`, err: '' });
-      expect(await json(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
+      expect(await pendingSend).toEqual({ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' });
+      expect(await runJson(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
     }));
 
   it('revokes the temporary key also when the service does not respond or refuses the request', () =>
-    inFolder(async (folder) => {
+    runInFolder(async (folder) => {
       await run(folder, ['account', 'create', 'default']);
       expectFailure(await run(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Account locked' }) };
       expectFailure(await run(folder, [...flags, '--url', url]), 1, '401 Account locked');
-      expect(await json(folder, ['key', 'list', 'default'])).toMatchObject([
+      expect(await runJson(folder, ['key', 'list', 'default'])).toMatchObject([
         { state: 'revoked' },
         { state: 'revoked' },
       ]);
     }));
 
-  it('fails with one line and the remedy without a key and without a database, and creates no database', () =>
-    inFolder(async (folder) => {
+  it('without a key and without a database, fails with one line that contains the remedy, and creates no database', () =>
+    runInFolder(async (folder) => {
       expectFailure(
         await run(folder, [...flags, '--url', url]),
         1,
@@ -530,51 +544,51 @@ describe('send', () => {
       expect(existsSync(join(folder, 'data'))).toBe(false);
     }));
 
-  it('the error says when the service uses another database', () =>
-    inFolder(async (folder) => {
+  it('the error states that the service uses another database', () =>
+    runInFolder(async (folder) => {
       await run(folder, ['account', 'create', 'default']);
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Invalid API key' }) };
       expectFailure(await run(folder, [...flags, '--url', url]), 1, 'so it uses another database; give --key');
     }));
 
-  it('fails with one line and the remedy without a running service; the address is from POSTRIDER_LISTEN', () =>
-    inFolder(async (folder) => {
+  it('without a running service, fails with one line that contains the remedy and the address from POSTRIDER_LISTEN', () =>
+    runInFolder(async (folder) => {
       const extra = { POSTRIDER_LISTEN: '127.0.0.1:1' };
       expectFailure(await run(folder, [...flags, '--key', 'pr_k'], extra), 1, 'no response from http://127.0.0.1:1');
     }));
 
-  it('the error says when the certificate is not accepted', () =>
-    inFolder(async (folder) => {
+  it('the error states that the certificate is not accepted', () =>
+    runInFolder(async (folder) => {
       const server = createTlsServer(await getCertificate('mail.example.com'));
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as AddressInfo;
-      const refused = await run(folder, [...flags, '--key', 'pr_k', '--url', `https://127.0.0.1:${port}`]);
+      const refusedResult = await run(folder, [...flags, '--key', 'pr_k', '--url', `https://127.0.0.1:${port}`]);
       server.close();
-      expectFailure(refused, 1, `the certificate of https://127.0.0.1:${port} is not accepted`);
+      expectFailure(refusedResult, 1, `the certificate of https://127.0.0.1:${port} is not accepted`);
     }));
 });
 
 it('a reader that closes the pipe early causes no stack trace', () =>
-  inFolder(async (folder) => {
+  runInFolder(async (folder) => {
     const command = `"${process.execPath}" "${LAUNCHER}" config | head -n 1`;
     const child = spawn('sh', ['-c', command], {
       cwd: folder,
-      env: environment({}),
+      env: createEnvironment({}),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let err = '';
+    let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      err += text;
+      stderr += text;
     });
     child.stdout.resume();
     await new Promise((resolve) => child.on('close', resolve));
-    expect(err).toBe('');
+    expect(stderr).toBe('');
   }));
 
 it('openapi prints the document of the public interface', () =>
-  inFolder(async (folder) => {
-    expect(await json(folder, ['openapi'])).toMatchObject({
+  runInFolder(async (folder) => {
+    expect(await runJson(folder, ['openapi'])).toMatchObject({
       openapi: expect.stringMatching(/^3\.1\./),
       info: { version: '1.0.0' },
     });

@@ -1,4 +1,4 @@
-/** Completion in the shell: the scripts run in every shell that this machine has. */
+/** Tests the completion scripts in every shell that is installed on this machine. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,14 +15,16 @@ import { commandRig } from './command-rig.ts';
 const PROGRAM = await buildProgram(processContext(), () => undefined);
 const NODES = listCommandNodes(PROGRAM);
 
-/** Each shell with a program that sources the script `$1` and prints the completions of the words `$2`…, one per line. */
+/**
+ * Each shell with a program that sources the script `$1` and prints the completions of the words `$2`…, one per line.
+ */
 const SHELLS = {
   bash: {
     script: createBashScript(NODES),
     options: ['--norc', '--noprofile'],
     program: `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPREPLY[@]}"`,
   },
-  // The completion system of zsh needs a terminal, so its functions are replaced by ones that print.
+  // The completion system of zsh needs a terminal, so its functions are replaced by functions that print.
   zsh: {
     script: createZshScript(NODES),
     options: ['-f'],
@@ -41,18 +43,18 @@ type Shell = keyof typeof SHELLS;
 const isPresent = (shell: Shell) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
 const PRESENT = (Object.keys(SHELLS) as Shell[]).filter(isPresent);
 
-/** The completions of the last word, sorted. `folder` is the working directory and the home folder. */
+/** Returns the sorted completions of the last word. `folder` is the working directory and the home folder. */
 function complete(shell: Shell, folder: string, words: readonly string[]): readonly string[] {
   const { script, options, program } = SHELLS[shell];
   const path = join(folder, 'script');
   writeFileSync(path, script);
-  const run = spawnSync(shell, [...options, '-c', program, 'test', path, ...words], {
+  const shellResult = spawnSync(shell, [...options, '-c', program, 'test', path, ...words], {
     cwd: folder,
     env: { ...process.env, HOME: folder },
     encoding: 'utf8',
   });
-  expect(run.stderr).toBe('');
-  return run.stdout
+  expect(shellResult.stderr).toBe('');
+  return shellResult.stdout
     .split('\n')
     .map((line) => line.replace(/^--\w+=/, '').replace(/\/$/, ''))
     .filter((line) => line !== '')
@@ -69,17 +71,17 @@ describe.each(PRESENT)('%s', (shell) => {
   test('the script has valid syntax', () => {
     const path = join(createTemporaryFolder(), 'script');
     writeFileSync(path, script);
-    const run = spawnSync(shell, [...options, '-n', path], { encoding: 'utf8' });
-    expect([run.status, run.stderr]).toEqual([0, '']);
+    const shellResult = spawnSync(shell, [...options, '-n', path], { encoding: 'utf8' });
+    expect([shellResult.status, shellResult.stderr]).toEqual([0, '']);
   });
 
-  const names = (command: Command) => command.commands.map((subcommand) => subcommand.name()).sort();
+  const listNames = (command: Command) => command.commands.map((subcommand) => subcommand.name()).sort();
   const key = PROGRAM.commands.find((command) => command.name() === 'key');
 
   test.each([
-    ['every command', ['postrider', ''], names(PROGRAM)],
+    ['every command', ['postrider', ''], listNames(PROGRAM)],
     ['the beginning of a command', ['./postrider', 'migr'], ['migrate-store']],
-    ['every command of a group', ['postrider', 'key', ''], key === undefined ? [] : names(key)],
+    ['every command of a group', ['postrider', 'key', ''], key === undefined ? [] : listNames(key)],
     ['the flags of a command', ['postrider', 'key', 'rotate', '--'], ['--grace', '--help', '--json']],
     ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES].sort()],
     ['yes and no', ['postrider', 'domain', 'set', '--subdomains', ''], ['no', 'yes']],
@@ -103,22 +105,22 @@ describe.each(PRESENT)('%s', (shell) => {
   });
 });
 
-test('every script has every command with all its flags', () => {
-  const commandsOf = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(commandsOf)];
-  const flags = commandsOf(PROGRAM).flatMap((command) => command.options.map(({ long }) => long ?? ''));
+test('every script contains every command with all its flags', () => {
+  const listCommands = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(listCommands)];
+  const flags = listCommands(PROGRAM).flatMap((command) => command.options.map(({ long }) => long ?? ''));
   expect(NODES.map(({ path }) => path.split(' ').at(-1) || 'postrider')).toEqual(
-    commandsOf(PROGRAM).map((command) => command.name()),
+    listCommands(PROGRAM).map((command) => command.name()),
   );
   for (const { script } of Object.values(SHELLS))
     for (const flag of flags) expect(script).toMatch(new RegExp(`\\b${flag.slice(2)}\\b`));
 });
 
-test('the command prints the script of each shell, and refuses another one', async () => {
+test('the command prints the script of each shell, and refuses the name of another shell', async () => {
   const rig = await commandRig();
   for (const [shell, { script }] of Object.entries(SHELLS)) {
-    expect(await rig.run('completion', shell)).toEqual({ code: 0, out: script, err: '' });
+    expect(await rig.run('completion', shell)).toEqual({ code: 0, stdout: script, stderr: '' });
     expect(await rig.runJson('completion', shell)).toEqual({ shell, script });
   }
-  expect(await rig.run('completion', 'nu')).toMatchObject({ code: 2, out: '' });
-  expect(await rig.run('completion')).toMatchObject({ code: 2, out: '' });
+  expect(await rig.run('completion', 'nu')).toMatchObject({ code: 2, stdout: '' });
+  expect(await rig.run('completion')).toMatchObject({ code: 2, stdout: '' });
 });

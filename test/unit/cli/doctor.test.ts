@@ -19,7 +19,7 @@ interface Finding {
   readonly remedy: string | null;
 }
 
-const resultsOf = (findings: readonly Finding[]) =>
+const mapResults = (findings: readonly Finding[]) =>
   Object.fromEntries(findings.map(({ check, result }) => [check, result]));
 
 describe('doctor', () => {
@@ -28,7 +28,7 @@ describe('doctor', () => {
     rig.now = null;
     const findings = await rig.runJson<Finding[]>('doctor');
     for (const finding of findings) expect(Object.keys(finding)).toEqual(['check', 'result', 'detail', 'remedy']);
-    expect(resultsOf(findings)).toEqual({
+    expect(mapResults(findings)).toEqual({
       database: 'ok',
       'disk space': expect.any(String),
       clock: 'ok',
@@ -56,11 +56,11 @@ describe('doctor', () => {
     });
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     const output = await rig.run('doctor', '--json');
-    expect({ code: output.code, err: output.err }).toEqual({
+    expect({ code: output.code, stderr: output.stderr }).toEqual({
       code: 1,
-      err: '1 of 8 checks failed: domain example.org',
+      stderr: '1 of 8 checks failed: domain example.org',
     });
-    expect(resultsOf(JSON.parse(output.out) as Finding[])).toMatchObject({
+    expect(mapResults(JSON.parse(output.stdout) as Finding[])).toMatchObject({
       transport: 'ok',
       'host name': 'ok',
       'return path': 'ok',
@@ -81,11 +81,11 @@ describe('doctor', () => {
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     });
     rig.now = null;
-    const loop = async (...args: string[]) =>
-      (JSON.parse((await rig.run('doctor', '--loop', '--json', ...args)).out) as Finding[]).find(({ check }) =>
+    const runLoop = async (...args: string[]) =>
+      (JSON.parse((await rig.run('doctor', '--loop', '--json', ...args)).stdout) as Finding[]).find(({ check }) =>
         check.startsWith('loop'),
       );
-    expect(await loop()).toMatchObject({ check: 'loop', detail: expect.stringMatching(/^no account has an auth/) });
+    expect(await runLoop()).toMatchObject({ check: 'loop', detail: expect.stringMatching(/^no account has an auth/) });
     await rig.run('account', 'create', 'other');
     const { records } = await rig.runJson<{ records: { name: string; value: string }[] }>(
       ...['domain', 'add', 'other', 'example.org'],
@@ -93,11 +93,11 @@ describe('doctor', () => {
     for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
     await rig.run('domain', 'verify', 'example.org');
     // No service runs, so the message is not sent.
-    expect(await loop('--within', '100ms')).toMatchObject({ check: 'loop bounce', result: 'failure' });
-    // A locked account is used only if there is no other.
+    expect(await runLoop('--within', '100ms')).toMatchObject({ check: 'loop bounce', result: 'failure' });
+    // A locked account is used only if no other account exists.
     await rig.run('domain', 'add', 'acme', 'example.net');
     await rig.run('account', 'lock', 'other', '--reason', 'unpaid');
-    expect(await loop('--within', '100ms')).toMatchObject({ detail: 'the account is locked' });
+    expect(await runLoop('--within', '100ms')).toMatchObject({ detail: 'the account is locked' });
     const domainRecords = await rig.runJson<{ records: { name: string; value: string }[] }>(
       'domain',
       'records',
@@ -107,41 +107,44 @@ describe('doctor', () => {
     await rig.run('domain', 'verify', 'example.net');
     await rig.run('account', 'unlock', 'other');
     await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
-    expect(await loop('--within', '100ms')).toMatchObject({ detail: expect.stringContaining('was not delivered') });
+    expect(await runLoop('--within', '100ms')).toMatchObject({ detail: expect.stringContaining('was not delivered') });
     await rig.run('domain', 'remove', 'example.net');
-    expect(await loop('--account', 'acme')).toMatchObject({
+    expect(await runLoop('--account', 'acme')).toMatchObject({
       detail: 'the account acme has no authenticated domain to send from',
     });
   });
 
-  it('reports a missing or different secret, and does not create one', async () => {
+  it('reports a missing or different secret, and creates no secret', async () => {
     const rig = await commandRig();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
-    const domainFinding = async () =>
-      (JSON.parse((await rig.run('doctor', '--json')).out) as Finding[]).find(
+    const findDomainFinding = async () =>
+      (JSON.parse((await rig.run('doctor', '--json')).stdout) as Finding[]).find(
         ({ check }) => check === 'domain example.org',
       );
     const secret = join(rig.folder, 'secret');
     writeFileSync(secret, `${'1'.repeat(64)}\n`);
-    expect(await domainFinding()).toMatchObject({
+    expect(await findDomainFinding()).toMatchObject({
       result: 'failure',
       detail: expect.stringContaining('cannot be decrypted'),
     });
     rmSync(secret);
-    expect(await domainFinding()).toMatchObject({ result: 'failure', detail: expect.stringContaining('is missing') });
-    expect(await domainFinding()).toMatchObject({ detail: expect.stringContaining('is missing') });
+    expect(await findDomainFinding()).toMatchObject({
+      result: 'failure',
+      detail: expect.stringContaining('is missing'),
+    });
+    expect(await findDomainFinding()).toMatchObject({ detail: expect.stringContaining('is missing') });
   });
 
   it('reports an inbox in which no file can be created', async () => {
     const rig = await commandRig();
-    // A file instead of the folder also stops root, which ignores file modes.
+    // A file in place of the folder also prevents writes by root, which ignores file modes.
     writeFileSync(join(rig.folder, 'inbox'), '');
-    const { code, out } = await rig.run('doctor', '--json');
-    expect([code, resultsOf(JSON.parse(out) as Finding[]).transport]).toEqual([1, 'failure']);
+    const { code, stdout } = await rig.run('doctor', '--json');
+    expect([code, mapResults(JSON.parse(stdout) as Finding[]).transport]).toEqual([1, 'failure']);
     rmSync(join(rig.folder, 'inbox'));
     mkdirSync(join(rig.folder, 'inbox/tmp'), { recursive: true });
     chmodSync(join(rig.folder, 'inbox/tmp'), 0o700);
-    expect(resultsOf(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
+    expect(mapResults(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
   });
 
   it('prints one aligned line for each finding with the remedy below, without colour in a pipe', () => {
@@ -163,7 +166,7 @@ describe('doctor', () => {
 });
 
 describe('the probe of the relay', () => {
-  const settingFor = (port: number, change: Partial<SmtpSetting> = {}): SmtpSetting => ({
+  const createSetting = (port: number, change: Partial<SmtpSetting> = {}): SmtpSetting => ({
     kind: 'smtp',
     host: '127.0.0.1',
     port,
@@ -182,7 +185,7 @@ describe('the probe of the relay', () => {
   ): Promise<{ probe: RelayProbe; peer: SmtpPeer }> {
     const peer = await startSmtpPeer(script);
     onTestFinished(() => peer.close());
-    return { probe: await probeRelay(settingFor(peer.port, change), systemClock, timeoutMs), peer };
+    return { probe: await probeRelay(createSetting(peer.port, change), systemClock, timeoutMs), peer };
   }
 
   test('sends EHLO, NOOP and QUIT, and returns the greeting', async () => {
@@ -217,7 +220,7 @@ describe('the probe of the relay', () => {
     expect(JSON.stringify(session.probe)).not.toContain('secret-word');
   });
 
-  test('falls back to clear text when the transport would, and reports it', async () => {
+  test('falls back to clear text if the transport would, and reports the fallback', async () => {
     const session = await probe(async (wire, connection) => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {

@@ -10,7 +10,7 @@ interface DomainAnswer {
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
-/** Commands with a DNS server of the test. */
+/** Creates a command rig with a DNS server of the test. */
 async function withDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
@@ -27,52 +27,52 @@ function publish(zone: Zone, { records }: DomainAnswer): void {
   }
 }
 
-const foundOf = ({ records }: DomainAnswer) => records.map(({ purpose, found }) => `${purpose} ${found}`);
+const listFound = ({ records }: DomainAnswer) => records.map(({ purpose, found }) => `${purpose} ${found}`);
 
 describe('a domain', () => {
   it('is added with an RSA and an Ed25519 key, without a DNS query', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
-    expect(Object.keys(added)).toEqual(['domain', 'status', 'records']);
-    expect([added.domain, added.status]).toEqual(['example.org', 'pending']);
-    expect(foundOf(added)).toEqual(['dkim unknown', 'dkim unknown', 'spf unknown', 'dmarc unknown']);
-    for (const record of added.records)
+    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
+    expect(Object.keys(addedDomain)).toEqual(['domain', 'status', 'records']);
+    expect([addedDomain.domain, addedDomain.status]).toEqual(['example.org', 'pending']);
+    expect(listFound(addedDomain)).toEqual(['dkim unknown', 'dkim unknown', 'spf unknown', 'dmarc unknown']);
+    for (const record of addedDomain.records)
       expect(Object.keys(record)).toEqual(['purpose', 'type', 'name', 'value', 'found']);
-    expect(added.records.map(({ value }) => value.slice(0, 20))).toEqual(
+    expect(addedDomain.records.map(({ value }) => value.slice(0, 20))).toEqual(
       expect.arrayContaining(['v=DKIM1; k=rsa; p=MI', expect.stringMatching(/^v=DKIM1; k=ed25519/)]),
     );
-    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(added);
-    expect(await rig.runJson('domain', 'list')).toEqual([added]);
+    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(addedDomain);
+    expect(await rig.runJson('domain', 'list')).toEqual([addedDomain]);
     expect(dns.queries).toEqual([]);
     expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
   });
 
   it('is pending until its records are published, then authenticated, and failing when they are removed', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    const before = await rig.run('domain', 'verify', 'example.org', '--json');
-    expect(before.code).toBe(1);
-    expect(before.err).toMatch(/^example.org is not authenticated \(pending\): 4 missing of 4 records; /);
-    expect(foundOf(JSON.parse(before.out) as DomainAnswer)).toContain('dkim missing');
-    publish(dns.zone, added);
+    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    const resultBefore = await rig.run('domain', 'verify', 'example.org', '--json');
+    expect(resultBefore.code).toBe(1);
+    expect(resultBefore.stderr).toMatch(/^example.org is not authenticated \(pending\): 4 missing of 4 records; /);
+    expect(listFound(JSON.parse(resultBefore.stdout) as DomainAnswer)).toContain('dkim missing');
+    publish(dns.zone, addedDomain);
     const verified = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
-    expect([verified.status, new Set(foundOf(verified))]).toEqual([
+    expect([verified.status, new Set(listFound(verified))]).toEqual([
       'authenticated',
       new Set(['dkim found', 'spf found', 'dmarc found']),
     ]);
     expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(verified);
     for (const name of Object.keys(dns.zone)) delete dns.zone[name];
-    const failing = await rig.run('domain', 'verify', 'example.org');
-    expect(failing.code).toBe(1);
-    expect(failing.out).toMatch(/^example.org: failing \(messages from this domain are refused in 3 d\)/);
+    const failingResult = await rig.run('domain', 'verify', 'example.org');
+    expect(failingResult.code).toBe(1);
+    expect(failingResult.stdout).toMatch(/^example.org: failing \(messages from this domain are refused in 3 d\)/);
   });
 
   it('stays authenticated while DNS does not respond', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    publish(dns.zone, added);
+    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    publish(dns.zone, addedDomain);
     await rig.runJson('domain', 'verify', 'example.org');
-    for (const { name } of added.records) dns.zone[name] = { fault: 'SERVFAIL' };
+    for (const { name } of addedDomain.records) dns.zone[name] = { fault: 'SERVFAIL' };
     const verified = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
     expect([verified.status, new Set(verified.records.map(({ found }) => found))]).toEqual([
       'authenticated',
@@ -80,23 +80,23 @@ describe('a domain', () => {
     ]);
   });
 
-  it('with a wrong record: the output has the observed and the expected value', async () => {
+  it('with a wrong record is printed with the observed and the expected value', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    publish(dns.zone, added);
-    const rsa = added.records[0];
-    dns.zone[rsa?.name ?? ''] = { TXT: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq'] };
+    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    publish(dns.zone, addedDomain);
+    const rsaRecord = addedDomain.records[0];
+    dns.zone[rsaRecord?.name ?? ''] = { TXT: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq'] };
     const output = await rig.run('domain', 'verify', 'example.org');
     expect(output.code).toBe(1);
-    expect(output.out).toContain('wrong   dkim');
-    expect(output.out).toContain('observed: v=DKIM1; k=rsa; p=MIIBIjANBgkq\n');
-    expect(output.out).toContain(`expected: ${rsa?.name}. IN TXT "v=DKIM1; k=rsa; p=MII`);
+    expect(output.stdout).toContain('wrong   dkim');
+    expect(output.stdout).toContain('observed: v=DKIM1; k=rsa; p=MIIBIjANBgkq\n');
+    expect(output.stdout).toContain(`expected: ${rsaRecord?.name}. IN TXT "v=DKIM1; k=rsa; p=MII`);
   });
 
   it('has a record for the return path if one is set', async () => {
     const { rig } = await withDns({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net' });
-    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    expect(added.records).toContainEqual({
+    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    expect(addedDomain.records).toContainEqual({
       purpose: 'return-path',
       type: 'MX',
       name: 'bounces.example.net',
@@ -105,16 +105,16 @@ describe('a domain', () => {
     });
   });
 
-  it('prints records as zone file lines, with strings within the limit of DNS, and never a private key', async () => {
+  it('is printed as zone file lines with strings within the limit of DNS, and never with a private key', async () => {
     const { rig } = await withDns();
-    const { out } = await rig.run('domain', 'add', 'acme', 'example.org');
-    for (const [, text = ''] of out.matchAll(/"([^"]*)"/g)) expect(text.length).toBeLessThanOrEqual(255);
+    const { stdout } = await rig.run('domain', 'add', 'acme', 'example.org');
+    for (const [, text = ''] of stdout.matchAll(/"([^"]*)"/g)) expect(text.length).toBeLessThanOrEqual(255);
     const domain = await rig.store.findDomain('example.org');
     const allOutput = [
-      out,
-      (await rig.run('domain', 'records', 'example.org')).out,
-      (await rig.run('domain', 'list', '--json')).out,
-      (await rig.run('domain', 'rotate', 'example.org')).out,
+      stdout,
+      (await rig.run('domain', 'records', 'example.org')).stdout,
+      (await rig.run('domain', 'list', '--json')).stdout,
+      (await rig.run('domain', 'rotate', 'example.org')).stdout,
     ].join('');
     for (const { sealed } of domain?.keys ?? []) expect(allOutput).not.toContain(sealed);
     expect(allOutput).not.toContain('PRIVATE KEY');
@@ -124,21 +124,22 @@ describe('a domain', () => {
     const { rig, dns } = await withDns();
     publish(dns.zone, await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
     await rig.runJson('domain', 'verify', 'example.org');
-    const staged = await rig.runJson<DomainAnswer>('domain', 'rotate', 'example.org');
-    expect(foundOf(staged).filter((text) => text === 'dkim unknown')).toHaveLength(2);
-    expect(foundOf(staged).filter((text) => text === 'dkim found')).toHaveLength(2);
-    const states = async () => (await rig.store.findDomain('example.org'))?.keys.map(({ state }) => state).sort();
+    const stagedDomain = await rig.runJson<DomainAnswer>('domain', 'rotate', 'example.org');
+    expect(listFound(stagedDomain).filter((text) => text === 'dkim unknown')).toHaveLength(2);
+    expect(listFound(stagedDomain).filter((text) => text === 'dkim found')).toHaveLength(2);
+    const readKeyStates = async () =>
+      (await rig.store.findDomain('example.org'))?.keys.map(({ state }) => state).sort();
     const secondAttempt = await rig.run('domain', 'rotate', 'example.org');
-    expect([secondAttempt.code, secondAttempt.err]).toEqual([
+    expect([secondAttempt.code, secondAttempt.stderr]).toEqual([
       1,
       expect.stringMatching(/^domain example.org already has staged keys/),
     ]);
     await rig.runJson('domain', 'verify', 'example.org');
-    expect(await states()).toEqual(['active', 'active', 'staged', 'staged']);
-    publish(dns.zone, staged);
+    expect(await readKeyStates()).toEqual(['active', 'active', 'staged', 'staged']);
+    publish(dns.zone, stagedDomain);
     await rig.runJson('domain', 'verify', 'example.org');
-    expect(await states()).toEqual(['active', 'active', 'retiring', 'retiring']);
-    expect((await rig.run('domain', 'records', 'example.org')).out).toContain('keep the record until');
+    expect(await readKeyStates()).toEqual(['active', 'active', 'retiring', 'retiring']);
+    expect((await rig.run('domain', 'records', 'example.org')).stdout).toContain('keep the record until');
   });
 
   it('allows subdomains to send only if that is set, and a removal deletes it', async () => {
@@ -175,21 +176,21 @@ describe('an error is one line and changes nothing', () => {
     [['set', 'example.org'], 2, /--subdomains/],
   ])('domain %j', async (args, code, output) => {
     const rig = await commandRig();
-    const failed = await rig.run('domain', ...args);
-    expect(failed).toEqual({ code, out: '', err: expect.stringMatching(output) });
-    expect(failed.err).not.toContain('\n');
+    const failedResult = await rig.run('domain', ...args);
+    expect(failedResult).toEqual({ code, stdout: '', stderr: expect.stringMatching(output) });
+    expect(failedResult.stderr).not.toContain('\n');
     expect(await rig.store.listDomains()).toEqual([]);
   });
 
   it('an SPF record without hosts has a comment about the hosts, and one with hosts has no comment', async () => {
     const rig = await commandRig();
-    expect((await rig.run('domain', 'add', 'acme', 'example.org')).out).toContain(
+    expect((await rig.run('domain', 'add', 'acme', 'example.org')).stdout).toContain(
       'It names no host until POSTRIDER_TRANSPORT is',
     );
     const relayed = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
-    const { out } = await relayed.run('domain', 'add', 'acme', 'example.org');
-    expect(out).toContain('a:relay.example.com');
-    expect(out).not.toContain('It names no host');
+    const { stdout } = await relayed.run('domain', 'add', 'acme', 'example.org');
+    expect(stdout).toContain('a:relay.example.com');
+    expect(stdout).not.toContain('It names no host');
   });
 
   it('a domain of an account cannot be added again, and the error names the account', async () => {
@@ -200,7 +201,7 @@ describe('an error is one line and changes nothing', () => {
     const otherAccount = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
     const output =
       'domain xn--bcher-kva.example has already been added to account acme; a domain belongs to one account';
-    expect(sameAccount).toEqual({ code: 1, out: '', err: output });
+    expect(sameAccount).toEqual({ code: 1, stdout: '', stderr: output });
     expect(otherAccount).toEqual(sameAccount);
   });
 

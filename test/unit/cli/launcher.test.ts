@@ -9,9 +9,11 @@ const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 it('an old Node prints one line with the required version and the remedy', () => {
   const oldNodeVersion =
     'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.11.1"}})';
-  const run = spawnSync(process.execPath, ['--import', oldNodeVersion, LAUNCHER, 'config'], { encoding: 'utf8' });
-  expect(run.stderr).toMatch(/^postrider: needs Node 24\.21 or later, [^\n]*npm start[^\n]*\n$/);
-  expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 1, stdout: '' });
+  const launcherRun = spawnSync(process.execPath, ['--import', oldNodeVersion, LAUNCHER, 'config'], {
+    encoding: 'utf8',
+  });
+  expect(launcherRun.stderr).toMatch(/^postrider: needs Node 24\.21 or later, [^\n]*npm start[^\n]*\n$/);
+  expect({ status: launcherRun.status, stdout: launcherRun.stdout }).toEqual({ status: 1, stdout: '' });
 });
 
 it('the launcher uses no syntax that an old Node cannot parse', () => {

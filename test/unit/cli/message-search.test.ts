@@ -12,7 +12,7 @@ interface Page {
 
 const JANUARY = Date.UTC(2029, 0, 1);
 
-async function rigWith(count: number) {
+async function createRigWithMessages(count: number) {
   const rig = await commandRig();
   const messages = Array.from({ length: count }, (_, n) =>
     newMessage({
@@ -26,35 +26,35 @@ async function rigWith(count: number) {
 }
 
 test('pages of any size continue to the end, and each reports how far it has searched', async () => {
-  const { rig, ids } = await rigWith(25);
-  const found: string[] = [];
+  const { rig, ids } = await createRigWithMessages(25);
+  const foundIds: string[] = [];
   let cursor: string | null = null;
   for (const limit of [1, 7, 9, 50]) {
-    const more: readonly string[] = cursor === null ? [] : ['--cursor', cursor];
-    const page: Page = await rig.runJson('message', 'search', 'news', '--limit', String(limit), ...more);
-    found.push(...page.messages.map(({ id }) => id));
+    const cursorArgs: readonly string[] = cursor === null ? [] : ['--cursor', cursor];
+    const page: Page = await rig.runJson('message', 'search', 'news', '--limit', String(limit), ...cursorArgs);
+    foundIds.push(...page.messages.map(({ id }) => id));
     cursor = page.next;
     expect(page.searchedSince === null).toBe(cursor === null);
     if (page.searchedSince !== null) expect(Date.parse(page.searchedSince)).toBeLessThanOrEqual(JANUARY + 25);
   }
-  expect(found).toEqual(ids);
+  expect(foundIds).toEqual(ids);
   expect(cursor).toBeNull();
 });
 
 test('without --within the search ends when the page is full or all messages are searched; with --within it returns a cursor', async () => {
-  const { rig, ids } = await rigWith(400);
-  const all: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
-  expect(all).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
-  const some: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com', '--within', '0s');
-  expect(some).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
+  const { rig, ids } = await createRigWithMessages(400);
+  const completePage: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
+  expect(completePage).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
+  const partialPage: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com', '--within', '0s');
+  expect(partialPage).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
 });
 
 test('the output is a table or states that no message matches, and names the flag for the next page', async () => {
-  const { rig, ids } = await rigWith(3);
-  const found = await rig.run('message', 'search', 'even', '--limit', '1');
-  expect(found.out).toContain(ids[0]);
-  expect(found.out).toMatch(/for more messages, add --cursor \S+\n$/);
-  expect((await rig.run('message', 'search', 'nothing')).out).toBe('no messages match\n');
+  const { rig, ids } = await createRigWithMessages(3);
+  const searchResult = await rig.run('message', 'search', 'even', '--limit', '1');
+  expect(searchResult.stdout).toContain(ids[0]);
+  expect(searchResult.stdout).toMatch(/for more messages, add --cursor \S+\n$/);
+  expect((await rig.run('message', 'search', 'nothing')).stdout).toBe('no messages match\n');
 });
 
 test.each([
@@ -72,7 +72,7 @@ test.each([
   const rig = await commandRig();
   const output = await rig.run('message', 'search', ...args);
   expect(output.code).toBeGreaterThan(0);
-  expect(output.err).toMatch(line);
+  expect(output.stderr).toMatch(line);
 });
 
 test('a cursor is valid only for its own search, and a damaged cursor is refused', () => {
@@ -81,10 +81,10 @@ test('a cursor is valid only for its own search, and a damaged cursor is refused
   expect(decodeCursor(['rita', undefined, 'x'], cursor)).toBe(id);
   expect(decodeCursor(['rita', 'x', undefined], cursor)).toBeNull();
   expect(decodeCursor(['rita'], cursor)).toBeNull();
-  for (let at = 0; at < cursor.length; at += 1) {
-    const damaged = `${cursor.slice(0, at)}${cursor[at] === 'A' ? 'B' : 'A'}${cursor.slice(at + 1)}`;
-    expect(decodeCursor(['rita', undefined, 'x'], damaged)).toBeNull();
+  for (let index = 0; index < cursor.length; index += 1) {
+    const damagedCursor = `${cursor.slice(0, index)}${cursor[index] === 'A' ? 'B' : 'A'}${cursor.slice(index + 1)}`;
+    expect(decodeCursor(['rita', undefined, 'x'], damagedCursor)).toBeNull();
   }
-  for (const other of ['', cursor.slice(1), `${cursor}A`, `${cursor}=`, ` ${cursor}`])
-    expect(decodeCursor(['rita', undefined, 'x'], other)).toBeNull();
+  for (const invalidCursor of ['', cursor.slice(1), `${cursor}A`, `${cursor}=`, ` ${cursor}`])
+    expect(decodeCursor(['rita', undefined, 'x'], invalidCursor)).toBeNull();
 });

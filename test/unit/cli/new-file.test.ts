@@ -9,7 +9,7 @@ import { CommandFailure } from '../../../src/cli/failure.ts';
 import { writeNewFile } from '../../../src/cli/new-file.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 
-const noLinks = (code: string) => ({
+const createLinkFailure = (code: string) => ({
   link: () => Promise.reject(Object.assign(new Error('no links'), { code })),
 });
 
@@ -37,18 +37,18 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
   'an existing file or link is never overwritten or followed, even if it is created meanwhile (%s)',
   async (failure) => {
     const folder = createTemporaryFolder();
-    const publishing = failure === 'link' ? undefined : noLinks(failure);
+    const publishing = failure === 'link' ? undefined : createLinkFailure(failure);
     const linkTarget = join(folder, 'victim');
     writeFileSync(linkTarget, 'untouched');
-    const [existing, dangling, createdMeanwhile] = [
+    const [existingFile, danglingLink, createdMeanwhile] = [
       join(folder, 'there'),
       join(folder, 'dangling'),
       join(folder, 'late'),
     ];
-    symlinkSync(linkTarget, existing);
-    symlinkSync(join(folder, 'nowhere'), dangling);
+    symlinkSync(linkTarget, existingFile);
+    symlinkSync(join(folder, 'nowhere'), danglingLink);
     const write = (draft: string) => writeFile(draft, 'new');
-    for (const file of [linkTarget, existing, dangling])
+    for (const file of [linkTarget, existingFile, danglingLink])
       await expect(writeNewFile(file, write, publishing)).rejects.toThrow(
         /already exists; give the name of a new file/,
       );
@@ -65,7 +65,7 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
 
 test('without hard links the file is a complete copy that never overwrites a file, and only its owner can read it', async () => {
   const file = join(createTemporaryFolder(), 'out');
-  await writeNewFile(file, (draft) => writeFile(draft, 'whole'), noLinks('EPERM'));
+  await writeNewFile(file, (draft) => writeFile(draft, 'whole'), createLinkFailure('EPERM'));
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['whole', 0o600]);
 });
 

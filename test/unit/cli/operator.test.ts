@@ -1,4 +1,7 @@
-/** Tokens and the audit log on the command line: every change by an operator has an entry, and no entry has a secret. */
+/**
+ * Tests tokens and the audit log on the command line. Every change by an operator has an entry, and no entry contains a
+ * secret.
+ */
 import { expect, test } from 'vitest';
 import { newMessage } from '../../rig/messages.ts';
 import { commandRig } from './command-rig.ts';
@@ -15,32 +18,32 @@ test('a token is printed once, listed by its prefix, and revoked', async () => {
   const rig = await commandRig();
   const { token, id } = await rig.runJson<{ token: string; id: number }>('token', 'create', 'ci', '--expires', '90d');
   expect(token).toMatch(/^po_[A-Za-z0-9_-]{43}$/);
-  const listed = await rig.run('token', 'list');
-  expect(listed.out).toContain(`${token.slice(0, 10)}…`);
-  expect(listed.out).not.toContain(token);
+  const listResult = await rig.run('token', 'list');
+  expect(listResult.stdout).toContain(`${token.slice(0, 10)}…`);
+  expect(listResult.stdout).not.toContain(token);
   expect(await rig.run('token', 'create', 'ci')).toMatchObject({
     code: 1,
-    err: expect.stringContaining('token "ci" already exists'),
+    stderr: expect.stringContaining('token "ci" already exists'),
   });
-  expect((await rig.run('token', 'revoke', String(id))).out).toBe('revoked the token ci\n');
+  expect((await rig.run('token', 'revoke', String(id))).stdout).toBe('revoked the token ci\n');
   expect(await rig.runJson('token', 'list')).toMatchObject([{ name: 'ci', status: 'revoked' }]);
-  expect((await rig.run('token', 'revoke', '99')).err).toContain('there is no token 99');
+  expect((await rig.run('token', 'revoke', '99')).stderr).toContain('there is no token 99');
   expect((await rig.run('token', 'revoke', 'ci')).code).toBe(2);
 });
 
-test('the audit log has every change by an operator with actor, before and after, and no secret', async () => {
+test('the audit log contains every change by an operator with the actor and the values before and after, and no secret', async () => {
   const rig = await commandRig();
   const { store } = rig;
-  expect((await rig.run('audit')).out).toBe('the audit log is empty\n');
+  expect((await rig.run('audit')).stdout).toBe('the audit log is empty\n');
   await rig.run('account', 'set', 'acme', '--volume', '10', '--max-bounces', '20%');
   await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
   await rig.run('account', 'unlock', 'acme');
   await rig.run('account', 'create', 'other');
   const { id, key } = await rig.runJson<{ id: string; key: string }>('key', 'create', 'acme');
-  const rotated = await rig.runJson<{ id: string; key: string }>('key', 'rotate', id);
+  const rotatedKey = await rig.runJson<{ id: string; key: string }>('key', 'rotate', id);
   rig.inputLine = `pr_${'i'.repeat(43)}`;
   await rig.run('key', 'import', 'acme', '--name', 'brought');
-  await rig.run('key', 'revoke', rotated.id);
+  await rig.run('key', 'revoke', rotatedKey.id);
   await rig.run('suppression', 'add', 'acme', 'a@example.com');
   await rig.run('suppression', 'remove', 'acme', 'a@example.com');
   await rig.run('domain', 'add', 'acme', 'example.org');
@@ -60,7 +63,7 @@ test('the audit log has every change by an operator with actor, before and after
     'key.create acme',
     `key.rotate ${id}`,
     'key.import acme',
-    `key.revoke ${rotated.id}`,
+    `key.revoke ${rotatedKey.id}`,
     'suppression.add acme',
     'suppression.remove acme',
     'domain.add example.org',
@@ -70,22 +73,23 @@ test('the audit log has every change by an operator with actor, before and after
     `message.cancel ${mail.id}`,
     'token.create ci',
   ]);
-  const entriesOf = (action: string) => entries.find((entry) => entry.action === action);
-  expect(entriesOf('account.lock')).toMatchObject({
+  const findEntry = (action: string) => entries.find((entry) => entry.action === action);
+  expect(findEntry('account.lock')).toMatchObject({
     actor: 'cli:tester',
     before: { locked: null },
     after: { locked: 'unpaid' },
   });
-  expect(entriesOf('account.set')).toMatchObject({
+  expect(findEntry('account.set')).toMatchObject({
     before: { limits: { volume: null }, thresholds: { bounceRate: 0.1 } },
     after: { limits: { volume: 10 }, thresholds: { bounceRate: 0.2 } },
   });
-  expect(entriesOf('message.cancel')).toMatchObject({ before: { state: 'queued' }, after: { state: 'cancelled' } });
-  const all = JSON.stringify(await store.listAudit(null, 100));
+  expect(findEntry('message.cancel')).toMatchObject({ before: { state: 'queued' }, after: { state: 'cancelled' } });
+  const auditLogText = JSON.stringify(await store.listAudit(null, 100));
   const hashes = (await store.listTokens()).map(({ hash }) => hash);
   const domainKeys = ['sealed', 'PRIVATE'];
-  for (const secret of [key, rotated.key, token, ...hashes, ...domainKeys]) expect(all).not.toContain(secret);
-  expect((await rig.run('audit', '--limit', '1')).out).toContain('token.create');
+  for (const secret of [key, rotatedKey.key, token, ...hashes, ...domainKeys])
+    expect(auditLogText).not.toContain(secret);
+  expect((await rig.run('audit', '--limit', '1')).stdout).toContain('token.create');
 });
 
 test('the text of the audit log lists the changed members', async () => {
@@ -95,13 +99,13 @@ test('the text of the audit log lists the changed members', async () => {
   await rig.run('suppression', 'add', 'acme', 'a@example.com');
   await rig.run('suppression', 'remove', 'acme', 'a@example.com');
   await rig.run('account', 'set', 'acme', '--volume', 'unlimited');
-  const { out } = await rig.run('audit');
-  const changes = out
+  const { stdout } = await rig.run('audit');
+  const changeTexts = stdout
     .trimEnd()
     .split('\n')
     .slice(1)
     .map((line) => line.slice(line.lastIndexOf('  ') + 2));
-  expect(changes.reverse()).toEqual([
+  expect(changeTexts.reverse()).toEqual([
     'limits: volume: none → 10; limits: volume expires: none → 2030-12-31 00:00:00Z',
     'locked: none → unpaid',
     'added: 1; addresses: a@example.com',

@@ -1,4 +1,4 @@
-/** The overview: estimates of the queue, and problems with their remedies. */
+/** Tests the overview: the estimates of the queue, and the problems with their remedies. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { computeQueueStatus, type QueueInput } from '../../../src/operations/overview/queue.ts';
@@ -8,7 +8,7 @@ const NOW = Date.UTC(2030, 0, 1);
 const MINUTE = 60_000;
 const DAY = 24 * 3_600_000;
 
-function step(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
+function createStep(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
   const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
     (typeof TRAFFIC_COUNTS)[number],
     number
@@ -17,9 +17,9 @@ function step(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
 }
 
 describe('the trend of the queue', () => {
-  const trafficMinutes = (accepted: number, ended: number, count = 5) =>
-    Array.from({ length: count }, (_, n) => step(NOW - (count - n) * MINUTE, { accepted, ended }));
-  const queueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
+  const createTrafficMinutes = (accepted: number, ended: number, count = 5) =>
+    Array.from({ length: count }, (_, n) => createStep(NOW - (count - n) * MINUTE, { accepted, ended }));
+  const createQueueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
     figures: {
       queued: changes.queued ?? 0,
       sending: changes.sending ?? 0,
@@ -31,20 +31,21 @@ describe('the trend of the queue', () => {
     breakerOpen: false,
     ...changes,
   });
-  const queueStatusOf = (changes: Parameters<typeof queueInput>[0]) => computeQueueStatus(queueInput(changes), NOW);
+  const getQueueStatus = (changes: Parameters<typeof createQueueInput>[0]) =>
+    computeQueueStatus(createQueueInput(changes), NOW);
 
   test('is empty when no message waits', () => {
-    expect(queueStatusOf({ recent: trafficMinutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
+    expect(getQueueStatus({ recent: createTrafficMinutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
   });
 
   test('is draining, with the time at which departures minus arrivals empty it', () => {
-    const status = queueStatusOf({ queued: 4_000, recent: trafficMinutes(200, 1_200, 4) });
+    const status = getQueueStatus({ queued: 4_000, recent: createTrafficMinutes(200, 1_200, 4) });
     expect(status).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
     expect(status.emptyAt).toBe(NOW + 4 * MINUTE);
   });
 
   test('averages from the start of the traffic, so that a burst of this minute is not spread over five', () => {
-    expect(queueStatusOf({ queued: 600, recent: [step(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
+    expect(getQueueStatus({ queued: 600, recent: [createStep(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
       departuresPerMinute: 600,
       emptyAt: NOW + MINUTE,
@@ -52,7 +53,7 @@ describe('the trend of the queue', () => {
   });
 
   test('is growing, without a time, when arrivals exceed departures', () => {
-    expect(queueStatusOf({ queued: 500, recent: trafficMinutes(300, 200) })).toMatchObject({
+    expect(getQueueStatus({ queued: 500, recent: createTrafficMinutes(300, 200) })).toMatchObject({
       trend: 'growing',
       emptyAt: null,
     });
@@ -65,23 +66,23 @@ describe('the trend of the queue', () => {
       [25, 26],
       [2, 1],
     ] as const) {
-      const status = queueStatusOf({ queued: 500, recent: trafficMinutes(arrivals, departures) });
+      const status = getQueueStatus({ queued: 500, recent: createTrafficMinutes(arrivals, departures) });
       expect([arrivals, departures, status.trend, status.emptyAt]).toEqual([arrivals, departures, 'steady', null]);
     }
-    expect(queueStatusOf({ queued: 500, recent: trafficMinutes(28, 25) })).toMatchObject({ trend: 'growing' });
-    expect(queueStatusOf({ queued: 500, recent: trafficMinutes(25, 28) })).toMatchObject({ trend: 'draining' });
+    expect(getQueueStatus({ queued: 500, recent: createTrafficMinutes(28, 25) })).toMatchObject({ trend: 'growing' });
+    expect(getQueueStatus({ queued: 500, recent: createTrafficMinutes(25, 28) })).toMatchObject({ trend: 'draining' });
   });
 
   test('is not growing after one message in the first seconds, and its rate is not six per minute', () => {
     const fourSecondsLater = NOW + 4_000;
-    const first = queueInput({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
-    expect(computeQueueStatus(first, fourSecondsLater)).toMatchObject({
+    const firstInput = createQueueInput({ queued: 1, recent: [createStep(NOW, { accepted: 1 })] });
+    expect(computeQueueStatus(firstInput, fourSecondsLater)).toMatchObject({
       trend: 'waiting',
       arrivalsPerMinute: 1,
       departuresPerMinute: 0,
     });
-    const both = queueInput({ sending: 1, recent: [step(NOW, { accepted: 2, ended: 1 })] });
-    expect(computeQueueStatus(both, fourSecondsLater)).toMatchObject({
+    const secondInput = createQueueInput({ sending: 1, recent: [createStep(NOW, { accepted: 2, ended: 1 })] });
+    expect(computeQueueStatus(secondInput, fourSecondsLater)).toMatchObject({
       trend: 'steady',
       arrivalsPerMinute: 2,
       departuresPerMinute: 1,
@@ -89,20 +90,24 @@ describe('the trend of the queue', () => {
   });
 
   test('is not growing when messages are only in progress', () => {
-    expect(queueStatusOf({ sending: 3, recent: trafficMinutes(1_200, 1_200) })).toMatchObject({ trend: 'draining' });
+    expect(getQueueStatus({ sending: 3, recent: createTrafficMinutes(1_200, 1_200) })).toMatchObject({
+      trend: 'draining',
+    });
   });
 
   test('is waiting when every message is due later, the account is locked, or nothing is delivered', () => {
-    const recent = trafficMinutes(0, 10);
-    const later = NOW + 3 * MINUTE;
-    expect(queueStatusOf({ queued: 5, recent, nextDueAt: later })).toMatchObject({
+    const recent = createTrafficMinutes(0, 10);
+    const threeMinutesLater = NOW + 3 * MINUTE;
+    expect(getQueueStatus({ queued: 5, recent, nextDueAt: threeMinutesLater })).toMatchObject({
       trend: 'waiting',
-      nextDueAt: later,
+      nextDueAt: threeMinutesLater,
     });
-    expect(queueStatusOf({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
-    expect(queueStatusOf({ queued: 5, recent, breakerOpen: true })).toMatchObject({ trend: 'waiting' });
-    expect(queueStatusOf({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
-    expect(queueStatusOf({ queued: 5, sending: 1, recent, nextDueAt: later })).toMatchObject({ trend: 'draining' });
+    expect(getQueueStatus({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
+    expect(getQueueStatus({ queued: 5, recent, breakerOpen: true })).toMatchObject({ trend: 'waiting' });
+    expect(getQueueStatus({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
+    expect(getQueueStatus({ queued: 5, sending: 1, recent, nextDueAt: threeMinutesLater })).toMatchObject({
+      trend: 'draining',
+    });
   });
 });
 
@@ -120,7 +125,7 @@ const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null
 describe('the command', () => {
   test('prints every step of a range, and totals that equal the sums of the steps', async () => {
     const rig = await commandRig();
-    const row = { ...step(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
+    const row = { ...createStep(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
     await rig.store.writeTraffic('one', [
       { ...row, spanMs: 60_000, at: NOW - MINUTE },
       { ...row, spanMs: 60_000, at: NOW - 61 * MINUTE },
@@ -150,10 +155,10 @@ describe('the command', () => {
       queue: { trend: 'empty', oldestId: null, oldestAt: null },
       totals: { accepted: 0, latencyMs: null },
     });
-    const { out } = await rig.run('overview');
-    expect(out).toContain('No problems.');
-    // A command does not have the runtime status of the service.
-    expect(out).toContain('only the running service knows');
+    const { stdout } = await rig.run('overview');
+    expect(stdout).toContain('No problems.');
+    // A command cannot read the runtime status of the service.
+    expect(stdout).toContain('only the running service knows');
   });
 
   test('reports locked accounts, expiring keys and domains without records, the most severe first', async () => {
@@ -161,8 +166,8 @@ describe('the command', () => {
     const { store } = rig;
     await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY }, NOW);
     const key = { name: 'web', prefix: 'pr_x', hash: 'x', expiresAt: NOW + 3_600_000 };
-    const made = await store.createKey('a/b', key, NOW);
-    if (made.kind === 'done') await store.updateKeysLastUsed([{ id: made.value.id, at: NOW - 1_000 }]);
+    const createdKey = await store.createKey('a/b', key, NOW);
+    if (createdKey.kind === 'done') await store.updateKeysLastUsed([{ id: createdKey.value.id, at: NOW - 1_000 }]);
     await store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     await store.lockAccount('acme', 'unpaid \u001b[2J', NOW);
     const { attention, health } = await rig.runJson<OverviewResult>('overview');
@@ -175,18 +180,18 @@ describe('the command', () => {
       ['warning', 'The volume of account a/b expires in 1 d', '/accounts/a%2Fb'],
     ]);
     expect(health).toContainEqual({ part: 'domains', level: 'warning', text: '0 of 1 authenticated' });
-    const { out } = await rig.run('overview');
-    expect(out).toContain('unpaid');
-    expect(out).not.toContain('\u001b[2J');
+    const { stdout } = await rig.run('overview');
+    expect(stdout).toContain('unpaid');
+    expect(stdout).not.toContain('\u001b[2J');
   });
 
   test('reports a domain without records if the transport is a relay, unless every sender is accepted', async () => {
-    const any = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
-    await any.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    const over = await any.runJson<OverviewResult>('overview');
+    const anySenderRig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
+    await anySenderRig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
+    const overviewResult = await anySenderRig.runJson<OverviewResult>('overview');
     const output = 'new.example is not authenticated; its messages are accepted nevertheless';
-    expect(over.attention.map(({ level, text }) => [level, text])).toEqual([['warning', output]]);
-    expect(over.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
+    expect(overviewResult.attention.map(({ level, text }) => [level, text])).toEqual([['warning', output]]);
+    expect(overviewResult.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'capture:' });
     await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const { attention, health } = await rig.runJson<OverviewResult>('overview');
@@ -229,7 +234,7 @@ describe('the command', () => {
     const rig = await commandRig();
     expect(await rig.run('overview', '--range', '2h')).toMatchObject({
       code: 2,
-      err: '--range: "2h" is not one of 1h, 24h, 7d, 30d (did you mean 1h?)',
+      stderr: '--range: "2h" is not one of 1h, 24h, 7d, 30d (did you mean 1h?)',
     });
   });
 });

@@ -1,4 +1,4 @@
-/** Every command in an error, a finding, a page or the documentation runs as printed. */
+/** Tests that every command in an error, a finding, a page or the documentation runs as printed. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { describe, expect, it, test } from 'vitest';
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { formatCommandLine, replaceCommandName } from '../../../src/printing/command-line.ts';
-import { filesUnder, ROOT } from '../../house/source.ts';
+import { listFiles, ROOT } from '../../house/source.ts';
 
 const PROGRAM = await buildProgram(processContext(), () => undefined);
 
@@ -17,110 +17,123 @@ interface PrintedCommand {
   readonly commandText: string;
 }
 
-/** `postrider …` between backticks, also escaped ones in templates, without a comment on the same line. */
-function commandsInBackticks(text: string): readonly string[] {
+/**
+ * Returns each `postrider …` between backticks, also between escaped backticks of templates, without a comment on the
+ * same line.
+ */
+function findCommandsInBackticks(text: string): readonly string[] {
   return [...text.matchAll(/`(?:npx )?postrider ([^`\n]*?)\\?`/g)].map((match) => match[1] ?? '');
 }
 
-/** The commands in code blocks of Markdown, indented or fenced, without prompt and environment. */
-function commandsInBlocks(text: string): readonly string[] {
-  const fenced = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
+/** Returns the commands in indented and fenced code blocks of Markdown, without prompt and environment. */
+function findCommandsInBlocks(text: string): readonly string[] {
+  const fencedBlocks = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
   const indented = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
     ([line]) => line,
   );
-  return [...fenced, ...indented]
+  return [...fencedBlocks, ...indented]
     .flatMap((block) => block.replaceAll(/\\\n/g, ' ').split('\n'))
-    .flatMap((line) => [...ownCommand(line).matchAll(/(?:^|[ (])(?:npx )?postrider ([a-z].*)$/g)])
+    .flatMap((line) => [...extractOwnCommand(line).matchAll(/(?:^|[ (])(?:npx )?postrider ([a-z].*)$/g)])
     .map((match) => (match[1] ?? '').split(/\s+[#<>|&]|\)/)[0] ?? '');
 }
 
-/** The part of a line that runs Postrider: `kubectl --namespace postrider exec … -- postrider key list` names it more than once. */
-function ownCommand(line: string): string {
+/**
+ * Returns the part of a line that runs Postrider. `kubectl --namespace postrider exec … -- postrider key list` contains
+ * the name twice.
+ */
+function extractOwnCommand(line: string): string {
   const isContainer = /^\s*(?:kubectl|docker|sudo|cd) /.test(line);
-  const at = line.lastIndexOf(' postrider ');
-  if (!isContainer || at < 0) return line;
-  return / (?:--|exec postrider|exec first|-u postrider)$/.test(line.slice(0, at)) ? line.slice(at) : '';
+  const commandIndex = line.lastIndexOf(' postrider ');
+  if (!isContainer || commandIndex < 0) return line;
+  return / (?:--|exec postrider|exec first|-u postrider)$/.test(line.slice(0, commandIndex))
+    ? line.slice(commandIndex)
+    : '';
 }
 
-/** The arguments of `commandLine([…])`, and indented lines of explanations. */
-function commandsInCode(text: string): readonly string[] {
-  const made = [...text.matchAll(/commandLine\(\[([^\]]*)\]/g)].map((match) =>
+/** Returns the arguments of `commandLine([…])`, and the indented lines of explanations. */
+function findCommandsInCode(text: string): readonly string[] {
+  const commandLineTexts = [...text.matchAll(/commandLine\(\[([^\]]*)\]/g)].map((match) =>
     (match[1] ?? '')
       .split(',')
       .map((part) => (part.includes("'") ? part.replaceAll("'", '').trim() : 'X'))
       .join(' '),
   );
   const indented = [...text.matchAll(/['`] {2}postrider (.*?)(?: {2,}|['`])/g)].map((match) => match[1] ?? '');
-  const shown = [...text.matchAll(/<(?:Code|code)>postrider ([^<]*)</g)].map((match) => match[1] ?? '');
-  return [...made, ...indented, ...shown];
+  const shownCommands = [...text.matchAll(/<(?:Code|code)>postrider ([^<]*)</g)].map((match) => match[1] ?? '');
+  return [...commandLineTexts, ...indented, ...shownCommands];
 }
 
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const readText = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 function findPrintedCommands(): readonly PrintedCommand[] {
   const code = [
-    ...filesUnder('src', '.ts'),
-    ...filesUnder('dashboard/src', '.ts'),
-    ...filesUnder('dashboard/src', '.tsx'),
-    ...filesUnder('demo', '.ts'),
+    ...listFiles('src', '.ts'),
+    ...listFiles('dashboard/src', '.ts'),
+    ...listFiles('dashboard/src', '.tsx'),
+    ...listFiles('demo', '.ts'),
   ];
   const documents = [
     ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
-    ...filesUnder('docs', '.md'),
-    ...filesUnder('monitoring', '.yml'),
+    ...listFiles('docs', '.md'),
+    ...listFiles('monitoring', '.yml'),
   ];
   return [
     ...code.flatMap((path) => {
       // Comments are not printed. A template that begins with a variable is a name, not a command.
-      const text = read(path).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-      const all = [...commandsInBackticks(text), ...commandsInCode(text)].filter(
+      const text = readText(path).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+      const printedTexts = [...findCommandsInBackticks(text), ...findCommandsInCode(text)].filter(
         (commandText) => !commandText.startsWith('${'),
       );
-      return all.map((commandText) => ({ path, commandText }));
+      return printedTexts.map((commandText) => ({ path, commandText }));
     }),
     ...documents.flatMap((path) => {
-      const blocks = path.endsWith('.md') ? commandsInBlocks(read(path)) : [];
+      const blocks = path.endsWith('.md') ? findCommandsInBlocks(readText(path)) : [];
       // A sentence may name a command without its arguments.
-      const named = commandsInBackticks(read(path)).filter((commandText) => !isCommandName(commandText));
-      return [...named, ...blocks].map((commandText) => ({ path, commandText }));
+      const namedCommands = findCommandsInBackticks(readText(path)).filter(
+        (commandText) => !isCommandName(commandText),
+      );
+      return [...namedCommands, ...blocks].map((commandText) => ({ path, commandText }));
     }),
   ];
 }
 
-/** True for the name of a command without arguments, such as `message cancel`. */
+/** Returns true for the name of a command without arguments, such as `message cancel`. */
 function isCommandName(commandText: string): boolean {
-  const [first, second, ...rest] = commandText.split(' ');
-  const command = PROGRAM.commands.find((candidate) => candidate.name() === first);
+  const [firstWord, secondWord, ...furtherWords] = commandText.split(' ');
+  const command = PROGRAM.commands.find((candidate) => candidate.name() === firstWord);
   return (
     command !== undefined &&
-    rest.length === 0 &&
-    command.commands.some((candidate) => candidate.name() === second) === (second !== undefined)
+    furtherWords.length === 0 &&
+    command.commands.some((candidate) => candidate.name() === secondWord) === (secondWord !== undefined)
   );
 }
 
-/** Why the command does not run as printed, or null. Placeholders (`NAME`, `${name}`) stand for any value. */
+/**
+ * Returns the reason why the command does not run as printed, or null. A placeholder (`NAME`, `${name}`) represents any
+ * value.
+ */
 function findCommandFault(commandText: string): string | null {
   const text = commandText.replaceAll(/\$\{[^}]*\}/g, 'X').trim();
   const commandWords = [...text.matchAll(/'[^']*'|"[^"]*"|\S+/g)].map(([word]) =>
     word.replaceAll(/^\[|\]$|^['"]|['"]$/g, ''),
   );
   let command: Command = PROGRAM;
-  let rest = commandWords;
+  let remainingWords = commandWords;
   for (;;) {
-    const next = command.commands.find((candidate) => candidate.name() === rest[0]);
-    if (next === undefined) break;
-    command = next;
-    rest = rest.slice(1);
+    const subcommand = command.commands.find((candidate) => candidate.name() === remainingWords[0]);
+    if (subcommand === undefined) break;
+    command = subcommand;
+    remainingWords = remainingWords.slice(1);
   }
   if (command === PROGRAM)
     return commandWords[0]?.startsWith('-') || commandWords[0] === 'COMMAND'
       ? null
       : `there is no command ${commandWords[0]}`;
-  if (rest.includes('--help') || rest[0] === '…') return null;
-  if (command.commands.length > 0) return `${command.name()} has no command ${rest[0] ?? '(none given)'}`;
+  if (remainingWords.includes('--help') || remainingWords[0] === '…') return null;
+  if (command.commands.length > 0) return `${command.name()} has no command ${remainingWords[0] ?? '(none given)'}`;
   let count = 0;
-  for (let at = 0; at < rest.length; at += 1) {
-    const word = rest[at] ?? '';
+  for (let index = 0; index < remainingWords.length; index += 1) {
+    const word = remainingWords[index] ?? '';
     if (word === '--' || word === '…') continue;
     if (!word.startsWith('--')) {
       count += 1;
@@ -129,7 +142,7 @@ function findCommandFault(commandText: string): string | null {
     const [name] = word.split('=');
     const option = command.options.find(({ long }) => long === name);
     if (option === undefined) return `${command.name()} has no flag ${name}`;
-    if (option.required && !word.includes('=')) at += 1;
+    if (option.required && !word.includes('=')) index += 1;
   }
   const required = command.registeredArguments.filter((argument) => argument.required).length;
   const maxArguments = command.registeredArguments.some(({ variadic }) => variadic)
@@ -138,17 +151,18 @@ function findCommandFault(commandText: string): string | null {
   if (count < required) return `${command.name()} needs ${required} arguments`;
   if (count > maxArguments) return `${command.name()} accepts at most ${maxArguments} arguments`;
   for (const option of command.options) {
-    if (option.mandatory && !rest.some((word) => word === option.long)) return `${command.name()} needs ${option.long}`;
+    if (option.mandatory && !remainingWords.some((word) => word === option.long))
+      return `${command.name()} needs ${option.long}`;
   }
   return null;
 }
 
 test('every printed command exists and has its flags and required arguments', () => {
-  const all = findPrintedCommands();
+  const printedCommands = findPrintedCommands();
   // The test fails if the search finds no commands at all.
-  expect(all.length).toBeGreaterThan(60);
+  expect(printedCommands.length).toBeGreaterThan(60);
   expect(
-    all.flatMap(({ path, commandText }) =>
+    printedCommands.flatMap(({ path, commandText }) =>
       findCommandFault(commandText) === null
         ? []
         : [`${path}: postrider ${commandText}: ${findCommandFault(commandText)}`],
@@ -156,20 +170,21 @@ test('every printed command exists and has its flags and required arguments', ()
   ).toEqual([]);
 });
 
-/** Every command that performs an action, with its full name. */
+/** Returns every command that performs an action, with its full name. */
 function listActionCommands(command: Command, path: readonly string[] = []): readonly (readonly [string, Command])[] {
   if (command.commands.length === 0) return [[path.join(' '), command]];
   return command.commands.flatMap((candidate) => listActionCommands(candidate, [...path, candidate.name()]));
 }
 
-test('docs/commands.md has one row for every command, with each of its options', () => {
-  const page = read('docs/commands.md');
+test('docs/commands.md contains one row for every command, with each of its options', () => {
+  const page = readText('docs/commands.md');
   const rows = [...page.matchAll(/^\| `([a-z][^`]*)` \| /gm)].map((match) => match[1] ?? '');
-  const all = listActionCommands(PROGRAM);
+  const actionCommands = listActionCommands(PROGRAM);
   const findRows = (name: string) => rows.filter((row) => row === name || row.startsWith(`${name} `));
-  const faults = all.flatMap(([name, { options }]) => {
-    const [row, ...more] = findRows(name);
-    if (row === undefined || more.length > 0) return [`docs/commands.md has ${1 + more.length} rows for ${name}`];
+  const faults = actionCommands.flatMap(([name, { options }]) => {
+    const [row, ...furtherRows] = findRows(name);
+    if (row === undefined || furtherRows.length > 0)
+      return [`docs/commands.md has ${1 + furtherRows.length} rows for ${name}`];
     const [group = ''] = name.split(' ');
     const common = group === 'domain' ? ['--json', '--details'] : ['--json'];
     return options
@@ -178,7 +193,7 @@ test('docs/commands.md has one row for every command, with each of its options',
       .map((long) => `docs/commands.md does not name ${long} of ${name}`);
   });
   expect(faults).toEqual([]);
-  expect(rows).toHaveLength(all.length);
+  expect(rows).toHaveLength(actionCommands.length);
 });
 
 test('an error in a printed command is found', () => {
@@ -216,11 +231,11 @@ describe('a printed command', () => {
 
   it('is printed with the name under which it can be called', () => {
     const text = 'run `postrider doctor` or\n  postrider message retry X\nnot postrider itself, nor `npx postrider x`';
-    const calledAs = (name: string) =>
+    const printWithName = (name: string) =>
       `run \`${name} doctor\` or\n  ${name} message retry X\nnot postrider itself, nor \`npx postrider x\``;
     for (const npm_lifecycle_event of ['start', 'demo', 'postrider'])
-      expect(replaceCommandName(text, { npm_lifecycle_event })).toBe(calledAs('./postrider'));
-    expect(replaceCommandName(text, { npm_lifecycle_event: 'npx' })).toBe(calledAs('npx postrider'));
+      expect(replaceCommandName(text, { npm_lifecycle_event })).toBe(printWithName('./postrider'));
+    expect(replaceCommandName(text, { npm_lifecycle_event: 'npx' })).toBe(printWithName('npx postrider'));
     expect(replaceCommandName(text, {})).toBe(text);
     expect(replaceCommandName(text, { npm_lifecycle_event: 'test' })).toBe(text);
   });

@@ -30,8 +30,8 @@ describe('the banner', () => {
     expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
     expect(text).toContain('on the dashboard until the first message, for at most one hour');
     expect(text).toContain('http://127.0.0.1:8081/inbox');
-    const later = formatBanner({ ...STARTED, firstAccount: null, firstKey: null }, loadSettings({}, null));
-    expect(later).toContain('`postrider key create ACCOUNT`');
+    const laterBanner = formatBanner({ ...STARTED, firstAccount: null, firstKey: null }, loadSettings({}, null));
+    expect(laterBanner).toContain('`postrider key create ACCOUNT`');
   });
 
   it('names the command that creates a key if the new account has none', () => {
@@ -42,17 +42,17 @@ describe('the banner', () => {
 
   it('prints the same command as the dashboard, with a recipient that is never sent to a relay', () => {
     const mail = { publicUrl: STARTED.publicUrl, key: 'pr_first', from: 'hello@example.org' };
-    const curlIn = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
-    expect(curlIn(formatBanner(STARTED, loadSettings({}, null)))).toBe(
+    const extractCurl = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
+    expect(extractCurl(formatBanner(STARTED, loadSettings({}, null)))).toBe(
       createFirstCurlCommand({ ...mail, to: 'ada@example.com' }),
     );
     const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
-    expect(curlIn(formatBanner(STARTED, relay))).toBe(
+    expect(extractCurl(formatBanner(STARTED, relay))).toBe(
       createFirstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }),
     );
   });
 
-  it('says on a terminal how to stop the service, and not in a log', () => {
+  it('states how to stop the service on a terminal, but not in a log', () => {
     expect(formatBanner(STARTED, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
     expect(formatBanner(STARTED, loadSettings({}, null))).not.toContain('Ctrl-C');
   });
@@ -63,7 +63,7 @@ describe('the banner', () => {
     expect(formatBanner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
-  it('says that senders need an authenticated domain only if the settings require it and there is none', () => {
+  it('states that senders need an authenticated domain only if the settings require one and none exists', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
     const warning = 'The domain of a sender must be authenticated: run `postrider domain add';
     expect(formatBanner(STARTED, loadSettings(relay, null))).toContain(warning);
@@ -98,15 +98,15 @@ describe('serve', () => {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     children.push(child);
-    const output = { out: '', err: '' };
+    const output = { stdout: '', stderr: '' };
     const exit = new Promise<number | null>((resolve) => child.on('close', resolve));
     const matched = Promise.withResolvers<void>();
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output.out += text;
-      if (until.test(output.out)) matched.resolve();
+      output.stdout += text;
+      if (until.test(output.stdout)) matched.resolve();
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      output.err += text;
+      output.stderr += text;
     });
     await Promise.race([matched.promise, exit]);
     return { child, output, ended: exit };
@@ -124,79 +124,86 @@ describe('serve', () => {
   }
 
   it('a start on a new store prints a valid key; SIGTERM ends it with 0; the next start prints no key', async () => {
-    const first = await serve([], / -d '/);
-    const key = /pr_[A-Za-z0-9_-]{43}/.exec(first.output.out)?.[0] ?? '';
-    expect((await post(first.output.out, key)).status).toBe(201);
-    first.child.kill('SIGTERM');
-    expect(await first.ended).toBe(0);
-    const second = await serve([], /key create/);
-    expect(second.output.out).not.toContain('pr_');
-    expect((await post(second.output.out, key)).status).toBe(201);
-    second.child.kill('SIGINT');
-    expect(await second.ended).toBe(0);
+    const firstStart = await serve([], / -d '/);
+    const key = /pr_[A-Za-z0-9_-]{43}/.exec(firstStart.output.stdout)?.[0] ?? '';
+    expect((await post(firstStart.output.stdout, key)).status).toBe(201);
+    firstStart.child.kill('SIGTERM');
+    expect(await firstStart.ended).toBe(0);
+    const secondStart = await serve([], /key create/);
+    expect(secondStart.output.stdout).not.toContain('pr_');
+    expect((await post(secondStart.output.stdout, key)).status).toBe(201);
+    secondStart.child.kill('SIGINT');
+    expect(await secondStart.ended).toBe(0);
   });
 
   it('with --no-key, a start on a new store creates the account `default` and no key, and the dashboard shows none', async () => {
     const { child, output, ended: exit } = await serve(['--no-key', '--json'], /\n/);
-    const started = JSON.parse(output.out) as { operatorUrl: string; signIn: string; key: string | null };
+    const started = JSON.parse(output.stdout) as { operatorUrl: string; signIn: string; key: string | null };
     expect(started.key).toBeNull();
     const headers = { ...(await signInByLink(started.signIn)) };
-    const read = async (path: string) => (await fetch(`${started.operatorUrl}/api/v1${path}`, { headers })).json();
-    expect(await read('/accounts')).toMatchObject([{ name: 'default' }]);
-    expect(await read('/accounts/default/keys')).toEqual([]);
-    expect(await read('/session')).toMatchObject({ firstKey: null });
+    const fetchApi = async (path: string) => (await fetch(`${started.operatorUrl}/api/v1${path}`, { headers })).json();
+    expect(await fetchApi('/accounts')).toMatchObject([{ name: 'default' }]);
+    expect(await fetchApi('/accounts/default/keys')).toEqual([]);
+    expect(await fetchApi('/session')).toMatchObject({ firstKey: null });
     child.kill('SIGTERM');
     expect(await exit).toBe(0);
   });
 
   describe('with --json, when the start writes log lines', () => {
     /** Binds ports 1.5 s late; log lines are written every second, so some precede the listener. */
-    const LATE = `import net from 'node:net';
+    const LATE_LISTEN_SCRIPT = `import net from 'node:net';
       const { listen } = net.Server.prototype;
       net.Server.prototype.listen = function (...args) {
         setTimeout(() => listen.apply(this, args), 1_500);
         return this;
       };`;
-    const late = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LATE)}`, POSTRIDER_LOG: 'debug' };
+    const lateListenSettings = {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LATE_LISTEN_SCRIPT)}`,
+      POSTRIDER_LOG: 'debug',
+    };
     /** Queued messages are delivered and logged as soon as the service starts. */
-    async function queued(): Promise<void> {
+    async function queueMessage(): Promise<void> {
       mkdirSync(join(folder, 'data'));
       const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: true });
       await store.createAccount('default', NO_LIMITS, Date.now());
       await store.accept([newMessage()]);
       await store.close();
     }
-    const delivered = (out: string) =>
-      out.split('\n').filter((line) => line !== '' && JSON.parse(line).event === 'message.delivered');
+    const listDeliveryEntries = (stdout: string) =>
+      stdout.split('\n').filter((line) => line !== '' && JSON.parse(line).event === 'message.delivered');
 
     it('the first line is the start object at every log level, and every log line follows it', async () => {
-      await queued();
-      const { child, output, ended: exit } = await serve(['--json'], /"event":"message\.delivered".*\n/s, late);
-      const [first = ''] = output.out.split('\n');
-      expect(JSON.parse(first)).toMatchObject({
+      await queueMessage();
+      const {
+        child,
+        output,
+        ended: exit,
+      } = await serve(['--json'], /"event":"message\.delivered".*\n/s, lateListenSettings);
+      const [firstLine = ''] = output.stdout.split('\n');
+      expect(JSON.parse(firstLine)).toMatchObject({
         publicUrl: expect.stringMatching(/^http:/),
         operatorUrl: expect.stringMatching(/^http:/),
         key: null,
       });
       child.kill('SIGTERM');
       expect(await exit).toBe(0);
-      expect(delivered(output.out)).toHaveLength(1);
+      expect(listDeliveryEntries(output.stdout)).toHaveLength(1);
     });
 
     it('a start that fails still prints its log lines and its error', async () => {
-      await queued();
+      await queueMessage();
       const portHolder = createServer();
       await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
       const address = portHolder.address();
       const port = typeof address === 'object' ? address?.port : 0;
       const { output, ended: exit } = await serve(['--json'], /never/, {
-        ...late,
+        ...lateListenSettings,
         POSTRIDER_LISTEN: `127.0.0.1:${port}`,
       });
       expect(await exit).toBe(1);
       portHolder.close();
-      expect(delivered(output.out)).toHaveLength(1);
-      expect(output.err).toMatch(/^postrider: [^\n]*the port is in use[^\n]*\n$/);
+      expect(listDeliveryEntries(output.stdout)).toHaveLength(1);
+      expect(output.stderr).toMatch(/^postrider: [^\n]*the port is in use[^\n]*\n$/);
     });
   });
 
@@ -209,14 +216,14 @@ describe('serve', () => {
   });
 
   it('a second serve on the same store ends with one line, and the first continues', async () => {
-    const first = await serve(['--json'], /\n/);
-    const started = JSON.parse(first.output.out) as { publicUrl: string; key: string };
-    const second = await serve([], /curl/);
-    expect(await second.ended).toBe(1);
-    expect(second.output.err).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
+    const firstStart = await serve(['--json'], /\n/);
+    const started = JSON.parse(firstStart.output.stdout) as { publicUrl: string; key: string };
+    const secondStart = await serve([], /curl/);
+    expect(await secondStart.ended).toBe(1);
+    expect(secondStart.output.stderr).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
     expect((await post(`${started.publicUrl}/api/v1/send-mail`, started.key)).status).toBe(201);
-    first.child.kill('SIGTERM');
-    expect(await first.ended).toBe(0);
+    firstStart.child.kill('SIGTERM');
+    expect(await firstStart.ended).toBe(0);
   });
 
   it('a port in use ends with one line that names it and the setting', async () => {
@@ -224,11 +231,11 @@ describe('serve', () => {
     await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
     const address = portHolder.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const run = await serve([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
-    expect(await run.ended).toBe(1);
-    expect(run.output.err).toMatch(/^postrider: [^\n]+\n$/);
-    expect(run.output.err).toContain(`127.0.0.1:${port}`);
-    expect(run.output.err).toContain('POSTRIDER_LISTEN');
+    const serveRun = await serve([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
+    expect(await serveRun.ended).toBe(1);
+    expect(serveRun.output.stderr).toMatch(/^postrider: [^\n]+\n$/);
+    expect(serveRun.output.stderr).toContain(`127.0.0.1:${port}`);
+    expect(serveRun.output.stderr).toContain('POSTRIDER_LISTEN');
     await new Promise((resolve) => portHolder.close(resolve));
   });
 });

@@ -1,4 +1,4 @@
-/** The output of `suppression import` on a terminal and in a pipe. */
+/** Tests the output of `suppression import` on a terminal and in a pipe. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -29,26 +29,27 @@ async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } 
   };
   const store: typeof context.store = {
     ...context.store,
-    importSuppressions(...given) {
+    importSuppressions(...importArgs) {
       batches += 1;
       return batches === failsAt
         ? Promise.reject(new StoreError('the disk is full.'))
-        : context.store.importSuppressions(...given);
+        : context.store.importSuppressions(...importArgs);
     },
   };
   const terminal = { isTTY: tty, columns: 200, write: (output: string) => lines.push(output) };
   const cli = {
     clock,
     warn: () => undefined,
-    operate: <T>(work: (given: typeof context) => Promise<T>) => work({ ...context, clock, store }),
+    operate: <T>(work: (commandContext: typeof context) => Promise<T>) => work({ ...context, clock, store }),
   };
   return { result: importFile(cli, 'acme', file, 'manual', terminal), lines };
 }
 
-const rows = (count: number) => Array.from({ length: count }, (_, at) => `user${at}@example.com\n`).join('');
+const createRows = (count: number) =>
+  Array.from({ length: count }, (_, index) => `user${index}@example.com\n`).join('');
 
 test('invalid rows are skipped, and the line numbers of at most a hundred are printed', async () => {
-  const { result, lines } = await runImport(`${rows(1)}${'bad\n'.repeat(150)}${rows(2)}`);
+  const { result, lines } = await runImport(`${createRows(1)}${'bad\n'.repeat(150)}${createRows(2)}`);
   expect(await result).toMatchObject({ read: 153, added: 2, known: 1, skippedCount: 150 });
   expect(lines).toHaveLength(101);
   expect(lines[0]).toBe('line 2: "bad" is not an email address; skipped\n');
@@ -56,12 +57,12 @@ test('invalid rows are skipped, and the line numbers of at most a hundred are pr
 });
 
 test('a row of several lines is printed with its first and last line number', async () => {
-  const { result, lines } = await runImport(`${rows(1)}"bob\n"\n`);
+  const { result, lines } = await runImport(`${createRows(1)}"bob\n"\n`);
   expect(await result).toMatchObject({ skipped: [{ line: 2, lastLine: 3 }], skippedCount: 1 });
   expect(lines[0]).toMatch(/^lines 2 to 3: a quoted cell joins these lines into one row; /);
 });
 
-test('a file without addresses fails with one line and exit code 1', async () => {
+test('the import of a file without addresses fails with one line and exit code 1', async () => {
   const { result, lines } = await runImport('{\n"a": 1\n}\n'.repeat(1000));
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/contains no address to import: all of its first 1,000 rows are invalid/),
@@ -71,7 +72,7 @@ test('a file without addresses fails with one line and exit code 1', async () =>
 });
 
 test('a store error ends the import, and the error message has the number of added rows', async () => {
-  const { result } = await runImport(rows(9_000), { failsAt: 2 });
+  const { result } = await runImport(createRows(9_000), { failsAt: 2 });
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/the disk is full\. \(500 addresses were added before that; import the file again/),
     exitCode: 1,
@@ -79,14 +80,14 @@ test('a store error ends the import, and the error message has the number of add
 });
 
 test('a terminal shows rows, rate and remaining time, and the line is erased at the end', async () => {
-  const { result, lines } = await runImport(rows(40), { tty: true, tickMs: 150 });
+  const { result, lines } = await runImport(createRows(40), { tty: true, tickMs: 150 });
   await result;
   expect(lines.join('')).toMatch(/\[[#.]{20}\] +\d+ % {2}\d+ rows {2}\d+\/s {2}\d+ s left/);
   expect(lines.at(-1)).toBe('\r\u001b[K');
 });
 
-test('a pipe gets no progress', async () => {
-  const { result, lines } = await runImport(rows(40), { tickMs: 150 });
+test('no progress is written to a pipe', async () => {
+  const { result, lines } = await runImport(createRows(40), { tickMs: 150 });
   await result;
   expect(lines).toEqual([]);
 });

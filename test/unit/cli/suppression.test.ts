@@ -20,7 +20,7 @@ describe('suppression lists', () => {
     expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   });
 
-  it('* is only the list of the whole service', async () => {
+  it('* selects the list of the whole service and no other list', async () => {
     const rig = await commandRig();
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
     expect(await rig.runJson('suppression', 'list', '*')).toMatchObject([
@@ -33,31 +33,33 @@ describe('suppression lists', () => {
     const rig = await commandRig();
     for (const address of ['ada@example.com', 'adam@bücher.example', 'bob@example.com'])
       await rig.runJson('suppression', 'add', 'acme', address);
-    const found = async (...args: string[]) =>
+    const findAddresses = async (...args: string[]) =>
       (
         await rig.runJson<{ suppressions: { address: string }[] }>('suppression', 'search', 'acme', ...args)
       ).suppressions.map(({ address }) => address);
-    expect(await found('Ad')).toEqual(['ada@example.com', 'adam@xn--bcher-kva.example']);
-    expect(await found('ADA@example.com')).toEqual(['ada@example.com']);
-    expect(await found('@bücher.example')).toEqual(['adam@xn--bcher-kva.example']);
-    expect(await found()).toHaveLength(3);
+    expect(await findAddresses('Ad')).toEqual(['ada@example.com', 'adam@xn--bcher-kva.example']);
+    expect(await findAddresses('ADA@example.com')).toEqual(['ada@example.com']);
+    expect(await findAddresses('@bücher.example')).toEqual(['adam@xn--bcher-kva.example']);
+    expect(await findAddresses()).toHaveLength(3);
     expect(await rig.runJson('suppression', 'search', 'acme', '--limit', '1')).toMatchObject({
       next: 'ada@example.com',
     });
-    expect(await found('ad', '--after', 'ada@example.com')).toEqual(['adam@xn--bcher-kva.example']);
-    expect((await rig.run('suppression', 'search', 'acme', 'ad')).out).toMatch(
+    expect(await findAddresses('ad', '--after', 'ada@example.com')).toEqual(['adam@xn--bcher-kva.example']);
+    expect((await rig.run('suppression', 'search', 'acme', 'ad')).stdout).toMatch(
       /^REASON.*\nmanual .*ada@example\.com\n/,
     );
     for (const after of ['bob@example.com', 'ADA@example.com', 'x'])
       expect(await rig.run('suppression', 'search', 'acme', 'ad', '--after', after)).toMatchObject({
         code: 2,
-        err: expect.stringContaining('is not a cursor of this search'),
+        stderr: expect.stringContaining('is not a cursor of this search'),
       });
-    expect((await rig.run('suppression', 'search', 'acme', 'a'.repeat(300))).err).toMatch(/more than 254 characters/);
-    expect((await rig.run('suppression', 'search', 'unknown')).err).toMatch(/^there is no account "unknown"/);
+    expect((await rig.run('suppression', 'search', 'acme', 'a'.repeat(300))).stderr).toMatch(
+      /more than 254 characters/,
+    );
+    expect((await rig.run('suppression', 'search', 'unknown')).stderr).toMatch(/^there is no account "unknown"/);
   });
 
-  it('show prints every list with the address, and its effect', async () => {
+  it('show prints every list that contains the address, and whether accounts can send to the address', async () => {
     const rig = await commandRig();
     await rig.runJson('suppression', 'add', 'acme', 'ada@example.com', '--reason', 'bounce');
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
@@ -69,13 +71,13 @@ describe('suppression lists', () => {
         { list: 'acme', reason: 'bounce', source: null, at: '2030-01-01T00:00:00.000Z' },
       ],
     });
-    const { out } = await rig.run('suppression', 'show', 'ada@example.com');
-    expect(out).toMatch(/list of +the whole service \(\*\): no account can send to the address/);
-    expect(out).toMatch(/list of +account acme\nreason +bounce/);
-    expect((await rig.run('suppression', 'show', 'bob@example.com')).out).toMatch(/is on no suppression list/);
+    const { stdout } = await rig.run('suppression', 'show', 'ada@example.com');
+    expect(stdout).toMatch(/list of +the whole service \(\*\): no account can send to the address/);
+    expect(stdout).toMatch(/list of +account acme\nreason +bounce/);
+    expect((await rig.run('suppression', 'show', 'bob@example.com')).stdout).toMatch(/is on no suppression list/);
     expect(await rig.run('suppression', 'show', 'bob')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('"bob"'),
+      stderr: expect.stringContaining('"bob"'),
     });
   });
 
@@ -83,34 +85,34 @@ describe('suppression lists', () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');
     const file = join(rig.folder, 'in.csv');
-    const addresses = Array.from({ length: 10_001 }, (_, at) => `user${String(at).padStart(6, '0')}@example.com`);
+    const addresses = Array.from({ length: 10_001 }, (_, index) => `user${String(index).padStart(6, '0')}@example.com`);
     writeFileSync(file, addresses.join('\n'));
     const summary = { read: 10_001, added: 10_001, known: 0, skipped: 0 };
     expect(await rig.runJson('suppression', 'import', 'acme', file, '--reason', 'bounce')).toEqual(summary);
     expect(await rig.runJson('suppression', 'import', 'acme', file)).toEqual({ ...summary, added: 0, known: 10_001 });
-    const listed = await rig.runJson<{ address: string; reason: string }[]>('suppression', 'list', 'acme');
-    expect(listed.map(({ address }) => address)).toEqual(addresses);
-    expect((await rig.run('suppression', 'list', 'acme')).out.trim().split('\n')).toHaveLength(10_002);
-    const out = join(rig.folder, 'out.csv');
-    expect((await rig.run('suppression', 'export', 'acme', out)).code).toBe(0);
-    expect(statSync(out).mode & 0o777).toBe(0o600);
-    expect((await rig.run('suppression', 'export', 'acme')).out).toBe(readFileSync(out, 'utf8'));
+    const listedEntries = await rig.runJson<{ address: string; reason: string }[]>('suppression', 'list', 'acme');
+    expect(listedEntries.map(({ address }) => address)).toEqual(addresses);
+    expect((await rig.run('suppression', 'list', 'acme')).stdout.trim().split('\n')).toHaveLength(10_002);
+    const exportPath = join(rig.folder, 'out.csv');
+    expect((await rig.run('suppression', 'export', 'acme', exportPath)).code).toBe(0);
+    expect(statSync(exportPath).mode & 0o777).toBe(0o600);
+    expect((await rig.run('suppression', 'export', 'acme')).stdout).toBe(readFileSync(exportPath, 'utf8'));
     const secondImport = join(rig.folder, 'again.csv');
     expect(await rig.runJson('suppression', 'export', 'acme', secondImport)).toEqual({
       file: secondImport,
       addresses: 10_001,
     });
-    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv already exists/);
-    expect(await rig.runJson('suppression', 'export', 'acme')).toEqual(listed);
-    expect(await rig.runJson('suppression', 'import', 'other', out)).toEqual(summary);
-    expect(await rig.runJson('suppression', 'list', 'other')).toEqual(listed);
+    expect((await rig.run('suppression', 'export', 'acme', exportPath)).stderr).toMatch(/out\.csv already exists/);
+    expect(await rig.runJson('suppression', 'export', 'acme')).toEqual(listedEntries);
+    expect(await rig.runJson('suppression', 'import', 'other', exportPath)).toEqual(summary);
+    expect(await rig.runJson('suppression', 'list', 'other')).toEqual(listedEntries);
   });
 
   it('the export of an empty list can be imported', async () => {
     const rig = await commandRig();
-    const out = join(rig.folder, 'out.csv');
-    await rig.run('suppression', 'export', 'acme', out);
-    expect(await rig.runJson('suppression', 'import', 'acme', out)).toEqual({
+    const exportPath = join(rig.folder, 'out.csv');
+    await rig.run('suppression', 'export', 'acme', exportPath);
+    expect(await rig.runJson('suppression', 'import', 'acme', exportPath)).toEqual({
       read: 0,
       added: 0,
       known: 0,
@@ -120,22 +122,24 @@ describe('suppression lists', () => {
 
   it('a failed export leaves no file, and does not change an existing one', async () => {
     const rig = await commandRig();
-    const out = join(rig.folder, 'out.csv');
-    writeFileSync(out, 'old');
+    const exportPath = join(rig.folder, 'out.csv');
+    writeFileSync(exportPath, 'old');
     mkdirSync(join(rig.folder, 'existing'));
-    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv already exists/);
+    expect((await rig.run('suppression', 'export', 'acme', exportPath)).stderr).toMatch(/out\.csv already exists/);
     const free = join(rig.folder, 'free.csv');
-    expect((await rig.run('suppression', 'export', 'unknown', free)).err).toMatch(/^there is no account "unknown"/);
-    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'existing'))).err).toMatch(/is a folder/);
-    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'no/out.csv'))).err).toMatch(
+    expect((await rig.run('suppression', 'export', 'unknown', free)).stderr).toMatch(/^there is no account "unknown"/);
+    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'existing'))).stderr).toMatch(
+      /is a folder/,
+    );
+    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'no/out.csv'))).stderr).toMatch(
       /cannot write/,
     );
-    expect(readFileSync(out, 'utf8')).toBe('old');
+    expect(readFileSync(exportPath, 'utf8')).toBe('old');
     expect(readdirSync(rig.folder).filter((name) => name.includes('.postrider-') || name === 'free.csv')).toEqual([]);
   });
 });
 
-describe('an error is one line', () => {
+describe('an error is printed as one line', () => {
   it.each([
     [['add', 'acme', 'ada'], 2, /^ADDRESS: "ada" is not an email address/],
     [['add', 'acme', 'ada@example.com', '--reason', 'boune'], 2, /^--reason: "boune" is not one of.*bounce/],
@@ -149,25 +153,25 @@ describe('an error is one line', () => {
     [['import', 'acme', '/'], 1, /^"\/" is a folder/],
   ])('suppression %j', async (args, code, output) => {
     const rig = await commandRig();
-    const { out, ...failed } = await rig.run('suppression', ...args);
-    expect(failed).toEqual({ code, err: expect.stringMatching(output) });
-    expect(failed.err).not.toContain('\n');
-    expect(out).toBe('');
+    const { stdout, ...failedResult } = await rig.run('suppression', ...args);
+    expect(failedResult).toEqual({ code, stderr: expect.stringMatching(output) });
+    expect(failedResult.stderr).not.toContain('\n');
+    expect(stdout).toBe('');
   });
 });
 
 it('unreadable standard input adds nothing', async () => {
   const rig = await commandRig();
-  const goodFile = Array.from({ length: 12_000 }, (_, at) => `user${at}@example.com\n`).join('');
+  const goodFile = Array.from({ length: 12_000 }, (_, index) => `user${index}@example.com\n`).join('');
   const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${goodFile}"open\n`);
   expect(output).toMatchObject({
     code: 1,
-    out: '',
-    err: expect.stringMatching(/line 12001 on: a quote in this line is not closed/),
+    stdout: '',
+    stderr: expect.stringMatching(/line 12001 on: a quote in this line is not closed/),
   });
   expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   const wholeList = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], goodFile);
-  expect(JSON.parse(wholeList.out)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
+  expect(JSON.parse(wholeList.stdout)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
 });
 
 it('standard input is imported, and without a terminal only errors are written to standard error', async () => {
@@ -176,13 +180,13 @@ it('standard input is imported, and without a terminal only errors are written t
   const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
   expect(output).toEqual({
     code: 0,
-    out: '{"read":2,"added":1,"known":0,"skipped":1}\n',
-    err: 'line 3: "bob" is not an email address; skipped\n',
+    stdout: '{"read":2,"added":1,"known":0,"skipped":1}\n',
+    stderr: 'line 3: "bob" is not an email address; skipped\n',
   });
   const brokenFile = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
   expect(brokenFile).toEqual({
     code: 1,
-    out: '',
-    err: 'postrider: standard input is not CSV: line 1 contains binary data; give a text file in UTF-8\n',
+    stdout: '',
+    stderr: 'postrider: standard input is not CSV: line 1 contains binary data; give a text file in UTF-8\n',
   });
 });

@@ -24,10 +24,11 @@ describe('output', () => {
       ['0199aaaa', 'ada@example.com', { text: 'queued', style: 'warning' } as const, subject],
       ['0199aaab', 'bo@b.example', 'sent', 'Short'],
     ];
-    const table = (width: number) => formatTable(headings, rows, { truncatedHeadings: ['TO', 'SUBJECT'], width });
+    const formatWithWidth = (width: number) =>
+      formatTable(headings, rows, { truncatedHeadings: ['TO', 'SUBJECT'], width });
 
     it('has truncated columns of free text, the widest first, and no other truncated column', () => {
-      expect(table(50)).toBe(
+      expect(formatWithWidth(50)).toBe(
         [
           'ID        TO               STATE   SUBJECT',
           '0199aaaa  ada@example.com  queued  A long subject…',
@@ -35,14 +36,14 @@ describe('output', () => {
           '',
         ].join('\n'),
       );
-      expect(table(42).split('\n')[1]).toBe('0199aaaa  ada@exampl…  queued  A long sub…');
+      expect(formatWithWidth(42).split('\n')[1]).toBe('0199aaaa  ada@exampl…  queued  A long sub…');
     });
 
     it('has fewer columns of free text if the others are too wide, and names the omitted ones', () => {
-      const [heading, , , note] = table(35).split('\n');
+      const [heading, , , note] = formatWithWidth(35).split('\n');
       expect(heading).toBe('ID        TO               STATE');
       expect(note).toMatch(/^SUBJECT: not shown/);
-      expect(table(16).split('\n')[1]).toBe('0199aaaa  queued');
+      expect(formatWithWidth(16).split('\n')[1]).toBe('0199aaaa  queued');
     });
 
     it('has only its first columns in a very narrow terminal, and names the omitted ones in their order', () => {
@@ -58,7 +59,7 @@ describe('output', () => {
 
     it('fits every width from that of its first column', () => {
       for (let width = 8; width < 90; width += 1) {
-        const widths = table(width)
+        const widths = formatWithWidth(width)
           .split('\n')
           .map((line) => [...line].length);
         expect(Math.max(...widths)).toBeLessThanOrEqual(width);
@@ -89,11 +90,12 @@ describe('output', () => {
   ])('%d ms is formatted as %s', (ms, text) => expect(formatSpan(ms)).toBe(text));
 
   it('the errors for a port in use, a forbidden port and an address of another machine have a remedy', () => {
-    const fault = (code: string) => Object.assign(new Error('listen'), { code, address: '127.0.0.1', port: 80 });
-    expect(describeError(fault('EADDRINUSE'))).toMatch(
+    const createListenError = (code: string) =>
+      Object.assign(new Error('listen'), { code, address: '127.0.0.1', port: 80 });
+    expect(describeError(createListenError('EADDRINUSE'))).toMatch(
       /^127\.0\.0\.1:80 is in use by another program; .*POSTRIDER_LISTEN/,
     );
-    expect(describeError(fault('EACCES'))).toContain('may not listen on 127.0.0.1:80');
-    expect(describeError(fault('EADDRNOTAVAIL'))).toContain('is not an address of this machine');
+    expect(describeError(createListenError('EACCES'))).toContain('may not listen on 127.0.0.1:80');
+    expect(describeError(createListenError('EADDRNOTAVAIL'))).toContain('is not an address of this machine');
   });
 });

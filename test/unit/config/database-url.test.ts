@@ -110,15 +110,15 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example/mail?schema=a&options=-csearch_path%3Db', 'remove one of them'],
     ['postgres://db.example/mail?target_session_attrs=standby', 'Postrider writes'],
   ])('%s is refused with an error of one line', (text, part) => {
-    const parsed = parseDatabaseUrl(text);
-    const fault = parsed.ok ? '' : parsed.fault;
+    const parseResult = parseDatabaseUrl(text);
+    const fault = parseResult.ok ? '' : parseResult.fault;
     expect(fault).toContain(part);
     expect(fault).not.toMatch(/[\r\n]/);
   });
 
   test('no error and no printed setting contains the password, also for an invalid URL', () => {
-    const word = fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_.~!$&()*+;='), minLength: 8, maxLength: 20 });
-    const frame = fc.constantFrom(
+    const secretText = fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_.~!$&()*+;='), minLength: 8, maxLength: 20 });
+    const urlTemplate = fc.constantFrom(
       (password: string) => `postgres://me:${password}@db.example/mail`,
       (password: string) => `postgres://me:${password}@db.example`,
       (password: string) => `postgres://me:${password}@db.example:x/mail?sslmode=no`,
@@ -127,11 +127,11 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
       (password: string) => `postgres://me:${password}@x@db.example/mail?ssl=1`,
     );
     fc.assert(
-      fc.property(word, frame, (password, write) => {
+      fc.property(secretText, urlTemplate, (password, write) => {
         const text = write(password);
-        const parsed = parseDatabaseUrl(text);
+        const parseResult = parseDatabaseUrl(text);
         expect(maskUrl(text)).not.toContain(password);
-        if (!parsed.ok) expect(parsed.fault).not.toContain(password);
+        if (!parseResult.ok) expect(parseResult.fault).not.toContain(password);
       }),
     );
   });
@@ -139,8 +139,8 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
   test('`postrider config` masks the password', () => {
     const environment = { POSTRIDER_DATABASE: 'postgres://me:s3cret-word@db.example/mail' };
     expect(loadSettings(environment, null).database).toEqual({ ...BASE, password: 's3cret-word' });
-    const shown = JSON.stringify(describeSettings(environment, null));
-    expect(shown).toContain('postgres://me:********@db.example/mail');
-    expect(shown).not.toContain('s3cret-word');
+    const printedSettings = JSON.stringify(describeSettings(environment, null));
+    expect(printedSettings).toContain('postgres://me:********@db.example/mail');
+    expect(printedSettings).not.toContain('s3cret-word');
   });
 });

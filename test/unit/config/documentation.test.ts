@@ -12,11 +12,11 @@ it('docs/configuration.md equals what `npm run docs` generates from the table of
 
 it('every setting accepts its example', () => {
   // The files of the examples exist only on an operator's machine.
-  const parsed = SPECS.filter(({ type }) => type !== 'path of a PEM file').map(({ name, example, parse }) => ({
+  const parseResults = SPECS.filter(({ type }) => type !== 'path of a PEM file').map(({ name, example, parse }) => ({
     name,
     ok: parse(example).ok,
   }));
-  expect(parsed.filter(({ ok }) => !ok)).toEqual([]);
+  expect(parseResults.filter(({ ok }) => !ok)).toEqual([]);
 });
 
 it('a secret is never printed', () => {

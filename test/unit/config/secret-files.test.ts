@@ -7,7 +7,7 @@ import { MASK } from '../../../src/printing/escape.ts';
 const SECRET_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secrecy !== 'no');
 const PUBLIC_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secrecy === 'no');
 
-/** Returns the content of the only file of a fake file system. */
+/** Returns the read function of a fake file system with one file. */
 const fileWith = (content: string) => (path: string) => {
   if (path !== '/run/secrets/value') throw Object.assign(new Error('no such file'), { code: 'ENOENT' });
   return content;

@@ -106,15 +106,15 @@ describe('POSTRIDER_TRANSPORT', () => {
     ['smtp://relay.example?name=', 'name must be a host name'],
     ['smtp://relay.example?tls=never&tls=required', 'twice'],
   ])('%j is refused in one line: %s', (text, part) => {
-    const parsed = parseTransport(text);
-    if (parsed.ok) throw new Error('expected an error');
-    expect(parsed.fault).toContain(part);
-    expect(parsed.fault).not.toMatch(/[\r\n]/);
+    const parseResult = parseTransport(text);
+    if (parseResult.ok) throw new Error('expected an error');
+    expect(parseResult.fault).toContain(part);
+    expect(parseResult.fault).not.toMatch(/[\r\n]/);
   });
 
   it('no error and no masked URL contains the password, also for a mistyped URL', () => {
     const secret = 'hunter2hunter2';
-    const broken = fc.constantFrom(
+    const brokenUrl = fc.constantFrom(
       `smtp://user:${secret}@relay.example:99999`,
       `smpt://user:${secret}@relay.example`,
       `smtp:user:${secret}@relay.example`,
@@ -129,9 +129,9 @@ describe('POSTRIDER_TRANSPORT', () => {
       `smtps://user:a@${secret}@relay.example`,
     );
     fc.assert(
-      fc.property(broken, (text) => {
-        const parsed = parseTransport(text);
-        if (!parsed.ok) expect(parsed.fault).not.toContain(secret);
+      fc.property(brokenUrl, (text) => {
+        const parseResult = parseTransport(text);
+        if (!parseResult.ok) expect(parseResult.fault).not.toContain(secret);
         expect(maskUrl(text)).not.toContain(secret);
       }),
     );
@@ -143,9 +143,9 @@ describe('POSTRIDER_TRANSPORT', () => {
       .filter((value) => !/[\0\r\n]/.test(value));
     fc.assert(
       fc.property(text, text, (user, pass) => {
-        const encoded = [user, pass].map(encodeURIComponent).join(':');
-        const parsed = parseTransport(`smtp://${encoded}@relay.example:587`);
-        expect(parsed).toEqual({
+        const encodedLogin = [user, pass].map(encodeURIComponent).join(':');
+        const parseResult = parseTransport(`smtp://${encodedLogin}@relay.example:587`);
+        expect(parseResult).toEqual({
           ok: true,
           value: { ...BASE, host: 'relay.example', port: 587, tls: 'offered', auth: { user, pass } },
         });

@@ -18,14 +18,14 @@ import {
 const NOW = Date.UTC(2030, 0, 31, 12);
 const DAY_MS = 86_400_000;
 
-function unwrap<T>(parsed: Parsed<T>): T {
-  if (!parsed.ok) throw new Error(parsed.fault);
-  return parsed.value;
+function unwrap<T>(parseResult: Parsed<T>): T {
+  if (!parseResult.ok) throw new Error(parseResult.fault);
+  return parseResult.value;
 }
 
-function faultOf(parsed: Parsed<unknown>): string {
-  if (parsed.ok) throw new Error(`expected an error, not ${JSON.stringify(parsed.value)}`);
-  return parsed.fault;
+function getFault(parseResult: Parsed<unknown>): string {
+  if (parseResult.ok) throw new Error(`expected an error, not ${JSON.stringify(parseResult.value)}`);
+  return parseResult.fault;
 }
 
 describe('durations, sizes, rates and throttles', () => {
@@ -59,32 +59,33 @@ describe('durations, sizes, rates and throttles', () => {
 
   it.each(['', '10', '10x', '1.5h', '-1h', ' 1h', '1h ', '1h30m', 'h', '99999999999999999d', '１h', 'constructor'])(
     'the duration %j is refused with an example',
-    (text) => expect(faultOf(parseDuration(text))).toContain('30d, 24h, 15m, 10s or 500ms'),
+    (text) => expect(getFault(parseDuration(text))).toContain('30d, 24h, 15m, 10s or 500ms'),
   );
 
   it.each(['', '1XB', '-1', '1.5MiB', 'MiB', '9007199254740993', '1 MiB'])(
     'the size %j is refused with an example',
-    (text) => expect(faultOf(parseSize(text))).toContain('1MiB, 512KiB, 1MB or 1048576'),
+    (text) => expect(getFault(parseSize(text))).toContain('1MiB, 512KiB, 1MB or 1048576'),
   );
 
   it.each(['', '1000', '0/1h', '1000/', '1000/0s', '1000/500ms', '/1h', '1000/1h/1h', 'x/1h'])(
     'the rate %j is refused with an example',
-    (text) => expect(faultOf(parseRate(text))).toContain('1000/1h'),
+    (text) => expect(getFault(parseRate(text))).toContain('1000/1h'),
   );
 
   it.each(['', '50', '0/s', '50/m', '50/s:', '50/s:0', '50/s:x', '50/s:1:2', '/s'])(
     'the throttle %j is refused with an example',
-    (text) => expect(faultOf(parseThrottle(text))).toContain('50/s:200'),
+    (text) => expect(getFault(parseThrottle(text))).toContain('50/s:200'),
   );
 
   it('the numbers of a throttle are at most the maximum of both stores', () => {
     expect(unwrap(parseThrottle('2147483647/s'))).toEqual({ perSecond: 2_147_483_647, burst: 2_147_483_647 });
-    for (const text of ['2147483648/s', '1/s:2147483648']) expect(faultOf(parseThrottle(text))).toContain('2147483647');
+    for (const text of ['2147483648/s', '1/s:2147483648'])
+      expect(getFault(parseThrottle(text))).toContain('2147483647');
   });
 
   it('the error for a count outside its range contains the range', () => {
-    expect(faultOf(parseCount('0', 1, 9))).toBe('"0" is not a whole number from 1 to 9');
-    expect(faultOf(parseCount('1e3', 1, 9999))).toContain('from 1 to 9999');
+    expect(getFault(parseCount('0', 1, 9))).toBe('"0" is not a whole number from 1 to 9');
+    expect(getFault(parseCount('1e3', 1, 9999))).toContain('from 1 to 9999');
     expect(unwrap(parseCount('9', 1, 9))).toBe(9);
   });
 
@@ -120,10 +121,10 @@ describe('durations, sizes, rates and throttles', () => {
     ];
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), fc.constantFrom(...parsers), (text, parse) => {
-        const parsed = parse(text);
-        if (parsed.ok) return;
-        expect(parsed.fault).not.toMatch(/\p{Cc}/u);
-        expect(parsed.fault.length).toBeLessThan(220);
+        const parseResult = parse(text);
+        if (parseResult.ok) return;
+        expect(parseResult.fault).not.toMatch(/\p{Cc}/u);
+        expect(parseResult.fault.length).toBeLessThan(220);
       }),
     );
   });
@@ -157,7 +158,7 @@ describe('times', () => {
     'tomorrow',
     '',
   ])('%j is refused with an example', (text) =>
-    expect(faultOf(parseTimestamp(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
+    expect(getFault(parseTimestamp(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
   );
 
   it('every time in ISO 8601 parses to the same time', () => {

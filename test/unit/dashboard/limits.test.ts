@@ -34,8 +34,8 @@ const account: AccountDetails = {
 };
 
 test('a form sends only the changed fields, so that it does not overwrite other changes', () => {
-  const before = toLimitTexts(account);
-  expect(before).toEqual({
+  const textsBefore = toLimitTexts(account);
+  expect(textsBefore).toEqual({
     volume: '100',
     volumeExpires: '2030-06-30T00:00:00.000Z',
     rate: '1000/1h',
@@ -43,15 +43,15 @@ test('a form sends only the changed fields, so that it does not overwrite other 
     maxBounces: '10%',
     maxComplaints: '0.15%',
   });
-  expect(findChangedLimits(before, before)).toEqual({});
-  expect(findChangedLimits(before, { ...before, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({
+  expect(findChangedLimits(textsBefore, textsBefore)).toEqual({});
+  expect(findChangedLimits(textsBefore, { ...textsBefore, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({
     rate: '5/s',
   });
 });
 
 test('a change to an unlimited volume also sends the expiry, which the service would reset otherwise', () => {
-  const before = toLimitTexts(account);
-  expect(findChangedLimits(before, { ...before, volume: 'unlimited' })).toEqual({
+  const textsBefore = toLimitTexts(account);
+  expect(findChangedLimits(textsBefore, { ...textsBefore, volume: 'unlimited' })).toEqual({
     volume: 'unlimited',
     volumeExpires: '2030-06-30T00:00:00.000Z',
   });
@@ -63,6 +63,6 @@ test.each([
   [0.1, '10%'],
   [1, '100%'],
   [0.000001, '0.0001%'],
-])('the fraction %s is shown as %s', (part, text) => {
-  expect(formatPercentInput(part)).toBe(text);
+])('the fraction %s is shown as %s', (fraction, text) => {
+  expect(formatPercentInput(fraction)).toBe(text);
 });

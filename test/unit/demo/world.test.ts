@@ -65,8 +65,8 @@ test('the reply of a simulated server has the outcome of its behaviour', () => {
       createSeededRandom(1),
     );
     const reason = 'reason' in outcome ? ` ${outcome.reason}` : '';
-    const suppressed = outcome.kind === 'bounced' && outcome.suppress ? ' suppressed' : '';
-    expect(`${outcome.kind}${reason}${suppressed}`, behaviour).toBe(expected);
+    const suppressedSuffix = outcome.kind === 'bounced' && outcome.suppress ? ' suppressed' : '';
+    expect(`${outcome.kind}${reason}${suppressedSuffix}`, behaviour).toBe(expected);
     expect(conversation.join('\n'), behaviour).not.toMatch(/[{}]/);
   }
 });

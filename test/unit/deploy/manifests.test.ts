@@ -1,4 +1,7 @@
-/** The manifests for Kubernetes are rendered as Kustomize does and checked against the schemas; so are the Dockerfile and the Compose files. */
+/**
+ * Tests the manifests for Kubernetes, the Dockerfile and the Compose files. The manifests are rendered as Kustomize
+ * does and validated against the schemas of the API.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -72,8 +75,8 @@ const DECLARATIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Compiles each manifest as a literal of the interface of its kind, and returns the errors of the compiler. The schemas accept
- * unknown members; the compiler reports a member that the interface of a literal does not declare.
+ * Compiles each manifest as a literal of the interface of its kind, and returns the errors of the compiler. The schemas
+ * accept unknown members; the compiler reports a member that the interface of a literal does not declare.
  */
 function compileManifests(manifests: readonly Manifest[]): readonly string[] {
   const folder = createTemporaryFolder();
@@ -100,7 +103,10 @@ function compileManifests(manifests: readonly Manifest[]): readonly string[] {
 
 const kustomization = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8')) as Kustomization;
 
-/** The transformations that this kustomization uses: resources, namespace, images. Kubernetes reads YAML 1.1, where 0440 is octal. */
+/**
+ * Applies the transformations that this kustomization uses: resources, namespace, images. Kubernetes reads YAML 1.1,
+ * where 0440 is octal.
+ */
 function render(): readonly Manifest[] {
   const manifests = kustomization.resources.flatMap((name) =>
     parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8'), { version: '1.1' }).map((document) => {
@@ -223,7 +229,7 @@ describe('the manifests for Kubernetes', () => {
 describe('the Dockerfile', () => {
   const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 
-  test('a linter reports nothing', () => {
+  test('a linter reports no fault', () => {
     expect(validate(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
     expect(validate('FROM scratch\nCOPPY . .\n')).not.toEqual([]);
   });

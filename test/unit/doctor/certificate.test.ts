@@ -16,15 +16,21 @@ beforeAll(async () => {
     notBeforeDate: new Date(now - DAY_MS),
     notAfterDate: new Date(now + 90 * DAY_MS),
   };
-  const named = { name: 'subjectAltName' as const, altNames: [{ type: 2 as const, value: 'mail.example.org' }] };
+  const altNameExtension = {
+    name: 'subjectAltName' as const,
+    altNames: [{ type: 2 as const, value: 'mail.example.org' }],
+  };
   const isAuthority = { name: 'basicConstraints' as const, cA: true };
   authority = await generate([{ name: 'commonName', value: 'Test CA' }], { ...options, extensions: [isAuthority] });
   leaf = await generate([{ name: 'commonName', value: 'mail.example.org' }], {
     ...options,
-    extensions: [named],
+    extensions: [altNameExtension],
     ca: { key: authority.private, cert: authority.cert },
   });
-  selfSigned = await generate([{ name: 'commonName', value: 'mail.example.org' }], { ...options, extensions: [named] });
+  selfSigned = await generate([{ name: 'commonName', value: 'mail.example.org' }], {
+    ...options,
+    extensions: [altNameExtension],
+  });
 });
 
 async function check(cert: string, key: string, at = now): Promise<unknown> {

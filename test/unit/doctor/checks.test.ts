@@ -10,13 +10,13 @@ import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import type { RelaySession } from '../../../src/transports/smtp/probe.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
-const none = { kind: 'none' } as const;
-const failed = { kind: 'failed', reason: 'timeout' } as const;
+const createFoundLookup = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
+const emptyLookup = { kind: 'none' } as const;
+const failedLookup = { kind: 'failed', reason: 'timeout' } as const;
 
 describe('database', () => {
   const GIB = 1_073_741_824;
-  const parts = (change: Partial<DatabaseParts>): DatabaseParts => ({
+  const createDatabaseParts = (change: Partial<DatabaseParts>): DatabaseParts => ({
     path: 'data/postrider.db',
     openResult: { kind: 'ok' },
     tookMs: 5,
@@ -48,13 +48,13 @@ describe('database', () => {
       ['ok', 'warning'],
     ],
   ] satisfies [string, Partial<DatabaseParts>, string[]][])('%s', async (_name, change, results) => {
-    expect((await checkDatabase(parts(change))).map(({ result }) => result)).toEqual(results);
+    expect((await checkDatabase(createDatabaseParts(change))).map(({ result }) => result)).toEqual(results);
   });
 });
 
 describe('clock', () => {
   /** The wall clock follows the monotonic clock, except for `jumpMs` during the check. */
-  function parts(change: Partial<ClockParts>, jumpMs = 0): ClockParts {
+  function createClockParts(change: Partial<ClockParts>, jumpMs = 0): ClockParts {
     let [wall, monotonic] = [NOW, 0];
     return {
       now: () => wall,
@@ -69,46 +69,56 @@ describe('clock', () => {
       ...change,
     };
   }
-  const greeting = (text: string) => Promise.resolve({ text: `220 mx.example ESMTP Exim 4.98 ${text}`, at: NOW });
+  const createGreeting = (text: string) => Promise.resolve({ text: `220 mx.example ESMTP Exim 4.98 ${text}`, at: NOW });
 
   it.each([
-    ['a steady clock is ok', parts({}), 'ok', /is steady and agrees with the file system/],
-    ['a clock that is set during the check is a warning', parts({}, -5_000), 'warning', /changed by -5000 ms/],
+    ['a steady clock is ok', createClockParts({}), 'ok', /is steady and agrees with the file system/],
+    [
+      'a clock that is set during the check is a warning',
+      createClockParts({}, -5_000),
+      'warning',
+      /changed by -5000 ms/,
+    ],
     [
       'a message whose time of acceptance is in the future is a warning',
-      parts({ newestAcceptedAt: NOW + 10_800_000 }),
+      createClockParts({ newestAcceptedAt: NOW + 10_800_000 }),
       'warning',
       /3 h in the future/,
     ],
-    ['a current message is ok', parts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest message/],
+    ['a current message is ok', createClockParts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest message/],
     [
       'a different file time is a warning',
-      parts({ readFileSystemTime: async () => NOW - 60_000 }),
+      createClockParts({ readFileSystemTime: async () => NOW - 60_000 }),
       'warning',
       /60 s behind/,
     ],
     [
       'all agreeing clocks are listed',
-      parts({ newestAcceptedAt: NOW, greeting: greeting('Tue, 01 Jan 2030 01:00:00 +0100') }),
+      createClockParts({ newestAcceptedAt: NOW, greeting: createGreeting('Tue, 01 Jan 2030 01:00:00 +0100') }),
       'ok',
       /agrees with the relay's greeting, the newest message, and the file system$/,
     ],
-    ['a missing file time is ok', parts({ readFileSystemTime: async () => null }), 'ok', /is steady$/],
-    ["the relay's time agrees", parts({ greeting: greeting('Tue, 01 Jan 2030 01:00:02 +0100') }), 'ok', /greeting/],
+    ['a missing file time is ok', createClockParts({ readFileSystemTime: async () => null }), 'ok', /is steady$/],
+    [
+      "the relay's time agrees",
+      createClockParts({ greeting: createGreeting('Tue, 01 Jan 2030 01:00:02 +0100') }),
+      'ok',
+      /greeting/,
+    ],
     [
       'an offset of one minute is a warning',
-      parts({ greeting: greeting('Tue, 01 Jan 2030 00:01:00 +0000') }),
+      createClockParts({ greeting: createGreeting('Tue, 01 Jan 2030 00:01:00 +0000') }),
       'warning',
       /60 s behind the relay/,
     ],
     [
       'an offset of one hour is a failure',
-      parts({ greeting: greeting('Mon, 31 Dec 2029 23:00:00 +0000') }),
+      createClockParts({ greeting: createGreeting('Mon, 31 Dec 2029 23:00:00 +0000') }),
       'failure',
       /60 min ahead of the relay/,
     ],
-  ])('%s', async (_name, given, result, detail) => {
-    const [finding] = await checkClock(given);
+  ])('%s', async (_name, caseParts, result, detail) => {
+    const [finding] = await checkClock(caseParts);
     expect(finding).toMatchObject({ result, detail: expect.stringMatching(detail) });
     expect(finding?.remedy === null).toBe(result === 'ok');
   });
@@ -125,7 +135,7 @@ describe('clock', () => {
 });
 
 describe('host name', () => {
-  const dns = (addresses: Lookup, reverse: Lookup) => ({
+  const createResolver = (addresses: Lookup, reverse: Lookup) => ({
     addresses: async () => addresses,
     reverse: async () => reverse,
   });
@@ -134,61 +144,109 @@ describe('host name', () => {
     [
       'matching forward and reverse lookups are ok',
       name,
-      dns(found(address), found(name)),
+      createResolver(createFoundLookup(address), createFoundLookup(name)),
       'ok',
       /the PTR record names/,
     ],
     [
       'upper and lower case are equal',
       'OUT.example.org',
-      dns(found(address), found(name)),
+      createResolver(createFoundLookup(address), createFoundLookup(name)),
       'ok',
       /the PTR record names/,
     ],
-    ['a transport without SMTP needs no name', null, dns(none, none), 'ok', /not needed/],
+    ['a transport without SMTP needs no name', null, createResolver(emptyLookup, emptyLookup), 'ok', /not needed/],
     [
       'a name without a domain is a warning',
       'box',
-      dns(found(address), found('box')),
+      createResolver(createFoundLookup(address), createFoundLookup('box')),
       'warning',
       /not a fully qualified host name/,
     ],
-    ['a name without an address is a warning', name, dns(none, none), 'warning', /has no address/],
-    ['a failing lookup is a warning', name, dns(failed, none), 'warning', /could not be looked up \(timeout\)/],
-    ['a missing PTR record is a warning', name, dns(found(address), none), 'warning', /has no PTR record/],
+    [
+      'a name without an address is a warning',
+      name,
+      createResolver(emptyLookup, emptyLookup),
+      'warning',
+      /has no address/,
+    ],
+    [
+      'a failing lookup is a warning',
+      name,
+      createResolver(failedLookup, emptyLookup),
+      'warning',
+      /could not be looked up \(timeout\)/,
+    ],
+    [
+      'a missing PTR record is a warning',
+      name,
+      createResolver(createFoundLookup(address), emptyLookup),
+      'warning',
+      /has no PTR record/,
+    ],
     [
       'a PTR record with another name is a warning',
       name,
-      dns(found(address), found('host-1.isp.example')),
+      createResolver(createFoundLookup(address), createFoundLookup('host-1.isp.example')),
       'warning',
       /names host-1.isp.example/,
     ],
-    ['a failing reverse lookup is a warning', name, dns(found(address), failed), 'warning', /could not be looked up/],
-  ])('%s', async (_name, given, resolver, result, detail) => {
-    expect(await checkHostName(given, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
+    [
+      'a failing reverse lookup is a warning',
+      name,
+      createResolver(createFoundLookup(address), failedLookup),
+      'warning',
+      /could not be looked up/,
+    ],
+  ])('%s', async (_name, caseParts, resolver, result, detail) => {
+    expect(await checkHostName(caseParts, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
   });
 });
 
 describe('return path', () => {
-  const dns = (mx: Lookup<MailExchange>, addresses: Lookup) => ({
+  const createResolver = (mx: Lookup<MailExchange>, addresses: Lookup) => ({
     mx: async () => mx,
     addresses: async () => addresses,
   });
-  const mx = found({ priority: 10, exchange: 'in.example.org' });
+  const mx = createFoundLookup({ priority: 10, exchange: 'in.example.org' });
   it.each([
-    ['an unset domain is ok', null, dns(none, none), 'ok', /is not set/],
+    ['an unset domain is ok', null, createResolver(emptyLookup, emptyLookup), 'ok', /is not set/],
     [
       'an MX with an address is ok',
       'b.example.org',
-      dns(mx, found('192.0.2.1')),
+      createResolver(mx, createFoundLookup('192.0.2.1')),
       'ok',
       /are routed to in.example.org \(192.0.2.1\)/,
     ],
-    ['a missing MX is a failure', 'b.example.org', dns(none, none), 'failure', /has no MX/],
-    ['a null MX is a failure', 'b.example.org', dns(found({ priority: 0, exchange: '' }), none), 'failure', /null MX/],
-    ['an MX without an address is a failure', 'b.example.org', dns(mx, none), 'failure', /which has no address/],
-    ['a failing lookup is a warning', 'b.example.org', dns(failed, none), 'warning', /could not be looked up/],
-    ['a failing address lookup is a warning', 'b.example.org', dns(mx, failed), 'warning', /could not be looked up/],
+    ['a missing MX is a failure', 'b.example.org', createResolver(emptyLookup, emptyLookup), 'failure', /has no MX/],
+    [
+      'a null MX is a failure',
+      'b.example.org',
+      createResolver(createFoundLookup({ priority: 0, exchange: '' }), emptyLookup),
+      'failure',
+      /null MX/,
+    ],
+    [
+      'an MX without an address is a failure',
+      'b.example.org',
+      createResolver(mx, emptyLookup),
+      'failure',
+      /which has no address/,
+    ],
+    [
+      'a failing lookup is a warning',
+      'b.example.org',
+      createResolver(failedLookup, emptyLookup),
+      'warning',
+      /could not be looked up/,
+    ],
+    [
+      'a failing address lookup is a warning',
+      'b.example.org',
+      createResolver(mx, failedLookup),
+      'warning',
+      /could not be looked up/,
+    ],
   ])('%s', async (_name, domain, resolver, result, detail) => {
     expect(await checkReturnPath(domain, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
   });
@@ -202,7 +260,7 @@ describe('return path', () => {
 });
 
 describe('sending domain', () => {
-  const key = (selector: string, state: 'active' | 'staged') =>
+  const createKey = (selector: string, state: 'active' | 'staged') =>
     ({
       selector,
       state,
@@ -225,45 +283,50 @@ describe('sending domain', () => {
     authenticatedAt: NOW,
     failingSince: null,
     published: [],
-    keys: [key('a', 'active'), key('b', 'staged'), { ...key('e', 'active'), algorithm: 'ed25519' }],
+    keys: [createKey('a', 'active'), createKey('b', 'staged'), { ...createKey('e', 'active'), algorithm: 'ed25519' }],
   };
-  const check = (purpose: RecordCheck['purpose'], name: string, is: RecordCheck['found']): RecordCheck => ({
+  const createRecordCheck = (
+    purpose: RecordCheck['purpose'],
+    name: string,
+    foundStatus: RecordCheck['found'],
+  ): RecordCheck => ({
     purpose,
     type: 'TXT',
     name,
     value: 'v',
-    found: is,
+    found: foundStatus,
     seen: [],
-    detail: is,
+    detail: foundStatus,
   });
-  const dkim = (selector: string, is: RecordCheck['found']) => check('dkim', `${selector}._domainkey.example.org`, is);
+  const createDkimCheck = (selector: string, foundStatus: RecordCheck['found']) =>
+    createRecordCheck('dkim', `${selector}._domainkey.example.org`, foundStatus);
   it.each([
-    ['all records found is ok', [dkim('a', 'found'), dkim('b', 'found')], 'ok', /authenticated/],
+    ['all records found is ok', [createDkimCheck('a', 'found'), createDkimCheck('b', 'found')], 'ok', /authenticated/],
     [
       'a signing key without its record is a failure',
-      [dkim('a', 'missing'), dkim('b', 'found')],
+      [createDkimCheck('a', 'missing'), createDkimCheck('b', 'found')],
       'failure',
       /DKIM missing \(a\./,
     ],
     [
       'a staged key without its record is a warning',
-      [dkim('a', 'found'), dkim('b', 'missing')],
+      [createDkimCheck('a', 'found'), createDkimCheck('b', 'missing')],
       'warning',
       /DKIM missing \(b\./,
     ],
     [
       'an Ed25519 key without its record is a warning',
-      [dkim('a', 'found'), dkim('e', 'missing')],
+      [createDkimCheck('a', 'found'), createDkimCheck('e', 'missing')],
       'warning',
       /DKIM missing \(e\./,
     ],
     [
       'a missing SPF record is a warning',
-      [dkim('a', 'found'), check('spf', 'example.org', 'missing')],
+      [createDkimCheck('a', 'found'), createRecordCheck('spf', 'example.org', 'missing')],
       'warning',
       /SPF missing/,
     ],
-    ['a failing lookup is a warning', [dkim('a', 'unknown')], 'warning', /DKIM unknown/],
+    ['a failing lookup is a warning', [createDkimCheck('a', 'unknown')], 'warning', /DKIM unknown/],
   ])('%s', async (_name, checks, result, detail) => {
     const findings = await checkSendingDomain({
       domain,
@@ -274,7 +337,7 @@ describe('sending domain', () => {
     expect(findings).toMatchObject([{ check: 'domain example.org', result, detail: expect.stringMatching(detail) }]);
   });
   it('a missing record is a warning when every sender is accepted', async () => {
-    const lookUp = async () => [dkim('a', 'missing')];
+    const lookUp = async () => [createDkimCheck('a', 'missing')];
     const findings = await checkSendingDomain({
       domain,
       authenticationRequired: false,
@@ -284,7 +347,7 @@ describe('sending domain', () => {
     expect(findings).toMatchObject([{ result: 'warning', detail: expect.stringMatching(/DKIM missing/) }]);
   });
   it('a key that cannot be decrypted is a failure with any DNS records', async () => {
-    const lookUp = async () => [dkim('a', 'found')];
+    const lookUp = async () => [createDkimCheck('a', 'found')];
     const findings = await checkSendingDomain({
       domain,
       authenticationRequired: true,
@@ -294,11 +357,11 @@ describe('sending domain', () => {
     expect(findings).toMatchObject([{ result: 'failure', detail: 'a cannot be opened' }]);
   });
   it('found records with another status are a warning with the command to verify', async () => {
-    const pending = { ...domain, status: 'pending' } as const;
+    const pendingDomain = { ...domain, status: 'pending' } as const;
     const findings = await checkSendingDomain({
-      domain: pending,
+      domain: pendingDomain,
       authenticationRequired: true,
-      checkRecords: async () => [dkim('a', 'found')],
+      checkRecords: async () => [createDkimCheck('a', 'found')],
       checkKey: () => null,
     });
     expect(findings).toMatchObject([
@@ -318,52 +381,64 @@ describe('transport', () => {
     verifyCertificate: true,
     name: 'out.example.org',
   } as const;
-  const ready: RelaySession = {
+  const readySession: RelaySession = {
     kind: 'ready',
     description: 'relay.example:587 [192.0.2.1], TLSv1.3',
     secure: true,
     loopback: false,
     fellBack: false,
   };
-  const stages = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
+  const createFailedSession = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
   const account = () => Promise.reject(new Error('unexpected call'));
   it.each([
-    ['a relay that accepts the credentials is ok', smtp, ready, 'ok', /authenticated as postrider/],
+    ['a relay that accepts the credentials is ok', smtp, readySession, 'ok', /authenticated as postrider/],
     [
       'a relay without a user name is ok, and whether it requires one is not known',
       { ...smtp, auth: null },
-      ready,
+      readySession,
       'ok',
       /; no user name is set$/,
     ],
     [
       'clear text over a network is a warning',
       smtp,
-      { ...ready, secure: false },
+      { ...readySession, secure: false },
       'warning',
       /password and messages cross/,
     ],
-    ['clear text on this machine is ok', smtp, { ...ready, secure: false, loopback: true }, 'ok', /authenticated/],
+    [
+      'clear text on this machine is ok',
+      smtp,
+      { ...readySession, secure: false, loopback: true },
+      'ok',
+      /authenticated/,
+    ],
     [
       'failed TLS is a warning',
       { ...smtp, auth: null },
-      { ...ready, secure: false, fellBack: true },
+      { ...readySession, secure: false, fellBack: true },
       'warning',
       /TLS failed/,
     ],
-    ['an unchecked certificate is a warning', { ...smtp, verifyCertificate: false }, ready, 'warning', /not checked/],
-    ['a failed connection is a failure', smtp, stages('connect'), 'failure', /^no$/],
-    ['a refused authentication is a failure', smtp, stages('auth'), 'failure', /^no$/],
-    ['a refused NOOP is a failure', smtp, stages('noop'), 'failure', /^no$/],
+    [
+      'an unchecked certificate is a warning',
+      { ...smtp, verifyCertificate: false },
+      readySession,
+      'warning',
+      /not checked/,
+    ],
+    ['a failed connection is a failure', smtp, createFailedSession('connect'), 'failure', /^no$/],
+    ['a refused authentication is a failure', smtp, createFailedSession('auth'), 'failure', /^no$/],
+    ['a refused NOOP is a failure', smtp, createFailedSession('noop'), 'failure', /^no$/],
   ])('%s', async (_name, setting, probeResult, result, detail) => {
-    const parts = {
+    const relayParts = {
       setting,
       probeRelay: async () => probeResult,
       readSesAccount: account,
       inboxPath: 'inbox',
       checkWritable: async () => null,
     };
-    const findings = await checkTransport(parts);
+    const findings = await checkTransport(relayParts);
     expect(findings).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
     expect(JSON.stringify(findings)).not.toContain('secret-word');
   });
@@ -391,7 +466,7 @@ describe('transport', () => {
       ['starttls', smtp],
       ['connect', { ...smtp, port: 465, tls: 'implicit' }],
     ] as const) {
-      const [finding] = await checkTransport({ ...parts, setting, probeRelay: async () => stages(stage) });
+      const [finding] = await checkTransport({ ...parts, setting, probeRelay: async () => createFailedSession(stage) });
       expect(finding?.remedy).toContain('NODE_EXTRA_CA_CERTS');
     }
   });

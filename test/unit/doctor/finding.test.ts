@@ -3,8 +3,8 @@ import { type Check, createOkFinding, runChecks } from '../../../src/doctor/find
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const never = new Promise<never>(() => undefined);
-const passingCheck = (name: string): Check => ({
+const neverEnding = new Promise<never>(() => undefined);
+const createPassingCheck = (name: string): Check => ({
   name,
   onTimeout: 'failure',
   run: async () => [createOkFinding(name, 'fine')],
@@ -12,24 +12,27 @@ const passingCheck = (name: string): Check => ({
 const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
 test('findings have the order of the checks, and progress names the running checks', async () => {
-  const seen: string[] = [];
+  const progressLines: string[] = [];
   const clock = createVirtualClock(NOW);
-  const findings = await runChecks([passingCheck('a'), passingCheck('b'), passingCheck('c')], {
+  const findings = await runChecks([createPassingCheck('a'), createPassingCheck('b'), createPassingCheck('c')], {
     ...LIMITS,
     clock,
-    onProgress: (done, running) => seen.push(`${done} ${running.join(',')}`),
+    onProgress: (doneCount, runningNames) => progressLines.push(`${doneCount} ${runningNames.join(',')}`),
   });
   expect(findings.map(({ check }) => check)).toEqual(['a', 'b', 'c']);
-  expect(seen[0]).toBe('0 a');
-  expect(seen.at(-1)).toBe('3 ');
+  expect(progressLines[0]).toBe('0 a');
+  expect(progressLines.at(-1)).toBe('3 ');
 });
 
 test('a check that hangs ends at its timeout with its own result, without effect on other checks', async () => {
   const clock = createVirtualClock(NOW);
-  const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => never };
-  const running = runChecks([hangingCheck, passingCheck('b'), passingCheck('c')], { ...LIMITS, clock });
+  const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => neverEnding };
+  const pendingFindings = runChecks([hangingCheck, createPassingCheck('b'), createPassingCheck('c')], {
+    ...LIMITS,
+    clock,
+  });
   await clock.advance(1_000);
-  expect((await running).map(({ check, result }) => [check, result])).toEqual([
+  expect((await pendingFindings).map(({ check, result }) => [check, result])).toEqual([
     ['dns', 'warning'],
     ['b', 'ok'],
     ['c', 'ok'],
@@ -42,20 +45,23 @@ test('a check that rejects is a failure', async () => {
     onTimeout: 'warning',
     run: () => Promise.reject(new Error('no such thing')),
   };
-  const findings = await runChecks([rejectingCheck, passingCheck('c')], { ...LIMITS, clock: createVirtualClock(NOW) });
+  const findings = await runChecks([rejectingCheck, createPassingCheck('c')], {
+    ...LIMITS,
+    clock: createVirtualClock(NOW),
+  });
   expect(findings).toMatchObject([{ check: 'b', result: 'failure', detail: 'no such thing' }, { result: 'ok' }]);
 });
 
 test('the total time is bounded: a check that did not start in time is a warning', async () => {
   const clock = createVirtualClock(NOW);
-  const hangingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: () => never });
-  const running = runChecks([hangingCheck('a'), hangingCheck('b'), hangingCheck('c')], {
+  const createHangingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: () => neverEnding });
+  const pendingFindings = runChecks([createHangingCheck('a'), createHangingCheck('b'), createHangingCheck('c')], {
     ...LIMITS,
     totalTimeoutMs: 1_000,
     clock,
   });
   await clock.advance(1_000);
-  expect((await running).map(({ result, detail }) => [result, detail])).toEqual([
+  expect((await pendingFindings).map(({ result, detail }) => [result, detail])).toEqual([
     ['failure', 'no result within 1 s'],
     ['failure', 'no result within 1 s'],
     ['warning', 'not checked: the other checks took too long'],

@@ -9,24 +9,24 @@ const LOOP_TEST: LoopTest = {
   expectedState: 'bounced',
   remedy: 'check the MX',
 };
-const event = (verb: string, by: string, detail: string | null = null): HistoryEntry => ({
+const createEvent = (verb: string, by: string, detail: string | null = null): HistoryEntry => ({
   at: 0,
   verb,
   by,
   detail,
   attempt: null,
 });
-const messageIn = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>
+const createMessage = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>
   ({ state, events }) as unknown as StoredMessage;
 
 /** Runs one loop test. Each poll returns the next state; the last state repeats. */
 async function runTest(states: readonly (StoredMessage | null)[], parts: Partial<LoopTestParts> = {}) {
   const clock = createVirtualClock(0);
-  let at = 0;
+  let pollIndex = 0;
   const [finding] = await runLoopTests({
     tests: [LOOP_TEST],
     send: async () => 'the-id',
-    readMessage: async () => states[Math.min(at++, states.length - 1)] ?? null,
+    readMessage: async () => states[Math.min(pollIndex++, states.length - 1)] ?? null,
     clock,
     waitForPoll: () => clock.advance(1_000),
     timeoutMs: 10_000,
@@ -35,12 +35,12 @@ async function runTest(states: readonly (StoredMessage | null)[], parts: Partial
   return finding;
 }
 
-test('a report that arrives is ok, with its source and duration', async () => {
+test('a report that arrives yields the result ok with its source and duration', async () => {
   const finding = await runTest([
     null,
-    messageIn('sending'),
-    messageIn('delivered'),
-    messageIn('bounced', event('bounced', 'feedback:smtp')),
+    createMessage('sending'),
+    createMessage('delivered'),
+    createMessage('bounced', createEvent('bounced', 'feedback:smtp')),
   ]);
   expect(finding).toMatchObject({
     result: 'ok',
@@ -49,12 +49,12 @@ test('a report that arrives is ok, with its source and duration', async () => {
 });
 
 test('a relay that refuses the recipient at once is a warning', async () => {
-  const finding = await runTest([messageIn('bounced', event('bounced', 'node-a', '550 no'))]);
+  const finding = await runTest([createMessage('bounced', createEvent('bounced', 'node-a', '550 no'))]);
   expect(finding).toMatchObject({ result: 'warning', detail: expect.stringContaining('at once (550 no)') });
 });
 
 test('a delivered message without a report is a failure with the remedy, after the timeout', async () => {
-  expect(await runTest([messageIn('delivered', event('delivered', 'node-a'))])).toMatchObject({
+  expect(await runTest([createMessage('delivered', createEvent('delivered', 'node-a'))])).toMatchObject({
     result: 'failure',
     detail: 'the message to bounce@example.org was delivered, but no feedback report arrived within 10 s',
     remedy: 'check the MX',
@@ -62,7 +62,7 @@ test('a delivered message without a report is a failure with the remedy, after t
 });
 
 test('a message that is not delivered is a failure with the last event', async () => {
-  expect(await runTest([messageIn('queued', event('deferred', 'node-a', '451 later'))])).toMatchObject({
+  expect(await runTest([createMessage('queued', createEvent('deferred', 'node-a', '451 later'))])).toMatchObject({
     result: 'failure',
     detail: 'the message to bounce@example.org was not delivered within 10 s: 451 later',
     remedy: expect.stringContaining('postrider message explain the-id'),
@@ -70,7 +70,9 @@ test('a message that is not delivered is a failure with the last event', async (
 });
 
 test('another terminal state and a message that is not accepted are failures', async () => {
-  expect(await runTest([messageIn('suppressed', event('suppressed', 'node-a'))])).toMatchObject({ result: 'failure' });
-  const refused = { send: () => Promise.reject(new Error('the account is locked')) };
-  expect(await runTest([null], refused)).toMatchObject({ result: 'failure', detail: 'the account is locked' });
+  expect(await runTest([createMessage('suppressed', createEvent('suppressed', 'node-a'))])).toMatchObject({
+    result: 'failure',
+  });
+  const refusingParts = { send: () => Promise.reject(new Error('the account is locked')) };
+  expect(await runTest([null], refusingParts)).toMatchObject({ result: 'failure', detail: 'the account is locked' });
 });

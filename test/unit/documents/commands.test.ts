@@ -8,23 +8,23 @@ import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { filesUnder, ROOT } from '../../house/source.ts';
+import { listFiles, ROOT } from '../../house/source.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { buildEnvironment, type ServiceProcess, startProcess } from '../../rig/service.ts';
 
 const LAUNCHER = join(ROOT, 'bin/postrider.js');
 
-/** The code blocks of a page after `<!-- run -->`, without the indentation of a list. */
-function markedBlocks(text: string): readonly string[] {
+/** Returns the code blocks of a page after `<!-- run -->`, without the indentation of a list. */
+function findMarkedBlocks(text: string): readonly string[] {
   return [...text.matchAll(/^( *)<!-- run -->\n+\1```sh\n([\s\S]*?)^\1```$/gm)].map(([, indent = '', block = '']) =>
     block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
   );
 }
 
-const MARKED_PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')), ...filesUnder('docs', '.md')]
+const MARKED_PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')), ...listFiles('docs', '.md')]
   .map((page) => {
     const text = readFileSync(join(ROOT, page), 'utf8');
-    return { page, blocks: markedBlocks(text), marks: text.split('<!-- run -->').length - 1 };
+    return { page, blocks: findMarkedBlocks(text), marks: text.split('<!-- run -->').length - 1 };
   })
   .filter(({ marks }) => marks > 0);
 
@@ -63,7 +63,7 @@ test('quick-start.md, sending.md and simulator.md have blocks to run', () => {
   expect(MARKED_PAGES.map(({ page }) => page)).toEqual(
     expect.arrayContaining(['docs/quick-start.md', 'docs/sending.md', 'docs/simulator.md']),
   );
-  // A marker without a shell block would be a block that is not run.
+  // The block of a marker without a shell block is not run.
   for (const { page, blocks, marks } of MARKED_PAGES) expect([page, blocks.length]).toEqual([page, marks]);
 });
 

@@ -49,11 +49,11 @@ function runExample(
   environment: Readonly<Record<string, string>>,
 ): Promise<ExampleRun> {
   const folder = createTemporaryFolder();
-  const [program, ...first] = example.command;
+  const [program, ...commandArgs] = example.command;
   const body = join(folder, 'message.json');
   writeFileSync(body, JSON.stringify(message));
   const args = example.file === 'send.sh' ? [body] : [message.to, message.from, message.subject, message.message];
-  const child = spawn(program, [...first, join(FOLDER, example.file), ...args, idempotencyKey], {
+  const child = spawn(program, [...commandArgs, join(FOLDER, example.file), ...args, idempotencyKey], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -71,18 +71,18 @@ function runExample(
   });
 }
 
-/** The id that an example prints; send.sh prints the whole response. */
+/** Returns the id that an example prints; send.sh prints the whole response. */
 function readId(stdout: string): string {
   return stdout.startsWith('{') ? (JSON.parse(stdout) as { result: { id: string } }).result.id : stdout;
 }
 
 test('docs/sending.md contains each file of docs/examples unchanged, and no other file', () => {
   const page = readFileSync(join(ROOT, 'docs/sending.md'), 'utf8');
-  const printed = [...page.matchAll(/^\[examples\/([^\]]+)\].*\n\n```\w+\n([\s\S]*?)^```$/gm)];
+  const printedFiles = [...page.matchAll(/^\[examples\/([^\]]+)\].*\n\n```\w+\n([\s\S]*?)^```$/gm)];
   const files = readdirSync(FOLDER).sort();
-  expect(printed.map(([, file]) => file).sort()).toEqual(files);
+  expect(printedFiles.map(([, file]) => file).sort()).toEqual(files);
   expect(files).toEqual(Object.keys(INTERPRETERS).sort());
-  for (const [, file = '', text] of printed)
+  for (const [, file = '', text] of printedFiles)
     expect([file, text]).toEqual([file, readFileSync(join(FOLDER, file), 'utf8')]);
 });
 
@@ -105,18 +105,18 @@ describe.each(RUNNABLE)('$file', (example) => {
     const folder = createTemporaryFolder();
     const service = await startProcess(folder);
     const environment = { MAIL_API_URL: service.publicUrl, POSTRIDER_API_KEY: service.key ?? '' };
-    const first = await runExample(example, MESSAGE, 'receipt-4711', environment);
-    expect(first).toMatchObject({ code: 0, stderr: '' });
-    const id = readId(first.stdout);
+    const firstRun = await runExample(example, MESSAGE, 'receipt-4711', environment);
+    expect(firstRun).toMatchObject({ code: 0, stderr: '' });
+    const id = readId(firstRun.stdout);
     expect(id).toMatch(UUID);
-    const repeated = await runExample(example, MESSAGE, 'receipt-4711', environment);
-    expect([repeated.code, readId(repeated.stdout)]).toEqual([0, id]);
-    const stored = await runJsonCommand<{ to: string; subject: string }>(folder, ['message', 'show', id]);
-    expect(stored).toMatchObject({ to: MESSAGE.to, subject: MESSAGE.subject });
+    const secondRun = await runExample(example, MESSAGE, 'receipt-4711', environment);
+    expect([secondRun.code, readId(secondRun.stdout)]).toEqual([0, id]);
+    const storedMessage = await runJsonCommand<{ to: string; subject: string }>(folder, ['message', 'show', id]);
+    expect(storedMessage).toMatchObject({ to: MESSAGE.to, subject: MESSAGE.subject });
 
-    const refused = await runExample(example, { ...MESSAGE, to: 'unknown' }, 'receipt-4712', environment);
-    expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toMatch(/^400 .*"message":"Invalid email address: to"/);
+    const refusedRun = await runExample(example, { ...MESSAGE, to: 'unknown' }, 'receipt-4712', environment);
+    expect(refusedRun).toMatchObject({ code: 1, stdout: '' });
+    expect(refusedRun.stderr).toMatch(/^400 .*"message":"Invalid email address: to"/);
     const wrongKey = await runExample(example, MESSAGE, 'receipt-4713', {
       ...environment,
       POSTRIDER_API_KEY: 'pr_wrong',
@@ -126,11 +126,11 @@ describe.each(RUNNABLE)('$file', (example) => {
   });
 
   test('repeats the request after a 429 and a 500, with the same idempotency key, and not before Retry-After', async () => {
-    const asked: { readonly key: unknown; readonly at: number }[] = [];
+    const requests: { readonly key: unknown; readonly at: number }[] = [];
     const id = '0199aaaa-0000-7000-8000-000000000000';
     const server = createServer((request, response) => {
-      asked.push({ key: request.headers['idempotency-key'], at: performance.now() });
-      const status = [429, 500][asked.length - 1] ?? 201;
+      requests.push({ key: request.headers['idempotency-key'], at: performance.now() });
+      const status = [429, 500][requests.length - 1] ?? 201;
       request.resume().on('end', () => {
         response.writeHead(status, { 'Content-Type': 'application/json', 'Retry-After': '1' });
         response.end(JSON.stringify(status === 201 ? { result: { id } } : { result: 'error', message: 'x' }));
@@ -141,10 +141,10 @@ describe.each(RUNNABLE)('$file', (example) => {
     const address = server.address();
     const port = typeof address === 'object' ? address?.port : 0;
     const environment = { MAIL_API_URL: `http://127.0.0.1:${port}`, POSTRIDER_API_KEY: 'pr_x' };
-    const run = await runExample(example, MESSAGE, 'receipt-1', environment);
-    expect([run.code, readId(run.stdout)]).toEqual([0, id]);
-    expect(asked.map(({ key }) => key)).toEqual(['receipt-1', 'receipt-1', 'receipt-1']);
-    const delaysMs = asked.slice(1).map(({ at }, before) => at - (asked[before]?.at ?? 0));
+    const exampleRun = await runExample(example, MESSAGE, 'receipt-1', environment);
+    expect([exampleRun.code, readId(exampleRun.stdout)]).toEqual([0, id]);
+    expect(requests.map(({ key }) => key)).toEqual(['receipt-1', 'receipt-1', 'receipt-1']);
+    const delaysMs = requests.slice(1).map(({ at }, previousIndex) => at - (requests[previousIndex]?.at ?? 0));
     for (const delayMs of delaysMs) expect(delayMs).toBeGreaterThan(950);
   });
 });

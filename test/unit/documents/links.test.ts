@@ -6,21 +6,21 @@ import { expect, it } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
-function pages(): readonly string[] {
+function listPages(): readonly string[] {
   const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name));
   return [...readdirSync(ROOT), ...docs].filter((name) => name.endsWith('.md'));
 }
 
-/** The page without its code blocks, which contain no links and headings. */
-function withoutCode(page: string): string {
+/** Returns the page without its code blocks, in which links and headings are not rendered. */
+function removeCode(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8')
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/^(?: {4,}|\t).*$/gm, '');
 }
 
-/** The anchors of the headings, as GitHub creates them. */
-function anchors(page: string): ReadonlySet<string> {
-  const headings = [...withoutCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text]) => text ?? '');
+/** Returns the anchors of the headings, as GitHub creates them. */
+function findAnchors(page: string): ReadonlySet<string> {
+  const headings = [...removeCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text]) => text ?? '');
   return new Set(
     headings.map((text) =>
       text
@@ -32,19 +32,19 @@ function anchors(page: string): ReadonlySet<string> {
 }
 
 /** Returns the fault of a link, or null if the link is valid. */
-function linkFault(page: string, link: string): string | null {
+function findLinkFault(page: string, link: string): string | null {
   if (/^[a-z]+:/.test(link)) return null;
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? page : join(dirname(page), path);
   if (!existsSync(join(ROOT, target))) return `${page}: there is no ${target}`;
   if (anchor === undefined || !target.endsWith('.md')) return null;
-  return anchors(target).has(anchor) ? null : `${page}: ${target} has no heading #${anchor}`;
+  return findAnchors(target).has(anchor) ? null : `${page}: ${target} has no heading #${anchor}`;
 }
 
 it('every link of the documentation has an existing file and heading as target', () => {
-  const links = pages().flatMap((page) =>
-    [...withoutCode(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => ({ page, link: link ?? '' })),
+  const links = listPages().flatMap((page) =>
+    [...removeCode(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => ({ page, link: link ?? '' })),
   );
   expect(links.length).toBeGreaterThan(50);
-  expect(links.flatMap(({ page, link }) => linkFault(page, link) ?? [])).toEqual([]);
+  expect(links.flatMap(({ page, link }) => findLinkFault(page, link) ?? [])).toEqual([]);
 });

@@ -1,22 +1,22 @@
 /**
- * The pages of the manual: each is in an index and begins with its purpose, and every setting and metric on a page
- * exists.
+ * Tests that each page of the manual is in an index and begins with its purpose, and that every setting and metric on a
+ * page exists.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
-import { filesUnder, ROOT } from '../../house/source.ts';
+import { listFiles, ROOT } from '../../house/source.ts';
 
 const readPage = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 const PAGES = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md'),
-  ...filesUnder('docs', '.md'),
+  ...listFiles('docs', '.md'),
 ];
 
-/** The targets of Markdown links outside code, without external links. */
-function linksOf(page: string): readonly string[] {
+/** Returns the targets of Markdown links outside code, without external links. */
+function findLinks(page: string): readonly string[] {
   const prose = readPage(page)
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/`[^`\n]*`/g, '');
@@ -25,34 +25,35 @@ function linksOf(page: string): readonly string[] {
     .filter((address) => !/^[a-z]+:/.test(address));
 }
 
-test('docs/README.md links to every page of docs, docs/decisions/README.md to every decision', () => {
+test('docs/README.md links to every page of docs, and docs/decisions/README.md links to every decision', () => {
   for (const folder of ['docs', 'docs/decisions']) {
-    const listed = linksOf(`${folder}/README.md`).map((address) => address.split('#')[0]);
+    const listedFiles = findLinks(`${folder}/README.md`).map((address) => address.split('#')[0]);
     const pages = readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md') && name !== 'README.md');
-    expect([folder, pages.filter((name) => !listed.includes(name))]).toEqual([folder, []]);
+    expect([folder, pages.filter((name) => !listedFiles.includes(name))]).toEqual([folder, []]);
   }
 });
 
 test('every page begins with a title and a paragraph with its purpose', () => {
-  expect(filesUnder('docs', '.md').filter((page) => !/^# \S.*\n\n[^#|\n]/.test(readPage(page)))).toEqual([]);
+  expect(listFiles('docs', '.md').filter((page) => !/^# \S.*\n\n[^#|\n]/.test(readPage(page)))).toEqual([]);
 });
 
 test('every setting on a page exists', () => {
   const settings = Object.values(SETTINGS_TABLE).map(({ name }) => String(name));
-  // Kubernetes sets the last two for a Service named `postrider`; docs/configuration.md describes that they are ignored.
-  const known = new Set([...settings, 'POSTRIDER_API_KEY', 'POSTRIDER_SERVICE_HOST', 'POSTRIDER_PORT']);
-  const unknown = PAGES.flatMap((page) =>
+  // Kubernetes sets the last two for a Service named `postrider`; docs/configuration.md describes that they are
+  // ignored.
+  const knownNames = new Set([...settings, 'POSTRIDER_API_KEY', 'POSTRIDER_SERVICE_HOST', 'POSTRIDER_PORT']);
+  const unknownNames = PAGES.flatMap((page) =>
     [...readPage(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]
       .map(([name]) => name)
-      .filter((name) => !known.has(name.replace(/_FILE$/, '')))
+      .filter((name) => !knownNames.has(name.replace(/_FILE$/, '')))
       .map((name) => `${page}: there is no setting ${name}`),
   );
-  expect(unknown).toEqual([]);
+  expect(unknownNames).toEqual([]);
 });
 
 test('every metric on a page exists', () => {
   const code = readPage('src/observability/metrics.ts');
-  const unknown = PAGES.flatMap((page) =>
+  const unknownNames = PAGES.flatMap((page) =>
     [...readPage(page).matchAll(/(?<!#)\bpostrider_[a-z]+(?:_[a-z]+)*\b/g)]
       .map(([name]) => name)
       .filter(
@@ -60,5 +61,5 @@ test('every metric on a page exists', () => {
       )
       .map((name) => `${page}: there is no metric ${name}`),
   );
-  expect(unknown).toEqual([]);
+  expect(unknownNames).toEqual([]);
 });

@@ -52,9 +52,9 @@ describe('a domain name', () => {
     [`${'a.'.repeat(112)}com`, 'because the names of its DKIM records are longer'],
     [`${'a.'.repeat(148)}.com`, 'has 300 characters'],
   ])('%j is refused: %s', (text, fault) => {
-    const parsed = parseDomainName(text);
-    expect(parsed.ok ? parsed.name : parsed.fault).toContain(fault);
-    if (!parsed.ok) expect(parsed.fault).toMatch(/^[^\p{C}]{20,250}$/u);
+    const parseResult = parseDomainName(text);
+    expect(parseResult.ok ? parseResult.name : parseResult.fault).toContain(fault);
+    if (!parseResult.ok) expect(parseResult.fault).toMatch(/^[^\p{C}]{20,250}$/u);
   });
 
   it('of the maximum length has DKIM record names of at most 253 characters', () => {
@@ -67,14 +67,14 @@ describe('a domain name', () => {
   it('is refused or normalized, and a normalized name is unchanged when it is parsed again', () => {
     fc.assert(
       fc.property(fc.oneof(fc.domain(), fc.string({ maxLength: 300 }), fc.string({ unit: 'binary' })), (text) => {
-        const parsed = parseDomainName(text);
-        if (!parsed.ok) {
-          expect(parsed.fault).not.toMatch(/\p{Cc}/u);
+        const parseResult = parseDomainName(text);
+        if (!parseResult.ok) {
+          expect(parseResult.fault).not.toMatch(/\p{Cc}/u);
           return;
         }
-        expect(parsed.name).toMatch(/^(?=.{3,253}$)([a-z0-9-]{1,63}\.)+[a-z0-9-]{1,63}$/);
-        expect(parseDomainName(parsed.name)).toMatchObject({ ok: true, name: parsed.name });
-        expect(parseDomainName(`${parsed.name}.`)).toMatchObject({ ok: true, name: parsed.name });
+        expect(parseResult.name).toMatch(/^(?=.{3,253}$)([a-z0-9-]{1,63}\.)+[a-z0-9-]{1,63}$/);
+        expect(parseDomainName(parseResult.name)).toMatchObject({ ok: true, name: parseResult.name });
+        expect(parseDomainName(`${parseResult.name}.`)).toMatchObject({ ok: true, name: parseResult.name });
       }),
       { numRuns: 500 },
     );

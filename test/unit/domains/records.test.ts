@@ -5,14 +5,17 @@ import { createKeyPair } from '../../../src/domains/keys.ts';
 import { createRecords, formatZone } from '../../../src/domains/records.ts';
 import { getRelayFacts } from '../../../src/domains/relays.ts';
 import { findSpfFault } from '../../../src/domains/spf-record.ts';
-import { dkimKey, sendingDomain } from './sending-domain.ts';
+import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
 const setup = { returnPath: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
 
 describe('the records of a domain', () => {
   it('are DKIM for every key, SPF and DMARC', () => {
-    const domain = sendingDomain({
-      keys: [dkimKey({ state: 'retiring' }), dkimKey({ selector: 'newe', algorithm: 'ed25519', publicKey: 'AAAA' })],
+    const domain = createSendingDomain({
+      keys: [
+        createDkimKey({ state: 'retiring' }),
+        createDkimKey({ selector: 'newe', algorithm: 'ed25519', publicKey: 'AAAA' }),
+      ],
     });
     expect(createRecords(domain, setup)).toEqual([
       {
@@ -32,14 +35,14 @@ describe('the records of a domain', () => {
       { purpose: 'dkim', type: 'CNAME', name: 't1._domainkey.example.org', value: 't1.dkim.amazonses.com' },
     ] as const;
     const returnPath = { ...setup, returnPath: 'bounces.example.org', reportsTo: 'dmarc+a;b@example.org' };
-    const records = createRecords(sendingDomain({ keys: [] }), returnPath, provider);
+    const records = createRecords(createSendingDomain({ keys: [] }), returnPath, provider);
     expect(records.map(({ purpose, type, name, value }) => `${purpose} ${type} ${name} ${value}`)).toEqual([
       'dkim CNAME t1._domainkey.example.org t1.dkim.amazonses.com',
       'spf TXT bounces.example.org v=spf1 ?all',
       'dmarc TXT _dmarc.example.org v=DMARC1; p=none; rua=mailto:dmarc%2Ba%3Bb@example.org',
       'return-path MX bounces.example.org 10 bounces.example.org',
     ]);
-    const withHost = createRecords(sendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
+    const withHost = createRecords(createSendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
     expect(withHost.at(-1)?.value).toBe('10 mx.example.org');
   });
 });

@@ -44,7 +44,7 @@ describe('the secret file', () => {
       expect(() => loadOrCreateSecret(path)).toThrow(SecretError);
       expect(() => loadOrCreateSecret(path)).toThrow('does not contain 64 hexadecimal digits');
       if (content !== '' && content !== 'x')
-        expect(messageOf(() => loadOrCreateSecret(path))).not.toContain(content.trim());
+        expect(getErrorMessage(() => loadOrCreateSecret(path))).not.toContain(content.trim());
       expect(readFileSync(path, 'utf8')).toBe(content);
     },
   );
@@ -66,7 +66,7 @@ describe('the secret file', () => {
   });
 });
 
-function messageOf(run: () => unknown): string {
+function getErrorMessage(run: () => unknown): string {
   try {
     run();
   } catch (error) {
@@ -80,7 +80,7 @@ describe('POSTRIDER_SECRET', () => {
     expect(parseSecretSetting(HEX)).toEqual(parseSecret(HEX));
     const invalidSecret = `${HEX}77`;
     expect(() => parseSecretSetting(invalidSecret)).toThrow('POSTRIDER_SECRET has 66 characters');
-    expect(messageOf(() => parseSecretSetting(invalidSecret))).not.toContain(invalidSecret);
+    expect(getErrorMessage(() => parseSecretSetting(invalidSecret))).not.toContain(invalidSecret);
   });
 
   it('derives a different key for each use, and always the same key for one use', () => {
@@ -100,20 +100,20 @@ describe('sealed data', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
         const plaintext = Buffer.from(bytes);
-        const sealed = seal(key, plaintext, name);
-        expect(sealed).toMatch(/^[A-Za-z0-9_-]+$/);
-        expect(unseal(key, sealed, name).equals(plaintext)).toBe(true);
-        expect(seal(key, plaintext, name)).not.toBe(sealed);
+        const sealedText = seal(key, plaintext, name);
+        expect(sealedText).toMatch(/^[A-Za-z0-9_-]+$/);
+        expect(unseal(key, sealedText, name).equals(plaintext)).toBe(true);
+        expect(seal(key, plaintext, name)).not.toBe(sealedText);
       }),
     );
   });
 
   it('is not unsealed with another secret, under another name, or with any bit changed; the error names the secret', () => {
-    const sealed = seal(key, Buffer.from('the private key'), name);
-    const fault = /^dkim:.* POSTRIDER_SECRET/;
-    expect(() => unseal(deriveKey(Buffer.alloc(32), 'dkim'), sealed, name)).toThrow(fault);
-    expect(() => unseal(key, sealed, 'dkim:example.org:pr20261121e')).toThrow(fault);
-    const bytes = Buffer.from(sealed, 'base64url');
+    const sealedText = seal(key, Buffer.from('the private key'), name);
+    const expectedError = /^dkim:.* POSTRIDER_SECRET/;
+    expect(() => unseal(deriveKey(Buffer.alloc(32), 'dkim'), sealedText, name)).toThrow(expectedError);
+    expect(() => unseal(key, sealedText, 'dkim:example.org:pr20261121e')).toThrow(expectedError);
+    const bytes = Buffer.from(sealedText, 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const tampered = Buffer.from(bytes);
       tampered[bit >> 3] = (tampered[bit >> 3] ?? 0) ^ (1 << (bit & 7));

@@ -2,7 +2,7 @@
 import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';
 
-export function dkimKey(changes: Partial<DkimKey> = {}): DkimKey {
+export function createDkimKey(changes: Partial<DkimKey> = {}): DkimKey {
   return {
     selector: 'pr20261121aaaaa',
     algorithm: 'rsa',
@@ -16,7 +16,7 @@ export function dkimKey(changes: Partial<DkimKey> = {}): DkimKey {
   };
 }
 
-export function sendingDomain(changes: Partial<SendingDomain> = {}): SendingDomain {
+export function createSendingDomain(changes: Partial<SendingDomain> = {}): SendingDomain {
   return {
     id: 1,
     revision: 1,
@@ -29,18 +29,18 @@ export function sendingDomain(changes: Partial<SendingDomain> = {}): SendingDoma
     authenticatedAt: null,
     failingSince: null,
     published: [],
-    keys: [dkimKey(), dkimKey({ selector: 'pr20261121aaaae', algorithm: 'ed25519' })],
+    keys: [createDkimKey(), createDkimKey({ selector: 'pr20261121aaaae', algorithm: 'ed25519' })],
     ...changes,
   };
 }
 
 /** Returns the check of the record of one key. */
-export function dkimCheck(domain: SendingDomain, selector: string, found: RecordCheck['found']): RecordCheck {
+export function createDkimCheck(domain: SendingDomain, selector: string, found: RecordCheck['found']): RecordCheck {
   const name = getDkimRecordName(domain.name, selector);
   return { purpose: 'dkim', type: 'TXT', name, value: 'v=DKIM1; p=MIIB', found, seen: [], detail: `is ${found}` };
 }
 
 /** Returns the checks of the records of all keys, each with the same result. */
-export function dkimChecks(domain: SendingDomain, found: RecordCheck['found']): readonly RecordCheck[] {
-  return domain.keys.map(({ selector }) => dkimCheck(domain, selector, found));
+export function createDkimChecks(domain: SendingDomain, found: RecordCheck['found']): readonly RecordCheck[] {
+  return domain.keys.map(({ selector }) => createDkimCheck(domain, selector, found));
 }

@@ -18,22 +18,22 @@ function createKey(selector: string, state: DkimKey['state'], algorithm: DkimKey
   return { selector, algorithm, publicKey: 'public', sealed: `sealed ${selector}`, state, ...times };
 }
 const createDomain = (
-  published: readonly string[],
+  publishedSelectors: readonly string[],
   keys = [createKey(CURRENT_SELECTOR, 'active'), createKey('pr20261121k7xme', 'active', 'ed25519')],
 ) => ({
   name: 'a.example',
   keys,
-  published,
+  published: publishedSelectors,
 });
 const openKey = (selector: string, sealed: string) => ({ selector, privateKey: `opened ${sealed}` });
 
-async function startFixture(known?: Partial<Identity>) {
+async function startFixture(knownIdentity?: Partial<Identity>) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
   const identities = await openSesIdentities({ region: 'eu-west-1', endpoint: fake.endpoint });
   onTestFinished(() => identities.close());
   const external = { verified: true, dkim: 'SUCCESS', origin: 'EXTERNAL', selector: null, privateKey: null } as const;
-  if (known !== undefined) fake.identities.set('a.example', { ...external, tokens: [], ...known });
+  if (knownIdentity !== undefined) fake.identities.set('a.example', { ...external, tokens: [], ...knownIdentity });
   return { fake, identities };
 }
 
@@ -76,9 +76,9 @@ describe('the identity of a domain', () => {
       [CURRENT_SELECTOR],
       null,
     ],
-  ])('%s', async (_name, known, published, expectedSelector) => {
-    const { fake, identities } = await startFixture(known);
-    await ensureIdentity(identities, createDomain(published), 'own', openKey);
+  ])('%s', async (_name, knownIdentity, publishedSelectors, expectedSelector) => {
+    const { fake, identities } = await startFixture(knownIdentity);
+    await ensureIdentity(identities, createDomain(publishedSelectors), 'own', openKey);
     expect(fake.identities.get('a.example')?.selector).toBe(expectedSelector);
     expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(expectedSelector !== null);
   });
@@ -154,7 +154,7 @@ describe('the checks of an identity', () => {
     ['PENDING', 'wrong'],
     ['TEMPORARY_FAILURE', 'unknown'],
   ])(
-    'have for a MAIL FROM domain with status %s the result %s, and its records are in the records to publish',
+    'have for a MAIL FROM domain with status %s the result %s, and the records to publish contain its records',
     (status, found) => {
       const identityState = createIdentity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
       expect(listChecks(identityState)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));

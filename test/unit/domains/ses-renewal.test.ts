@@ -9,7 +9,7 @@ import { loadSealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
-import { dkimKey, sendingDomain } from './sending-domain.ts';
+import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
 beforeEach(() => {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
@@ -20,17 +20,17 @@ const PREVIOUS_SELECTOR = 'pr20260801abcda';
 /** The update is empty, because the fake store ignores it. */
 const UPDATE = {} as DomainUpdate;
 
-async function startFixture(retiring: boolean, endpoint: string | null = null) {
+async function startFixture(hasRetiringKey: boolean, endpoint: string | null = null) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
-  const known = {
+  const knownIdentity = {
     verified: true,
     dkim: 'SUCCESS',
     origin: 'EXTERNAL',
     tokens: [PREVIOUS_SELECTOR],
     selector: PREVIOUS_SELECTOR,
   } as const;
-  fake.identities.set('example.org', { ...known, privateKey: 'before' });
+  fake.identities.set('example.org', { ...knownIdentity, privateKey: 'before' });
   const transport: TransportSetting = {
     kind: 'ses',
     region: 'eu-west-1',
@@ -48,10 +48,10 @@ async function startFixture(retiring: boolean, endpoint: string | null = null) {
     now: Date.UTC(2026, 10, 21),
     random: () => 0.5,
   });
-  const previousKey = dkimKey({ selector: PREVIOUS_SELECTOR, state: 'retiring', retireAt: 1 });
+  const previousKey = createDkimKey({ selector: PREVIOUS_SELECTOR, state: 'retiring', retireAt: 1 });
   const selector = currentKeys[0]?.selector ?? '';
-  const keys = retiring ? [previousKey, ...currentKeys] : currentKeys;
-  const domain: SendingDomain = sendingDomain({ keys, published: [selector], status: 'authenticated' });
+  const keys = hasRetiringKey ? [previousKey, ...currentKeys] : currentKeys;
+  const domain: SendingDomain = createSendingDomain({ keys, published: [selector], status: 'authenticated' });
   const faults: string[] = [];
   const update = async () => ({ kind: 'done', value: domain }) as const;
   const onError = (operation: string, error: unknown) => void faults.push(`${operation}: ${String(error)}`);

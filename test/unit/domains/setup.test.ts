@@ -7,15 +7,17 @@ import { parseDatabase } from '../../../src/config/table.ts';
 import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
 import { checkSecret, getSecretWarning, loadSealingKey } from '../../../src/domains/setup.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { dkimKey, sendingDomain } from './sending-domain.ts';
+import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
 function createInstallation() {
   const folder = createTemporaryFolder();
   const path = join(folder, 'secret');
   const database = { kind: 'sqlite', path: join(folder, 'postrider.db') } as const;
   const key = deriveKey(loadOrCreateSecret(path), 'dkim');
-  const sealed = seal(key, Buffer.from('private'), 'dkim:example.org:s');
-  const store = { listDomains: async () => [sendingDomain({ keys: [dkimKey({ selector: 's', sealed })] })] };
+  const sealedKey = seal(key, Buffer.from('private'), 'dkim:example.org:s');
+  const store = {
+    listDomains: async () => [createSendingDomain({ keys: [createDkimKey({ selector: 's', sealed: sealedKey })] })],
+  };
   return { path, database, store };
 }
 
@@ -50,11 +52,13 @@ test('the error for a wrong secret names its source, the file or the setting', a
   await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(`the secret file ${path} is not`);
 });
 
-test('a secret file gives a warning if several nodes can share the database', () => {
+test('a secret file causes a warning if several nodes can share the database', () => {
   const { database } = createInstallation();
-  const { database: shared } = loadSettings({ POSTRIDER_DATABASE: 'postgres://u:p@db.example/d' }, null);
-  expect(getSecretWarning({ secret: null, database: shared })).toMatch(/^POSTRIDER_SECRET is not set, .*data\/secret/);
-  expect(getSecretWarning({ secret: 'ab'.repeat(32), database: shared })).toBeNull();
+  const { database: sharedDatabase } = loadSettings({ POSTRIDER_DATABASE: 'postgres://u:p@db.example/d' }, null);
+  expect(getSecretWarning({ secret: null, database: sharedDatabase })).toMatch(
+    /^POSTRIDER_SECRET is not set, .*data\/secret/,
+  );
+  expect(getSecretWarning({ secret: 'ab'.repeat(32), database: sharedDatabase })).toBeNull();
   expect(getSecretWarning({ secret: null, database })).toBeNull();
 });
 

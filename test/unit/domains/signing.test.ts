@@ -7,10 +7,10 @@ import { compose } from '../../../src/message/compose.ts';
 import { type DkimKey, GRACE_PERIOD_MS, getDkimRecordName, type SendingDomain } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verify } from '../message/dkim-verifier.ts';
-import { sendingDomain } from './sending-domain.ts';
+import { createSendingDomain } from './sending-domain.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
-const key = (algorithm: DkimKey['algorithm'], state: DkimKey['state']): DkimKey => ({
+const createKey = (algorithm: DkimKey['algorithm'], state: DkimKey['state']): DkimKey => ({
   selector: `${algorithm}-${state}`,
   algorithm,
   publicKey: '',
@@ -21,7 +21,7 @@ const key = (algorithm: DkimKey['algorithm'], state: DkimKey['state']): DkimKey 
   retireAt: null,
 });
 
-function domain(name: string, given: Partial<SendingDomain> = {}): SendingDomain {
+function createDomain(name: string, changes: Partial<SendingDomain> = {}): SendingDomain {
   const times = { createdAt: NOW, checkedAt: NOW, authenticatedAt: NOW, failingSince: null };
   const status = 'authenticated';
   return {
@@ -34,7 +34,7 @@ function domain(name: string, given: Partial<SendingDomain> = {}): SendingDomain
     published: [],
     keys: [],
     ...times,
-    ...given,
+    ...changes,
   };
 }
 
@@ -45,7 +45,7 @@ function createCache(...domains: SendingDomain[]) {
 }
 
 test('a domain is authenticated only for its own account', () => {
-  const { cache } = createCache(domain('example.org'));
+  const { cache } = createCache(createDomain('example.org'));
   expect(cache.isAuthenticated(1, 'example.org')).toBe(true);
   expect(cache.isAuthenticated(2, 'example.org')).toBe(false);
   expect(cache.isAuthenticated(1, 'example.com')).toBe(false);
@@ -53,9 +53,9 @@ test('a domain is authenticated only for its own account', () => {
 
 test('a subdomain is authenticated only if its parent domain allows it, and never under the domain of another account', () => {
   const { cache } = createCache(
-    domain('example.org', { subdomains: true }),
-    domain('example.net'),
-    domain('shop.example.org', { accountId: 2 }),
+    createDomain('example.org', { subdomains: true }),
+    createDomain('example.net'),
+    createDomain('shop.example.org', { accountId: 2 }),
   );
   expect(cache.isAuthenticated(1, 'mail.example.org')).toBe(true);
   expect(cache.isAuthenticated(1, 'a.b.example.org')).toBe(true);
@@ -66,11 +66,11 @@ test('a subdomain is authenticated only if its parent domain allows it, and neve
 });
 
 test('a pending domain is not authenticated, and a failing domain is authenticated until its records have been missing for 72 hours', () => {
-  const failing = { status: 'failing', failingSince: NOW, keys: [key('rsa', 'active')] } as const;
+  const failingStatus = { status: 'failing', failingSince: NOW, keys: [createKey('rsa', 'active')] } as const;
   const { cache } = createCache(
-    domain('new.example', { status: 'pending', authenticatedAt: null }),
-    domain('old.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS - 1 }),
-    domain('gone.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS }),
+    createDomain('new.example', { status: 'pending', authenticatedAt: null }),
+    createDomain('old.example', { ...failingStatus, checkedAt: NOW + GRACE_PERIOD_MS - 1 }),
+    createDomain('gone.example', { ...failingStatus, checkedAt: NOW + GRACE_PERIOD_MS }),
   );
   expect(cache.isAuthenticated(1, 'new.example')).toBe(false);
   expect(cache.findSigning(1, 'new.example')).toBeNull();
@@ -80,8 +80,13 @@ test('a pending domain is not authenticated, and a failing domain is authenticat
 });
 
 test('only the active keys sign messages, RSA first, in the name of the sending domain', () => {
-  const keys = [key('ed25519', 'active'), key('rsa', 'staged'), key('rsa', 'active'), key('rsa', 'retiring')];
-  const { cache } = createCache(domain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
+  const keys = [
+    createKey('ed25519', 'active'),
+    createKey('rsa', 'staged'),
+    createKey('rsa', 'active'),
+    createKey('rsa', 'retiring'),
+  ];
+  const { cache } = createCache(createDomain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
   const signing = cache.findSigning(1, 'mail.example.org');
   expect([signing?.domain, signing?.keys.map(({ selector }) => selector)]).toEqual([
     'example.org',
@@ -90,7 +95,7 @@ test('only the active keys sign messages, RSA first, in the name of the sending 
 });
 
 test('a removed domain is not authenticated', () => {
-  const { cache } = createCache(domain('example.org'));
+  const { cache } = createCache(createDomain('example.org'));
   cache.apply({ domains: [], removed: ['example.org'] });
   expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
 });
@@ -108,7 +113,7 @@ const MESSAGE: LeasedMessage = {
   attempts: 1,
   lease: { owner: 'node', until: 1 },
 };
-const AUTHENTICATED = sendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
+const AUTHENTICATED = createSendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
 const UNAUTHENTICATED: SendingDomain = {
   ...AUTHENTICATED,
   status: 'failing',
@@ -130,17 +135,19 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
     },
     onError: (error) => alarms.push(String(error)),
   });
-  const signedBy = async () => {
+  const listSigningSelectors = async () => {
     const [, selectors] = /^Signed-By: (.*)\r\n/.exec((await prepare(MESSAGE)).data.toString('latin1')) ?? [];
     return selectors ?? null;
   };
-  return { signedBy, alarms };
+  return { listSigningSelectors, alarms };
 }
 
 test('messages of an authenticated domain are signed with the keys whose records are published', async () => {
-  expect(await createSender(AUTHENTICATED, true).signedBy()).toBe('pr20261121aaaaa');
-  const published = ['pr20261121aaaaa', 'pr20261121aaaae'];
-  expect(await createSender({ ...AUTHENTICATED, published }, true).signedBy()).toBe(published.join());
+  expect(await createSender(AUTHENTICATED, true).listSigningSelectors()).toBe('pr20261121aaaaa');
+  const publishedSelectors = ['pr20261121aaaaa', 'pr20261121aaaae'];
+  expect(await createSender({ ...AUTHENTICATED, published: publishedSelectors }, true).listSigningSelectors()).toBe(
+    publishedSelectors.join(),
+  );
 });
 
 test.each([
@@ -149,25 +156,29 @@ test.each([
     UNAUTHENTICATED,
     'the domain example.org is no longer authenticated; `postrider domain verify example.org`',
   ],
-  ['that is pending', sendingDomain(), 'the account has no authenticated domain example.org; `postrider domain list`'],
+  [
+    'that is pending',
+    createSendingDomain(),
+    'the account has no authenticated domain example.org; `postrider domain list`',
+  ],
   ['that does not exist', null, 'the account has no authenticated domain example.org; `postrider domain list`'],
 ])(
   'if senders must be authenticated, messages of a domain %s are deferred and the failure is reported',
   async (_name, domain, reason) => {
-    const { signedBy, alarms } = createSender(domain, true);
-    await expect(signedBy).rejects.toThrow(reason);
+    const { listSigningSelectors, alarms } = createSender(domain, true);
+    await expect(listSigningSelectors).rejects.toThrow(reason);
     expect(alarms).toEqual([expect.stringContaining(reason)]);
   },
 );
 
 test.each([
   ['that lost its records are signed with its keys', UNAUTHENTICATED, 'pr20261121aaaaa'],
-  ['that is pending are sent unsigned', sendingDomain(), null],
+  ['that is pending are sent unsigned', createSendingDomain(), null],
   ['that does not exist are sent unsigned', null, null],
   ['of another account are sent unsigned', { ...AUTHENTICATED, accountId: 2 }, null],
 ])('if all senders are accepted, messages of a domain %s', async (_name, domain, selectors) => {
-  const { signedBy, alarms } = createSender(domain, false);
-  expect(await signedBy()).toBe(selectors);
+  const { listSigningSelectors, alarms } = createSender(domain, false);
+  expect(await listSigningSelectors()).toBe(selectors);
   expect(alarms).toEqual([]);
 });
 
@@ -200,15 +211,15 @@ const txt = Object.fromEntries(
 
 /** Creates a signer that records each unsealed key. */
 function createCountingSigner(maxKeys?: number) {
-  const opened: string[] = [];
+  const openedKeys: string[] = [];
   const signer = createSigner({
     openKey(domain, selector, sealed) {
-      opened.push(selector);
+      openedKeys.push(selector);
       return unsealKey(sealingKey, domain, selector, sealed);
     },
     ...(maxKeys === undefined ? {} : { maxKeys }),
   });
-  return { signer, opened };
+  return { signer, openedKeys };
 }
 
 describe('a signed message', () => {
@@ -222,12 +233,12 @@ describe('a signed message', () => {
     ]);
   });
 
-  it('is the same each time, also under load', async () => {
-    const { signer, opened } = createCountingSigner();
-    const first = await signer.sign(data, bodyAt, keys, AT);
+  it('is identical for each signing, also under load', async () => {
+    const { signer, openedKeys } = createCountingSigner();
+    const firstMessage = await signer.sign(data, bodyAt, keys, AT);
     const signedMessages = await Promise.all(Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, AT)));
-    expect(signedMessages.every((entry) => entry.equals(first))).toBe(true);
-    expect(opened).toHaveLength(2);
+    expect(signedMessages.every((entry) => entry.equals(firstMessage))).toBe(true);
+    expect(openedKeys).toHaveLength(2);
   });
 
   it('is created without blocking the event loop', async () => {
@@ -247,7 +258,7 @@ describe('a signed message', () => {
 
 describe('keys', () => {
   it('are unsealed once, evicted from a full cache, and unsealed again when their sealed text changes', async () => {
-    const { signer, opened } = createCountingSigner(2);
+    const { signer, openedKeys } = createCountingSigner(2);
     const [rsaKey, ed25519Key] = keys;
     const pair = await createKeyPair('ed25519');
     const otherKey: SigningKey = {
@@ -259,7 +270,7 @@ describe('keys', () => {
     if (rsaKey === undefined || ed25519Key === undefined) throw new Error('expected two keys');
     for (const key of [rsaKey, ed25519Key, rsaKey, otherKey, rsaKey, ed25519Key])
       await signer.sign(data, bodyAt, [key], AT);
-    expect(opened).toEqual([rsaKey.selector, ed25519Key.selector, 'x', ed25519Key.selector]);
+    expect(openedKeys).toEqual([rsaKey.selector, ed25519Key.selector, 'x', ed25519Key.selector]);
     const resealed = {
       ...ed25519Key,
       sealed: seal(
@@ -269,7 +280,7 @@ describe('keys', () => {
       ),
     };
     await signer.sign(data, bodyAt, [resealed], AT);
-    expect(opened).toHaveLength(5);
+    expect(openedKeys).toHaveLength(5);
   });
 
   it('are never used for another algorithm, also when they are cached', async () => {
@@ -287,8 +298,8 @@ describe('keys', () => {
 });
 
 describe('signing rejects with', () => {
-  const [rsa] = keys;
-  const sealed = rsa?.sealed ?? '';
+  const [activeRsaKey] = keys;
+  const sealedRsaKey = activeRsaKey?.sealed ?? '';
   const cases: readonly (readonly [string, readonly SigningKey[], string])[] = [
     ['no keys', [], 'no DKIM key'],
     ['a key of another algorithm', keys.map((key) => ({ ...key, algorithm: 'ed25519' as const })), 'is not ed25519'],
@@ -307,12 +318,12 @@ describe('signing rejects with', () => {
     ],
     [
       'a domain that would add a header field',
-      [{ domain: 'a.test;\r\nBcc: x', selector: 's', algorithm: 'rsa', sealed }],
+      [{ domain: 'a.test;\r\nBcc: x', selector: 's', algorithm: 'rsa', sealed: sealedRsaKey }],
       'is not a valid name',
     ],
     [
       'a selector in upper case',
-      [{ domain: 'a.test', selector: 'S', algorithm: 'rsa', sealed }],
+      [{ domain: 'a.test', selector: 'S', algorithm: 'rsa', sealed: sealedRsaKey }],
       'is not a valid name',
     ],
     [
@@ -328,7 +339,7 @@ describe('signing rejects with', () => {
     expect(rejected).toBeInstanceOf(Error);
     const text = rejected instanceof Error ? `${rejected.message}\n${rejected.stack}` : '';
     expect(text).toContain(fault);
-    expect(text).not.toContain(sealed);
+    expect(text).not.toContain(sealedRsaKey);
     expect((await signer.sign(data, bodyAt, keys, AT)).length).toBeGreaterThan(data.length);
   });
 });

@@ -37,8 +37,8 @@ function clearZone() {
 async function check(record: DnsRecord, zone: Zone) {
   clearZone();
   Object.assign(dns.zone, zone);
-  const [checked] = await checkRecords([record], resolver);
-  return checked;
+  const [checkResult] = await checkRecords([record], resolver);
+  return checkResult;
 }
 
 describe('a DKIM record', () => {
@@ -244,14 +244,17 @@ describe('MX and CNAME records', () => {
   it('of a return path are found if each host of the MX has an address', async () => {
     const host = { 'mail.other.test': { A: ['192.0.2.1'] } };
     const { name } = RETURN_PATH;
-    const found = { found: 'found', detail: 'messages are routed to mail.other.test' };
-    expect(await check(RETURN_PATH, { ...host, [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject(found);
+    const foundResult = { found: 'found', detail: 'messages are routed to mail.other.test' };
+    expect(await check(RETURN_PATH, { ...host, [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject(foundResult);
     expect(await check(RETURN_PATH, { [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject({ found: 'wrong' });
     expect(await check(RETURN_PATH, { [name]: { MX: [[0, '']] } })).toMatchObject({ found: 'wrong' });
     expect(await check(RETURN_PATH, { [name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
     expect(await check(RETURN_PATH, { [name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
-    const unknown = { 'mail.other.test': { fault: 'SERVFAIL' }, [name]: { MX: [[20, 'mail.other.test']] } } as const;
-    expect(await check(RETURN_PATH, unknown)).toMatchObject({ found: 'unknown' });
+    const unknownZone = {
+      'mail.other.test': { fault: 'SERVFAIL' },
+      [name]: { MX: [[20, 'mail.other.test']] },
+    } as const;
+    expect(await check(RETURN_PATH, unknownZone)).toMatchObject({ found: 'unknown' });
   });
 
   it('are wrong if they name another host, missing if DNS has none, and unknown if the lookup fails', async () => {
@@ -300,10 +303,10 @@ describe('a check of many records', () => {
     const zone = {
       [DKIM.name]: { TXT: [`\u001b[31m\u202e${'y'.repeat(5000)}`, ...Array.from({ length: 40 }, (_, n) => `t${n}`)] },
     };
-    const checked = await check(DKIM, zone);
-    expect(checked?.found).toBe('wrong');
-    expect(checked?.seen).toHaveLength(20);
-    for (const text of [...(checked?.seen ?? []), checked?.detail ?? ''])
+    const checkResult = await check(DKIM, zone);
+    expect(checkResult?.found).toBe('wrong');
+    expect(checkResult?.seen).toHaveLength(20);
+    for (const text of [...(checkResult?.seen ?? []), checkResult?.detail ?? ''])
       expect(text).toMatch(/^[^\p{Cc}\p{Cf}]{0,1000}$/u);
   });
 });

@@ -6,7 +6,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 const NOW = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 
-const domain = (name: string, changes: Partial<SendingDomain> = {}): SendingDomain => ({
+const createDomain = (name: string, changes: Partial<SendingDomain> = {}): SendingDomain => ({
   id: 1,
   revision: 1,
   accountId: 1,
@@ -24,20 +24,20 @@ const domain = (name: string, changes: Partial<SendingDomain> = {}): SendingDoma
 
 function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] = null) {
   const clock = createVirtualClock(NOW);
-  const checked: string[] = [];
+  const checkedDomains: string[] = [];
   const events: string[] = [];
   const failures: string[] = [];
   let fault: Error | null = null;
-  let stale = false;
-  const unanswered = new Set<string>();
+  let isStale = false;
+  const unansweredNames = new Set<string>();
   const stop = watchDomains({
     clock,
     list: async () => domains,
     find: async (name) => domains.find((candidate) => candidate.name === name) ?? null,
     check: async (candidate) => {
-      checked.push(candidate.name);
+      checkedDomains.push(candidate.name);
       if (fault !== null) throw fault;
-      if (unanswered.has(candidate.name)) return null;
+      if (unansweredNames.has(candidate.name)) return null;
       const { id, revision, status, authenticatedAt, failingSince, keys } = candidate;
       return {
         update: { id, revision, status, checkedAt: clock.now(), authenticatedAt, failingSince, checks: [], keys },
@@ -45,11 +45,11 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
       };
     },
     update: async ({ id, checkedAt }: DomainUpdate) => {
-      const at = domains.findIndex((candidate) => candidate.id === id);
-      const before = domains[at];
-      if (stale || before === undefined) return { kind: 'stale' };
-      const value = { ...before, checkedAt };
-      domains[at] = value;
+      const index = domains.findIndex((candidate) => candidate.id === id);
+      const previousDomain = domains[index];
+      if (isStale || previousDomain === undefined) return { kind: 'stale' };
+      const value = { ...previousDomain, checkedAt };
+      domains[index] = value;
       return { kind: 'done', value };
     },
     publish: (event) =>
@@ -60,27 +60,27 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
   onTestFinished(stop);
   return {
     clock,
-    checked,
+    checkedDomains,
     events,
     failures,
-    unanswered,
+    unansweredNames,
     failWith: (error: Error | null) => (fault = error),
-    makeStale: () => (stale = true),
+    makeStale: () => (isStale = true),
   };
 }
 
 test('a pending domain is checked every few minutes, an authenticated domain every few hours', async () => {
-  const pending = startWatcher([domain('new.example')]);
-  await pending.clock.advance(HOUR_MS);
-  expect(pending.checked.length).toBeGreaterThanOrEqual(10);
-  const authenticated = startWatcher([domain('old.example', { status: 'authenticated', checkedAt: NOW })]);
-  await authenticated.clock.advance(13 * HOUR_MS);
-  expect(authenticated.checked).toHaveLength(2);
+  const pendingWatcher = startWatcher([createDomain('new.example')]);
+  await pendingWatcher.clock.advance(HOUR_MS);
+  expect(pendingWatcher.checkedDomains.length).toBeGreaterThanOrEqual(10);
+  const authenticatedWatcher = startWatcher([createDomain('old.example', { status: 'authenticated', checkedAt: NOW })]);
+  await authenticatedWatcher.clock.advance(13 * HOUR_MS);
+  expect(authenticatedWatcher.checkedDomains).toHaveLength(2);
 });
 
 test('a domain that is failing or has staged keys is checked more often', () => {
-  const authenticated = domain('a.example', { status: 'authenticated' });
-  const staged = {
+  const authenticatedDomain = createDomain('a.example', { status: 'authenticated' });
+  const stagedDomain = {
     selector: 's',
     algorithm: 'rsa',
     publicKey: '',
@@ -90,51 +90,51 @@ test('a domain that is failing or has staged keys is checked more often', () => 
     activatedAt: null,
     retireAt: null,
   } as const;
-  expect(getCheckIntervalMs({ ...authenticated, status: 'failing' }, NOW)).toBeLessThan(
-    getCheckIntervalMs(authenticated, NOW),
+  expect(getCheckIntervalMs({ ...authenticatedDomain, status: 'failing' }, NOW)).toBeLessThan(
+    getCheckIntervalMs(authenticatedDomain, NOW),
   );
-  expect(getCheckIntervalMs({ ...authenticated, keys: [staged] }, NOW)).toBeLessThan(
-    getCheckIntervalMs(authenticated, NOW),
+  expect(getCheckIntervalMs({ ...authenticatedDomain, keys: [stagedDomain] }, NOW)).toBeLessThan(
+    getCheckIntervalMs(authenticatedDomain, NOW),
   );
 });
 
 test('events are published, and an error is reported and does not stop the checks', async () => {
-  const watcher = startWatcher([domain('new.example')], 'authenticated');
+  const watcher = startWatcher([createDomain('new.example')], 'authenticated');
   await watcher.clock.advance(1);
   expect(watcher.events).toEqual(['new.example domain.authenticated']);
   watcher.failWith(new Error('DNS is unavailable'));
   await watcher.clock.advance(10 * 60_000);
   expect(watcher.failures[0]).toContain('DNS is unavailable');
   watcher.failWith(null);
-  const before = watcher.checked.length;
+  const checksBefore = watcher.checkedDomains.length;
   await watcher.clock.advance(10 * 60_000);
-  expect(watcher.checked.length).toBeGreaterThan(before);
+  expect(watcher.checkedDomains.length).toBeGreaterThan(checksBefore);
 });
 
 test('domains whose DNS never answers are checked with increasing intervals, and do not delay other domains', async () => {
-  const brokenDomains = Array.from({ length: 60 }, (_, i) => domain(`broken${i}.example`, { id: i + 1 }));
-  const watcher = startWatcher([...brokenDomains, domain('well.example', { id: 100 })]);
-  for (const { name } of brokenDomains) watcher.unanswered.add(name);
+  const brokenDomains = Array.from({ length: 60 }, (_, i) => createDomain(`broken${i}.example`, { id: i + 1 }));
+  const watcher = startWatcher([...brokenDomains, createDomain('well.example', { id: 100 })]);
+  for (const { name } of brokenDomains) watcher.unansweredNames.add(name);
   await watcher.clock.advance(5 * 60_000);
-  expect(watcher.checked).toContain('well.example');
+  expect(watcher.checkedDomains).toContain('well.example');
   await watcher.clock.advance(24 * HOUR_MS);
-  const checkCount = watcher.checked.filter((name) => name === 'broken0.example').length;
+  const checkCount = watcher.checkedDomains.filter((name) => name === 'broken0.example').length;
   expect(checkCount).toBeGreaterThan(10);
   expect(checkCount).toBeLessThan(40);
 });
 
 test('an error for one domain does not prevent the check of another in the same round', async () => {
-  const watcher = startWatcher([domain('a.example', { id: 1 }), domain('b.example', { id: 2 })]);
+  const watcher = startWatcher([createDomain('a.example', { id: 1 }), createDomain('b.example', { id: 2 })]);
   watcher.failWith(new Error('DNS is unavailable'));
   await watcher.clock.advance(1);
-  expect(watcher.checked).toEqual(['a.example', 'b.example']);
+  expect(watcher.checkedDomains).toEqual(['a.example', 'b.example']);
   expect(watcher.failures).toHaveLength(2);
 });
 
 test('a stale result publishes no event', async () => {
-  const watcher = startWatcher([domain('new.example')], 'lost');
+  const watcher = startWatcher([createDomain('new.example')], 'lost');
   watcher.makeStale();
   await watcher.clock.advance(1);
-  expect(watcher.checked).toEqual(['new.example']);
+  expect(watcher.checkedDomains).toEqual(['new.example']);
   expect(watcher.events).toEqual([]);
 });

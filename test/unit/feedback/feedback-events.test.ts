@@ -1,4 +1,6 @@
-/** Reads the cases of the corpus, altered copies of them, and hostile messages. */
+/**
+ * Tests the reader of feedback reports with the cases of the corpus, altered copies of the cases, and hostile messages.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -16,21 +18,21 @@ interface Expected {
   readonly events: readonly Readonly<Record<string, unknown>>[];
 }
 
-const raw = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS));
-const crlf = (bytes: Buffer) => Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
-const expected = (name: string) => JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as Expected;
+const readReport = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS));
+const toCrlf = (bytes: Buffer) => Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
+const readExpected = (name: string) => JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as Expected;
 
 /** Moves the evidence of an event to the top level, as in the case files. */
-function flat(event: FeedbackEvent): Readonly<Record<string, unknown>> {
+function flattenEvidence(event: FeedbackEvent): Readonly<Record<string, unknown>> {
   return event.kind === 'unknown' ? { ...event } : { ...event, ...event.evidence };
 }
 
 describe('every case of the corpus has its expected events', () => {
   test.each(CASES)('%s', (name) => {
-    const { events } = expected(name);
-    for (const bytes of [raw(name), crlf(raw(name))]) {
-      const read = readFeedbackEvents(bytes).map(flat);
-      expect(read).toEqual(events.map((event) => expect.objectContaining(event)));
+    const { events } = readExpected(name);
+    for (const bytes of [readReport(name), toCrlf(readReport(name))]) {
+      const readEvents = readFeedbackEvents(bytes).map(flattenEvidence);
+      expect(readEvents).toEqual(events.map((event) => expect.objectContaining(event)));
     }
   });
 });
@@ -47,7 +49,7 @@ test('a case with changed, removed or repeated bytes is read without failure and
   });
   fc.assert(
     fc.property(arbitrary, ({ name, from, length, put }) => {
-      const bytes = raw(name);
+      const bytes = readReport(name);
       const events = readFeedbackEvents(Buffer.concat([bytes.subarray(0, from), put, bytes.subarray(from + length)]));
       expect(events.length).toBeGreaterThan(0);
       for (const event of events) {
@@ -62,7 +64,7 @@ test('a case with changed, removed or repeated bytes is read without failure and
   );
 });
 
-const nested = (depth: number) => {
+const nestMultiparts = (depth: number) => {
   const open = Array.from(
     { length: depth },
     (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
@@ -71,7 +73,7 @@ const nested = (depth: number) => {
 };
 
 test.each([
-  ['multiparts nested 200 deep', nested(200)],
+  ['multiparts nested 200 deep', nestMultiparts(200)],
   ['a hundred thousand header fields', `${'X: y\r\n'.repeat(100_000)}\r\nuser unknown`],
   ['one header field of two megabytes', `Subject: ${'a'.repeat(2_000_000)}\r\n\r\nuser unknown`],
   ['a folded header of a hundred thousand lines', `Subject: a\r\n${' b\r\n'.repeat(100_000)}\r\nuser unknown`],
@@ -102,7 +104,7 @@ test.each([
 });
 
 test('only the beginning of a message of thirty megabytes is read', () => {
-  const head = raw('01-postfix-no-such-user');
-  const whole = Buffer.concat([head, Buffer.alloc(30 * 1_048_576, 'x')]);
-  expect(readFeedbackEvents(whole)).toEqual(readFeedbackEvents(head));
+  const report = readReport('01-postfix-no-such-user');
+  const longReport = Buffer.concat([report, Buffer.alloc(30 * 1_048_576, 'x')]);
+  expect(readFeedbackEvents(longReport)).toEqual(readFeedbackEvents(report));
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createLineEndCheck } from '../../../src/feedback/line-ends.ts';
 
-const accepted = (chunks: readonly string[]) => {
+const areAccepted = (chunks: readonly string[]) => {
   const lineEnds = createLineEndCheck();
   return chunks.every((chunk) => lineEnds.accepts(Buffer.from(chunk)));
 };
@@ -17,26 +17,26 @@ test.each([
   [['a\r\n', '\n'], false],
   [['a\r\r\n'], false],
   [['a\r\n.\n.\r\n'], false],
-] as const)('%j has only CR LF line ends: %s', (chunks, valid) => {
-  expect(accepted(chunks)).toBe(valid);
+] as const)('%j has only CR LF line ends: %s', (chunks, isValid) => {
+  expect(areAccepted(chunks)).toBe(isValid);
 });
 
 test('the result does not depend on how the bytes are split', () => {
   const byte = fc.constantFrom('a', '\r', '\n', '\r\n', '.');
   fc.assert(
-    fc.property(fc.array(byte), fc.array(fc.nat(3)), (bytes, cuts) => {
+    fc.property(fc.array(byte), fc.array(fc.nat(3)), (bytes, chunkLengths) => {
       const text = bytes.join('');
-      const bare = /(?<!\r)\n|\r(?!\n)/.test(text);
+      const hasBareLineEnd = /(?<!\r)\n|\r(?!\n)/.test(text);
       const chunks: string[] = [];
-      let at = 0;
-      for (const cut of cuts) {
-        chunks.push(text.slice(at, at + cut));
-        at += cut;
+      let index = 0;
+      for (const chunkLength of chunkLengths) {
+        chunks.push(text.slice(index, index + chunkLength));
+        index += chunkLength;
       }
-      chunks.push(text.slice(at));
+      chunks.push(text.slice(index));
       // A CR at the very end may still become a line end.
-      if (bare && !/(?<!\r)\n|\r(?!\n|$)/.test(text)) return;
-      expect(accepted(chunks)).toBe(!bare);
+      if (hasBareLineEnd && !/(?<!\r)\n|\r(?!\n|$)/.test(text)) return;
+      expect(areAccepted(chunks)).toBe(!hasBareLineEnd);
     }),
   );
 });

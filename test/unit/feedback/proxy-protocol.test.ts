@@ -3,14 +3,14 @@ import { expect, test } from 'vitest';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from '../../../src/feedback/proxy-protocol.ts';
 import { createProxyHeaderV2 } from '../../rig/proxy-header.ts';
 
-const v1 = (line: string) => Buffer.from(`${line}\r\n`, 'latin1');
+const encodeVersion1 = (line: string) => Buffer.from(`${line}\r\n`, 'latin1');
 const V6 = Buffer.from(`${'20010db8000000000000000000000009'.repeat(2)}12670019`, 'hex');
 
 test.each([
-  ['version 1, IPv4', v1('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25'), '203.0.113.9'],
-  ['version 1, IPv6', v1('PROXY TCP6 2001:db8::9 2001:db8::1 4711 25'), '2001:db8::9'],
-  ['version 1, unknown', v1('PROXY UNKNOWN'), null],
-  ['version 1, unknown with addresses', v1('PROXY UNKNOWN ffff::1 ffff::2 65535 65535'), null],
+  ['version 1, IPv4', encodeVersion1('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25'), '203.0.113.9'],
+  ['version 1, IPv6', encodeVersion1('PROXY TCP6 2001:db8::9 2001:db8::1 4711 25'), '2001:db8::9'],
+  ['version 1, unknown', encodeVersion1('PROXY UNKNOWN'), null],
+  ['version 1, unknown with addresses', encodeVersion1('PROXY UNKNOWN ffff::1 ffff::2 65535 65535'), null],
   ['version 2, IPv4', createProxyHeaderV2('203.0.113.9'), '203.0.113.9'],
   ['version 2, IPv6', createProxyHeaderV2(V6, 0x21), '2001:db8:0:0:0:0:0:9'],
   [
@@ -29,23 +29,23 @@ test.each([
 ] as const)('%s: the address is read, and the bytes after the header remain', (_name, header, address) => {
   const bytes = Buffer.concat([header, Buffer.from('EHLO a\r\n')]);
   expect(parseProxyHeader(bytes)).toEqual({ kind: 'complete', address, length: header.length });
-  for (let at = 0; at < header.length; at += 1)
-    expect(parseProxyHeader(bytes.subarray(0, at)), `${at} bytes`).toEqual({ kind: 'incomplete' });
+  for (let index = 0; index < header.length; index += 1)
+    expect(parseProxyHeader(bytes.subarray(0, index)), `${index} bytes`).toEqual({ kind: 'incomplete' });
 });
 
 test.each([
   ['SMTP', Buffer.from('EHLO a\r\n')],
-  ['a lower-case word', v1('proxy TCP4 203.0.113.9 192.0.2.1 4711 25')],
-  ['an unknown family', v1('PROXY UDP4 203.0.113.9 192.0.2.1 4711 25')],
-  ['no addresses', v1('PROXY TCP4')],
-  ['an address of the other family', v1('PROXY TCP4 2001:db8::9 192.0.2.1 4711 25')],
-  ['a host name', v1('PROXY TCP4 client.example 192.0.2.1 4711 25')],
-  ['an address with a zone', v1('PROXY TCP6 fe80::1%eth0 2001:db8::1 4711 25')],
-  ['two spaces', v1('PROXY TCP4  203.0.113.9 192.0.2.1 4711 25')],
-  ['a port that is too large', v1('PROXY TCP4 203.0.113.9 192.0.2.1 65536 25')],
-  ['a port with a leading zero', v1('PROXY TCP4 203.0.113.9 192.0.2.1 04711 25')],
-  ['a missing port', v1('PROXY TCP4 203.0.113.9 192.0.2.1 4711')],
-  ['a third port', v1('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25 26')],
+  ['a lower-case word', encodeVersion1('proxy TCP4 203.0.113.9 192.0.2.1 4711 25')],
+  ['an unknown family', encodeVersion1('PROXY UDP4 203.0.113.9 192.0.2.1 4711 25')],
+  ['no addresses', encodeVersion1('PROXY TCP4')],
+  ['an address of the other family', encodeVersion1('PROXY TCP4 2001:db8::9 192.0.2.1 4711 25')],
+  ['a host name', encodeVersion1('PROXY TCP4 client.example 192.0.2.1 4711 25')],
+  ['an address with a zone', encodeVersion1('PROXY TCP6 fe80::1%eth0 2001:db8::1 4711 25')],
+  ['two spaces', encodeVersion1('PROXY TCP4  203.0.113.9 192.0.2.1 4711 25')],
+  ['a port that is too large', encodeVersion1('PROXY TCP4 203.0.113.9 192.0.2.1 65536 25')],
+  ['a port with a leading zero', encodeVersion1('PROXY TCP4 203.0.113.9 192.0.2.1 04711 25')],
+  ['a missing port', encodeVersion1('PROXY TCP4 203.0.113.9 192.0.2.1 4711')],
+  ['a third port', encodeVersion1('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25 26')],
   ['a bare LF', Buffer.from('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25\n'.padEnd(107))],
   ['a line without an end', Buffer.from(`PROXY UNKNOWN ${'x'.repeat(200)}`)],
   ['version 2, another version', createProxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(0), 0x11)],

@@ -7,17 +7,17 @@ const NOW = Date.UTC(2026, 5, 1, 12);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
 const OTHER = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
 const path = { domain: 'bounces.example.org', key: Buffer.alloc(32, 7) };
-const token = (at = NOW, key = path.key, id = ID) => createReturnPathToken(key, id, at);
+const createToken = (at = NOW, key = path.key, id = ID) => createReturnPathToken(key, id, at);
 const classify = (address: string, now = NOW) => classifyRecipient(path, address, now);
 
 test('a return path of this installation names its message, in upper or lower case', () => {
-  const valid = { kind: 'return-path', id: ID };
-  expect(classify(`${token()}@bounces.example.org`)).toEqual(valid);
-  expect(classify(`${token().toUpperCase()}@Bounces.EXAMPLE.org`)).toEqual(valid);
+  const validRecipient = { kind: 'return-path', id: ID };
+  expect(classify(`${createToken()}@bounces.example.org`)).toEqual(validRecipient);
+  expect(classify(`${createToken().toUpperCase()}@Bounces.EXAMPLE.org`)).toEqual(validRecipient);
 });
 
 test('a return path expires after its validity, and the clock of another node may be ahead by one day', () => {
-  const address = `${token()}@bounces.example.org`;
+  const address = `${createToken()}@bounces.example.org`;
   expect(classify(address, NOW + MAX_RETURN_PATH_AGE_DAYS * DAY)).toMatchObject({ kind: 'return-path' });
   expect(classify(address, NOW + (MAX_RETURN_PATH_AGE_DAYS + 1) * DAY)).toEqual({ kind: 'refused', reason: 'expired' });
   expect(classify(address, NOW - DAY)).toMatchObject({ kind: 'return-path' });
@@ -25,12 +25,13 @@ test('a return path expires after its validity, and the clock of another node ma
 });
 
 test('a changed return path and one of another installation are refused', () => {
-  const validToken = token();
-  for (let at = 2; at < validToken.length; at += 1) {
-    const changed = validToken.slice(0, at) + (validToken[at] === 'a' ? 'b' : 'a') + validToken.slice(at + 1);
-    expect(classify(`${changed}@bounces.example.org`)).toEqual({ kind: 'refused', reason: 'unknown' });
+  const validToken = createToken();
+  for (let index = 2; index < validToken.length; index += 1) {
+    const changedToken =
+      validToken.slice(0, index) + (validToken[index] === 'a' ? 'b' : 'a') + validToken.slice(index + 1);
+    expect(classify(`${changedToken}@bounces.example.org`)).toEqual({ kind: 'refused', reason: 'unknown' });
   }
-  expect(classify(`${token(NOW, Buffer.alloc(32, 8))}@bounces.example.org`)).toMatchObject({ kind: 'refused' });
+  expect(classify(`${createToken(NOW, Buffer.alloc(32, 8))}@bounces.example.org`)).toMatchObject({ kind: 'refused' });
 });
 
 test.each(['postmaster', 'POSTMASTER@bounces.example.org', 'abuse@bounces.example.org'])(
@@ -42,7 +43,7 @@ test.each(['postmaster', 'POSTMASTER@bounces.example.org', 'abuse@bounces.exampl
 
 test.each([
   ['an unknown mailbox', 'somebody@bounces.example.org', 'unknown'],
-  ['a return path at another domain', `${token()}@example.org`, 'relay'],
+  ['a return path at another domain', `${createToken()}@example.org`, 'relay'],
   ['postmaster elsewhere', 'postmaster@example.com', 'relay'],
   ['a percent hack', 'victim%example.com@bounces.example.org', 'unknown'],
   ['a source route', '@bounces.example.org:victim@example.com', 'relay'],
@@ -53,12 +54,14 @@ test.each([
 });
 
 test('a report to a role mailbox is about the only message whose valid return path it contains', () => {
-  const named = (text: string) => findReportedMessageId(path, Buffer.from(text), NOW);
-  const address = `${token()}@bounces.example.org`;
-  expect(named(`Return-Path: <${address}>\r\nOriginal-Mail-From: ${address.toUpperCase()}\r\n`)).toBe(ID);
-  expect(named(`Return-Path: <${address}>\r\n${token(NOW, path.key, OTHER)}@bounces.example.org`)).toBeNull();
-  expect(named(`Return-Path: <x${address.slice(1)}>`)).toBeNull();
-  expect(named(`Return-Path: <${token(NOW - 50 * DAY)}@bounces.example.org>`)).toBeNull();
-  expect(named('@bounces.example.org '.repeat(1_000) + address)).toBeNull();
-  expect(named('')).toBeNull();
+  const findMessageId = (text: string) => findReportedMessageId(path, Buffer.from(text), NOW);
+  const address = `${createToken()}@bounces.example.org`;
+  expect(findMessageId(`Return-Path: <${address}>\r\nOriginal-Mail-From: ${address.toUpperCase()}\r\n`)).toBe(ID);
+  expect(
+    findMessageId(`Return-Path: <${address}>\r\n${createToken(NOW, path.key, OTHER)}@bounces.example.org`),
+  ).toBeNull();
+  expect(findMessageId(`Return-Path: <x${address.slice(1)}>`)).toBeNull();
+  expect(findMessageId(`Return-Path: <${createToken(NOW - 50 * DAY)}@bounces.example.org>`)).toBeNull();
+  expect(findMessageId('@bounces.example.org '.repeat(1_000) + address)).toBeNull();
+  expect(findMessageId('')).toBeNull();
 });

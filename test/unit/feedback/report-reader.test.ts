@@ -1,4 +1,4 @@
-/** The thread that reads reports: a report that costs too much time or memory does not affect other reports. */
+/** Tests the thread that reads reports. A report that costs too much time or memory does not affect other reports. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createReportReader, MAX_PENDING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
@@ -26,20 +26,20 @@ test('a report that exceeds the timeout is too expensive, and the reports after 
   const { clock, reader, faults } = rig();
   // The thread has started, so the clock can advance.
   await reader.read(BOUNCE);
-  const hostile = reader.read(Buffer.from('spin'));
-  const waiting = reader.read(BOUNCE);
-  let over = false;
-  void hostile.then(() => {
-    over = true;
+  const hostileRead = reader.read(Buffer.from('spin'));
+  const waitingRead = reader.read(BOUNCE);
+  let hasEnded = false;
+  void hostileRead.then(() => {
+    hasEnded = true;
   });
   await expect
     .poll(async () => {
       await clock.advance(READ_TIMEOUT_MS / 2);
-      return over;
+      return hasEnded;
     })
     .toBe(true);
-  expect(await hostile).toEqual({ kind: 'too-expensive' });
-  expect(await waiting).toMatchObject({ kind: 'read', events: [{ kind: 'bounce', recipient: 'a@b.example' }] });
+  expect(await hostileRead).toEqual({ kind: 'too-expensive' });
+  expect(await waitingRead).toMatchObject({ kind: 'read', events: [{ kind: 'bounce', recipient: 'a@b.example' }] });
   expect(faults).toEqual([]);
 });
 
@@ -55,17 +55,17 @@ test('waiting reports are bounded in number and bytes, and a further read return
   const reads = [reader.read(Buffer.from('spin'))];
   for (let n = 1; n < MAX_PENDING.reports; n += 1) reads.push(reader.read(BOUNCE));
   expect(await reader.read(BOUNCE)).toEqual({ kind: 'busy' });
-  const settled = Promise.allSettled(reads);
+  const settledReads = Promise.allSettled(reads);
   await reader.close();
-  expect((await settled).every(({ status }) => status === 'rejected')).toBe(true);
+  expect((await settledReads).every(({ status }) => status === 'rejected')).toBe(true);
   await expect(reader.read(BOUNCE)).rejects.toThrow('closed');
 
-  const other = rig().reader;
-  const large = Buffer.alloc(MAX_PENDING.bytes);
-  const first = other.read(large);
-  expect(await other.read(BOUNCE)).toEqual({ kind: 'busy' });
-  expect(await first).toMatchObject({ kind: 'read' });
-  expect(await other.read(BOUNCE)).toMatchObject({ kind: 'read' });
+  const otherReader = rig().reader;
+  const largeReport = Buffer.alloc(MAX_PENDING.bytes);
+  const firstRead = otherReader.read(largeReport);
+  expect(await otherReader.read(BOUNCE)).toEqual({ kind: 'busy' });
+  expect(await firstRead).toMatchObject({ kind: 'read' });
+  expect(await otherReader.read(BOUNCE)).toMatchObject({ kind: 'read' });
 });
 
 test('the default thread reads a report', async () => {

@@ -49,10 +49,11 @@ test.each([
 
 test('an IPv6 /64 network has the limits of one address', () => {
   const limits = createPeerLimits();
-  const from = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
-  const count = (run: (n: number) => boolean) => Array.from({ length: 1_000 }, (_, n) => run(n)).filter(Boolean).length;
-  expect(count((n) => limits.chargeMessage(from(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
-  expect(count((n) => limits.reserveBytes(from(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
+  const createAddress = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
+  const count = (isAllowed: (n: number) => boolean) =>
+    Array.from({ length: 1_000 }, (_, n) => isAllowed(n)).filter(Boolean).length;
+  expect(count((n) => limits.chargeMessage(createAddress(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
+  expect(count((n) => limits.reserveBytes(createAddress(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
 });
 
 test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
@@ -61,9 +62,9 @@ test('role mailboxes have a limit per peer and in total, without effect on retur
     Array.from({ length: 1_000 }, () => limits.chargeMessage(address, 'role', now)).filter(Boolean).length;
   expect(countAccepted('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   expect(countAccepted('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
-  let all = 2 * PEER_ROLE_MESSAGE_RATE.burst;
-  for (let n = 3; n < 20; n += 1) all += countAccepted(`192.0.2.${n}`, 0);
-  expect(all).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
+  let expectedTotal = 2 * PEER_ROLE_MESSAGE_RATE.burst;
+  for (let n = 3; n < 20; n += 1) expectedTotal += countAccepted(`192.0.2.${n}`, 0);
+  expect(expectedTotal).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
   expect(limits.chargeMessage('192.0.2.99', 'return-path', 0)).toBe(true);
   expect(limits.allowsMessage('192.0.2.99', 'role', 0)).toBe(false);
   expect(limits.allowsMessage('192.0.2.99', 'role', 1_000)).toBe(true);

@@ -32,19 +32,19 @@ import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
 const DOMAIN = 'bounces.example.org';
 const KEY = Buffer.alloc(32, 3);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
-const tokenOf = (id = ID, key = KEY, at = Date.now()) => `${createReturnPathToken(key, id, at)}@${DOMAIN}`;
-const changed = (): string => {
-  const token = tokenOf();
+const createToken = (id = ID, key = KEY, at = Date.now()) => `${createReturnPathToken(key, id, at)}@${DOMAIN}`;
+const createChangedToken = (): string => {
+  const token = createToken();
   return token.slice(0, 20) + (token[20] === 'a' ? 'b' : 'a') + token.slice(21);
 };
-const CASE = (name: string) =>
+const readCase = (name: string) =>
   readFileSync(new URL(`../../corpus/bounces/${name}.eml`, import.meta.url), 'latin1').replaceAll('\n', '\r\n');
-const DSN = CASE('01-postfix-no-such-user');
+const DSN = readCase('01-postfix-no-such-user');
 
 interface Rig {
   readonly port: number;
   /** Connects from this loopback address; default 127.0.0.1. */
-  readonly dialog: (from?: string, firstBytes?: string | Uint8Array) => Promise<SmtpClient>;
+  readonly openDialog: (from?: string, firstBytes?: string | Uint8Array) => Promise<SmtpClient>;
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly faults: string[];
@@ -64,14 +64,14 @@ async function rig(
   {
     clock = systemClock,
     module,
-    reader: given,
+    reader: givenReader,
     onRefusal = () => undefined,
     trustedProxy = null,
   }: {
     readonly clock?: Clock;
     readonly module?: URL;
     readonly reader?: Pick<ReportReader, 'read'>;
-    /** Called before the listener sends the reply to a refused peer. */
+    /** Runs before the listener sends the reply to a refused peer. */
     readonly onRefusal?: () => void;
     readonly trustedProxy?: string | null;
   } = {},
@@ -87,7 +87,7 @@ async function rig(
     onPending: () => undefined,
   });
   let reads = 0;
-  const onError = (what: string, error: unknown) => faults.push(`${what}: ${String(error)}`);
+  const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
   const reader = createReportReader({
     clock,
     beforeThread: () => undefined,
@@ -101,7 +101,7 @@ async function rig(
     reader: {
       read(raw) {
         reads += 1;
-        return (given ?? reader).read(raw);
+        return (givenReader ?? reader).read(raw);
       },
     },
     returnPath: { domain: DOMAIN, key: KEY },
@@ -124,19 +124,19 @@ async function rig(
     await reader.close();
   };
   onTestFinished(close);
-  const dialog = async (from?: string, firstBytes?: string | Uint8Array) => {
+  const openDialog = async (from?: string, firstBytes?: string | Uint8Array) => {
     const dialog = await connectSmtp(port, from, firstBytes);
     dialogs.push(dialog);
     return dialog;
   };
-  return { port, dialog, reports, refusals, faults, reads: () => reads, close };
+  return { port, openDialog, reports, refusals, faults, reads: () => reads, close };
 }
 
 describe('accepted recipients', () => {
   test('a report to a return path is about its message and contains the events', async () => {
-    const { dialog, reports, refusals } = await rig();
-    const peer = await dialog();
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    const { openDialog, reports, refusals } = await rig();
+    const peer = await openDialog();
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toMatchObject([
       {
         messageRef: { id: ID },
@@ -150,14 +150,14 @@ describe('accepted recipients', () => {
   });
 
   test.each([
-    ['a token with one character changed', changed, 550, 'unknown-recipient'],
-    ['another installation’s token', (): string => tokenOf(ID, Buffer.alloc(32, 9)), 550, 'unknown-recipient'],
-    ['an expired token', (): string => tokenOf(ID, KEY, Date.now() - 60 * 86_400_000), 550, 'expired-return-path'],
+    ['a token with one character changed', createChangedToken, 550, 'unknown-recipient'],
+    ['another installation’s token', (): string => createToken(ID, Buffer.alloc(32, 9)), 550, 'unknown-recipient'],
+    ['an expired token', (): string => createToken(ID, KEY, Date.now() - 60 * 86_400_000), 550, 'expired-return-path'],
     ['an unknown mailbox', (): string => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
     ['another domain', (): string => 'ada@example.com', 550, 'relay'],
   ] as const)('%s is refused at RCPT, and counted', async (_, address, code, reason) => {
-    const { dialog, reports, refusals } = await rig();
-    const peer = await dialog();
+    const { openDialog, reports, refusals } = await rig();
+    const peer = await openDialog();
     await peer.command('MAIL FROM:<>');
     expect(await peer.command(`RCPT TO:<${address()}>`)).toMatch(new RegExp(`^${code} 5\\.`));
     expect(await peer.command('DATA')).toMatch(/^503 /);
@@ -166,9 +166,9 @@ describe('accepted recipients', () => {
   });
 
   test('postmaster and abuse accept messages of every sender', async () => {
-    const { dialog, reports } = await rig();
+    const { openDialog, reports } = await rig();
     for (const to of ['postmaster', `Postmaster@${DOMAIN}`, `abuse@${DOMAIN}`]) {
-      const peer = await dialog();
+      const peer = await openDialog();
       expect(await peer.send('somebody@example.com', to, 'Subject: Hello\r\n\r\nWho are you?')).toMatch(/^250 /);
     }
     expect(reports.map(({ messageRef, summary }) => [messageRef, summary])).toEqual(
@@ -177,100 +177,100 @@ describe('accepted recipients', () => {
   });
 
   test('a complaint to abuse is about the only message whose return path it contains', async () => {
-    const { dialog, reports } = await rig();
-    const peer = await dialog();
-    const report = CASE('26-arf-abuse').replace('<shop@example.org>', `<${tokenOf()}>`);
+    const { openDialog, reports } = await rig();
+    const peer = await openDialog();
+    const report = readCase('26-arf-abuse').replace('<shop@example.org>', `<${createToken()}>`);
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, report)).toMatch(/^250 /);
-    expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, CASE('26-arf-abuse'))).toMatch(/^250 /);
+    expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, readCase('26-arf-abuse'))).toMatch(/^250 /);
     expect(reports.map(({ messageRef }) => messageRef)).toEqual([{ id: ID }, null]);
   });
 
-  test('a message has one recipient', async () => {
-    const { dialog } = await rig();
-    const peer = await dialog();
+  test('a message can have only one recipient', async () => {
+    const { openDialog } = await rig();
+    const peer = await openDialog();
     await peer.command('MAIL FROM:<>');
-    expect(await peer.command(`RCPT TO:<${tokenOf()}>`)).toMatch(/^250 /);
+    expect(await peer.command(`RCPT TO:<${createToken()}>`)).toMatch(/^250 /);
     expect(await peer.command(`RCPT TO:<abuse@${DOMAIN}>`)).toMatch(/^452 /);
   });
 
   test('a session with too many refused recipients ends', async () => {
-    const { dialog, refusals } = await rig();
-    const peer = await dialog();
+    const { openDialog, refusals } = await rig();
+    const peer = await openDialog();
     await peer.command('MAIL FROM:<>');
-    const answers: string[] = [];
-    for (let n = 0; n < 10; n += 1) answers.push((await peer.command(`RCPT TO:<guess${n}@${DOMAIN}>`)).slice(0, 3));
-    expect(answers).toEqual([...Array.from({ length: 9 }, () => '550'), '421']);
+    const replies: string[] = [];
+    for (let n = 0; n < 10; n += 1) replies.push((await peer.command(`RCPT TO:<guess${n}@${DOMAIN}>`)).slice(0, 3));
+    expect(replies).toEqual([...Array.from({ length: 9 }, () => '550'), '421']);
     expect(refusals).toHaveLength(10);
   });
 });
 
 describe('the reply 250', () => {
-  test('comes only after the commit, and 451 after a failure of the store', async () => {
+  test('is sent only after the commit; a failure of the store causes the reply 451', async () => {
     let commit: (answer: FeedbackResult) => void = () => undefined;
     let fail: (error: Error) => void = () => undefined;
-    const { dialog, reports, refusals, faults } = await rig(
+    const { openDialog, reports, refusals, faults } = await rig(
       () =>
         new Promise((resolve, reject) => {
           commit = resolve;
           fail = reject;
         }),
     );
-    const peer = await dialog();
+    const peer = await openDialog();
     let answer: string | null = null;
-    const sent = peer.send('', tokenOf(), DSN).then((text) => {
+    const pendingReply = peer.send('', createToken(), DSN).then((text) => {
       answer = text;
     });
     await expect.poll(() => reports.length).toBe(1);
     expect(answer).toBeNull();
     commit({ kind: 'repeated' });
-    await sent;
+    await pendingReply;
     expect(answer).toMatch(/^250 /);
-    const again = peer.send('', tokenOf(), DSN);
+    const repeatedReply = peer.send('', createToken(), DSN);
     await expect.poll(() => reports.length).toBe(2);
     fail(new Error('disk full'));
-    expect(await again).toMatch(/^451 /);
+    expect(await repeatedReply).toMatch(/^451 /);
     expect(refusals).toEqual(['store']);
     expect(faults).toEqual(['feedback: Error: disk full']);
   });
 
-  test('a bounce that arrives before the outcome is recorded waits for it', async () => {
+  test('a bounce that arrives before the outcome of its message is recorded waits for the outcome', async () => {
     let tries = 0;
-    const { dialog } = await rig(async () => {
+    const { openDialog } = await rig(async () => {
       tries += 1;
       return tries < 3 ? { kind: 'not-yet' } : { kind: 'recorded', id: ID, verb: 'soft-bounced', suppressed: false };
     });
-    const peer = await dialog();
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    const peer = await openDialog();
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(tries).toBe(3);
   });
 
   test('without a recorded outcome the reply is 451', async () => {
-    const { dialog, refusals, close } = await rig(async () => ({ kind: 'not-yet' }));
-    const peer = await dialog();
-    const sent = peer.send('', tokenOf(), DSN);
+    const { openDialog, refusals, close } = await rig(async () => ({ kind: 'not-yet' }));
+    const peer = await openDialog();
+    const pendingReply = peer.send('', createToken(), DSN);
     await expect.poll(() => refusals.length).toBe(1);
-    expect(await sent).toMatch(/^451 .*not recorded yet/);
+    expect(await pendingReply).toMatch(/^451 .*not recorded yet/);
     expect(refusals).toEqual(['not-settled']);
     await close();
   });
 
   test('a message without its final dot is not recorded', async () => {
-    const { dialog, reports } = await rig();
-    const peer = await dialog();
-    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.command(line);
+    const { openDialog, reports } = await rig();
+    const peer = await openDialog();
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
     peer.write(DSN);
     peer.close();
-    const other = await dialog();
-    expect(await other.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    const otherPeer = await openDialog();
+    expect(await otherPeer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
   });
 
-  test('a report has the same digest with other trace fields, and another digest for another message', async () => {
-    const { dialog, reports } = await rig();
-    const peer = await dialog();
-    await peer.send('', tokenOf(), DSN);
-    await peer.send('', tokenOf(), `Received: from a by b\r\n${DSN}`);
-    await peer.send('', tokenOf('0192a3b4-c5d6-7e8f-9012-3456789abcdf'), DSN);
+  test('the digest of a report does not depend on its trace fields, and depends on its message', async () => {
+    const { openDialog, reports } = await rig();
+    const peer = await openDialog();
+    await peer.send('', createToken(), DSN);
+    await peer.send('', createToken(), `Received: from a by b\r\n${DSN}`);
+    await peer.send('', createToken('0192a3b4-c5d6-7e8f-9012-3456789abcdf'), DSN);
     const digests = reports.map(({ digest }) => digest);
     expect(new Set(digests).size).toBe(2);
     expect(digests[0]).toBe(digests[1]);
@@ -283,8 +283,8 @@ describe('misuse', () => {
     ['a command that ends with LF alone', 'MAIL FROM:<>\n'],
     ['a CR alone in a command', 'MAIL FROM:<>\rRCPT TO:<x@y.example>\r\n'],
   ])('%s ends the session', async (_, bytes) => {
-    const { dialog, refusals, reports } = await rig();
-    const peer = await dialog();
+    const { openDialog, refusals, reports } = await rig();
+    const peer = await openDialog();
     peer.write(bytes);
     expect(await peer.readReply()).toMatch(/^554 5\.6\.0 bare CR or LF/);
     expect(await peer.readReply()).toBe('closed');
@@ -294,11 +294,11 @@ describe('misuse', () => {
 
   test.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\r\n.\r\n'])(
     'a message smuggled after %j is not parsed: the session ends, and nothing is recorded',
-    async (end) => {
-      const { dialog, refusals, reports } = await rig();
-      const peer = await dialog();
-      for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.command(line);
-      peer.write(`${DSN}${end}MAIL FROM:<>\r\nRCPT TO:<${tokenOf()}>\r\nDATA\r\n${DSN}\r\n.\r\n`);
+    async (lineEnd) => {
+      const { openDialog, refusals, reports } = await rig();
+      const peer = await openDialog();
+      for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
+      peer.write(`${DSN}${lineEnd}MAIL FROM:<>\r\nRCPT TO:<${createToken()}>\r\nDATA\r\n${DSN}\r\n.\r\n`);
       expect(await peer.readReply()).toMatch(/^554 5\.6\.0/);
       expect(await peer.readReply()).toBe('closed');
       expect(refusals).toEqual(['bare-line-end']);
@@ -307,33 +307,36 @@ describe('misuse', () => {
   );
 
   test('a message of thirty megabytes is refused, with or without SIZE, and the next message is accepted', async () => {
-    const { dialog, refusals, reports } = await rig();
-    const peer = await dialog();
+    const { openDialog, refusals, reports } = await rig();
+    const peer = await openDialog();
     expect(await peer.command(`MAIL FROM:<> SIZE=${MAX_MESSAGE_BYTES + 1}`)).toMatch(/^552 /);
-    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.command(line);
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
     const megabyte = Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(1_024));
     peer.write(DSN);
     for (let n = 0; n < 30; n += 1) peer.write(megabyte);
     expect(await peer.command('\r\n.')).toMatch(/^552 /);
     expect(refusals).toEqual(['too-large']);
     expect(reports).toEqual([]);
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
   });
 
-  test('a large report is read at its beginning and stored in part', async () => {
-    const { dialog, reports } = await rig();
-    const peer = await dialog();
-    const large = Buffer.concat([Buffer.from(`${DSN}\r\n`), Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(4_096))]);
-    expect(await peer.send('', tokenOf(), large)).toMatch(/^250 /);
+  test('only the beginning of a large report is read, and only its first 64 KiB are stored', async () => {
+    const { openDialog, reports } = await rig();
+    const peer = await openDialog();
+    const largeReport = Buffer.concat([
+      Buffer.from(`${DSN}\r\n`),
+      Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(4_096)),
+    ]);
+    expect(await peer.send('', createToken(), largeReport)).toMatch(/^250 /);
     expect(reports).toMatchObject([{ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] }]);
     expect(reports[0]?.raw.length).toBe(65_536);
   });
 
   test('too many connections of one address are refused', async () => {
-    const { dialog, refusals } = await rig();
-    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => dialog()));
-    const one = await dialog();
-    expect(await one.command('MAIL FROM:<>')).toBe('closed');
+    const { openDialog, refusals } = await rig();
+    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openDialog()));
+    const firstClient = await openDialog();
+    expect(await firstClient.command('MAIL FROM:<>')).toBe('closed');
     expect(refusals).toEqual(['too-many-connections']);
   });
 
@@ -345,24 +348,24 @@ describe('misuse', () => {
     const peer = startResettingPeer();
     onTestFinished(() => peer.close());
     // The reset arrives after the listener has accepted the connection and before it writes the refusal.
-    const { port, dialog, refusals } = await rig(undefined, null, { onRefusal: () => peer.resetNow() });
-    for (let at = 0; at < MAX_SESSIONS.perPeer; at += 1) await dialog();
-    for (let at = 0; at < 20; at += 1) await peer.connect(port);
+    const { port, openDialog, refusals } = await rig(undefined, null, { onRefusal: () => peer.resetNow() });
+    for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1) await openDialog();
+    for (let index = 0; index < 20; index += 1) await peer.connect(port);
     expect(refusals).toEqual(Array.from({ length: 20 }, () => 'too-many-connections'));
     // The listener still accepts connections of other peers.
-    await dialog('127.0.0.2');
+    await openDialog('127.0.0.2');
     expect(uncaught).toEqual([]);
   });
 
   test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('the command %s is refused', async (command) => {
-    const { dialog } = await rig();
-    expect(await (await dialog()).command(command)).toMatch(/^50[02] /);
+    const { openDialog } = await rig();
+    expect(await (await openDialog()).command(command)).toMatch(/^50[02] /);
   });
 });
 
 describe('limits of sessions', () => {
   /** Opens a connection that sends nothing. */
-  async function idle(port: number, localAddress: string): Promise<void> {
+  async function openIdleConnection(port: number, localAddress: string): Promise<void> {
     const socket = connectSocket({ port, host: '127.0.0.1', localAddress });
     socket.on('error', () => undefined);
     onTestFinished(() => void socket.destroy());
@@ -373,41 +376,43 @@ describe('limits of sessions', () => {
   }
 
   test('hundreds of idle connections do not prevent the delivery of a bounce', async () => {
-    const { port, dialog, reports, refusals } = await rig();
+    const { port, openDialog, reports, refusals } = await rig();
     const hosts = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
     for (let host = 1; host <= hosts; host += 1)
-      await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => idle(port, `127.0.0.${host + 10}`)));
-    const peer = await dialog('127.0.0.99');
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+      await Promise.all(
+        Array.from({ length: MAX_SESSIONS.perPeer }, () => openIdleConnection(port, `127.0.0.${host + 10}`)),
+      );
+    const peer = await openDialog('127.0.0.99');
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
-  test('an idle session for abuse is evicted, a session for a return path is not', async () => {
-    const { dialog, reports, refusals } = await rig();
-    const first = await dialog('127.0.0.98');
-    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await first.command(line);
+  test('an idle session for abuse is evicted, and a session for a return path is not', async () => {
+    const { openDialog, reports, refusals } = await rig();
+    const firstClient = await openDialog('127.0.0.98');
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await firstClient.command(line);
     for (let host = 1; host <= MAX_SESSIONS.total / MAX_SESSIONS.perPeer; host += 1) {
       await Promise.all(
         Array.from({ length: MAX_SESSIONS.perPeer }, async () => {
-          const peer = await dialog(`127.0.0.${host + 10}`);
+          const peer = await openDialog(`127.0.0.${host + 10}`);
           await peer.command('MAIL FROM:<>');
           await peer.command(`RCPT TO:<abuse@${DOMAIN}>`);
         }),
       );
     }
-    const peer = await dialog('127.0.0.99');
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
-    first.write(DSN);
-    expect(await first.command('\r\n.')).toMatch(/^250 /);
+    const peer = await openDialog('127.0.0.99');
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
+    firstClient.write(DSN);
+    expect(await firstClient.command('\r\n.')).toMatch(/^250 /);
     expect(reports).toHaveLength(2);
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
   test('a session with too many recipients and no message ends, and does not use a token of the rate limit', async () => {
-    const { dialog, reports, refusals } = await rig();
+    const { openDialog, reports, refusals } = await rig();
     for (let round = 0; round < 20; round += 1) {
-      const peer = await dialog();
+      const peer = await openDialog();
       await peer.command('MAIL FROM:<a@example.com>');
       let answer = '';
       let commands = 1;
@@ -421,16 +426,16 @@ describe('limits of sessions', () => {
     }
     expect(new Set(refusals)).toEqual(new Set(['too-many-commands']));
     expect(20 * MAX_ENVELOPE_COMMANDS).toBeGreaterThan(TOTAL_ROLE_MESSAGE_RATE.burst);
-    const other = await dialog();
-    expect(await other.send('a@example.com', 'postmaster', 'Subject: Hello\r\n\r\nHello')).toMatch(/^250 /);
+    const otherClient = await openDialog();
+    expect(await otherClient.send('a@example.com', 'postmaster', 'Subject: Hello\r\n\r\nHello')).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
   });
 
   test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])(
     'a session that repeats %s ends',
     async (command) => {
-      const { dialog, refusals } = await rig();
-      const peer = await dialog();
+      const { openDialog, refusals } = await rig();
+      const peer = await openDialog();
       const line = `${command}\r\n`;
       peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
       let answer = '';
@@ -441,10 +446,10 @@ describe('limits of sessions', () => {
   );
 
   test('each message resets the limits on commands', async () => {
-    const { dialog, reports } = await rig();
-    const peer = await dialog();
+    const { openDialog, reports } = await rig();
+    const peer = await openDialog();
     for (let n = 0; n < MAX_ENVELOPE_COMMANDS; n += 1)
-      expect(await peer.send('', tokenOf(), `X-N: ${n}\r\n${DSN}`)).toMatch(/^250 /);
+      expect(await peer.send('', createToken(), `X-N: ${n}\r\n${DSN}`)).toMatch(/^250 /);
     expect(reports).toHaveLength(MAX_ENVELOPE_COMMANDS);
   });
 
@@ -456,8 +461,8 @@ describe('limits of sessions', () => {
     ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
   ])('a session with %s ends after its timeout', async (_, lines, ms) => {
     const clock = createVirtualClock(Date.now());
-    const { dialog, refusals } = await rig(undefined, null, { clock });
-    const peer = await dialog();
+    const { openDialog, refusals } = await rig(undefined, null, { clock });
+    const peer = await openDialog();
     for (const line of lines) await peer.command(line);
     await clock.advance(ms);
     expect(await peer.readReply()).toMatch(/^421 4\.4\.2 /);
@@ -467,81 +472,81 @@ describe('limits of sessions', () => {
 
   test('a new connection of a peer at its limit evicts an idle one', async () => {
     const clock = createVirtualClock(Date.now());
-    const { dialog, refusals } = await rig(undefined, null, { clock });
-    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => dialog()));
+    const { openDialog, refusals } = await rig(undefined, null, { clock });
+    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openDialog()));
     await clock.advance(15_000);
-    const peer = await dialog();
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    const peer = await openDialog();
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(refusals).toEqual(['evicted']);
   });
 
   test.each([
     ['abuse', () => `abuse@${DOMAIN}`, PEER_ROLE_MESSAGE_RATE.burst],
-    ['a return path', tokenOf, PEER_MESSAGE_RATE.burst],
+    ['a return path', createToken, PEER_MESSAGE_RATE.burst],
   ] as const)('a peer over its rate limit for %s gets 451, without effect on another peer', async (_, to, burst) => {
     const clock = createVirtualClock(Date.now());
-    const { dialog, reports, refusals } = await rig(undefined, null, {
+    const { openDialog, reports, refusals } = await rig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
-    const peer = await dialog('127.0.0.11');
-    const other = await dialog('127.0.0.12');
+    const peer = await openDialog('127.0.0.11');
+    const otherClient = await openDialog('127.0.0.12');
     for (let n = 0; n < burst; n += 1) expect(await peer.send('', to(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
     expect(await peer.send('', to(), DSN)).toMatch(/^451 /);
-    expect(await other.send('', to(), DSN)).toMatch(/^250 /);
+    expect(await otherClient.send('', to(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(burst + 1);
     expect(refusals).toEqual(['too-fast']);
   });
 
   test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {
     const clock = createVirtualClock(Date.now());
-    const { dialog, reports } = await rig(undefined, null, {
+    const { openDialog, reports } = await rig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
-    const [one, other] = [await dialog(), await dialog()];
+    const [firstClient, otherClient] = [await openDialog(), await openDialog()];
     const abuse = `abuse@${DOMAIN}`;
-    for (let n = 1; n < PEER_ROLE_MESSAGE_RATE.burst; n += 1) await one.send('', abuse, `X: ${n}\r\n\r\nx`);
-    for (const peer of [one, other])
+    for (let n = 1; n < PEER_ROLE_MESSAGE_RATE.burst; n += 1) await firstClient.send('', abuse, `X: ${n}\r\n\r\nx`);
+    for (const peer of [firstClient, otherClient])
       for (const line of ['MAIL FROM:<>', `RCPT TO:<${abuse}>`]) await peer.command(line);
-    const answers: string[] = [];
-    for (const peer of [one, other]) {
+    const replies: string[] = [];
+    for (const peer of [firstClient, otherClient]) {
       expect(await peer.command('DATA')).toMatch(/^354 /);
-      answers.push((await peer.command('\r\n.')).slice(0, 3));
+      replies.push((await peer.command('\r\n.')).slice(0, 3));
     }
-    expect(answers).toEqual(['250', '451']);
+    expect(replies).toEqual(['250', '451']);
     expect(reports).toHaveLength(PEER_ROLE_MESSAGE_RATE.burst);
   });
 
   test('buffered bytes of one peer are bounded, and further messages get 451', async () => {
     const clock = createVirtualClock(Date.now());
-    const waiting: (() => void)[] = [];
-    const { dialog, refusals } = await rig(undefined, null, {
+    const waitingReads: (() => void)[] = [];
+    const { openDialog, refusals } = await rig(undefined, null, {
       clock,
       reader: {
         read: () =>
           new Promise((resolve) =>
-            waiting.push(() => resolve({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] })),
+            waitingReads.push(() => resolve({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] })),
           ),
       },
     });
     const megabyte = Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(1_024));
     const count = MAX_BUFFERED_BYTES.perPeer / megabyte.length;
-    const sent: Promise<string>[] = [];
+    const pendingReplies: Promise<string>[] = [];
     for (let n = 0; n < count; n += 1) {
-      const peer = await dialog();
-      sent.push(peer.send('', tokenOf(), megabyte));
-      await expect.poll(() => waiting.length).toBe(n + 1);
+      const peer = await openDialog();
+      pendingReplies.push(peer.send('', createToken(), megabyte));
+      await expect.poll(() => waitingReads.length).toBe(n + 1);
     }
-    const one = await dialog();
-    expect(await one.send('', tokenOf(), megabyte)).toMatch(/^451 /);
+    const client = await openDialog();
+    expect(await client.send('', createToken(), megabyte)).toMatch(/^451 /);
     expect(refusals).toEqual(['too-busy']);
-    for (const read of waiting.splice(0)) read();
-    for (const answer of await Promise.all(sent)) expect(answer).toMatch(/^250 /);
-    const again = one.send('', tokenOf(), megabyte);
-    await expect.poll(() => waiting.length).toBe(1);
-    waiting[0]?.();
-    expect(await again).toMatch(/^250 /);
+    for (const completeRead of waitingReads.splice(0)) completeRead();
+    for (const answer of await Promise.all(pendingReplies)) expect(answer).toMatch(/^250 /);
+    const repeatedReply = client.send('', createToken(), megabyte);
+    await expect.poll(() => waitingReads.length).toBe(1);
+    waitingReads[0]?.();
+    expect(await repeatedReply).toMatch(/^250 /);
   });
 });
 
@@ -549,13 +554,13 @@ describe('a report that is too expensive to read', () => {
   test('gets 250 and is stored unread, and the next report is read', async () => {
     const clock = createVirtualClock(Date.now());
     const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
-    const { dialog, reports, refusals, faults, reads } = await rig(undefined, null, { clock, module });
-    const peer = await dialog();
+    const { openDialog, reports, refusals, faults, reads } = await rig(undefined, null, { clock, module });
+    const peer = await openDialog();
     // The thread has started, so the clock can advance.
-    expect(await peer.send('', tokenOf(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
-    const hostile = 'Subject: spin for ever\r\n\r\nx';
+    expect(await peer.send('', createToken(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
+    const hostileReport = 'Subject: spin for ever\r\n\r\nx';
     let answer: string | null = null;
-    void peer.send('', tokenOf(), hostile).then((text) => {
+    void peer.send('', createToken(), hostileReport).then((text) => {
       answer = text;
     });
     await expect.poll(reads).toBe(2);
@@ -569,25 +574,25 @@ describe('a report that is too expensive to read', () => {
       messageRef: { id: ID },
       events: [{ kind: 'unknown', reason: 'too-expensive' }],
     });
-    expect(Buffer.from(reports[1]?.raw ?? []).toString()).toContain(hostile);
+    expect(Buffer.from(reports[1]?.raw ?? []).toString()).toContain(hostileReport);
     expect([refusals, faults]).toEqual([[], []]);
-    const next = await dialog();
-    expect(await next.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    const nextClient = await openDialog();
+    expect(await nextClient.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports[2]).toMatchObject({ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
   });
 
   test('a message gets 451 when too many reports are waiting', async () => {
-    const { dialog, refusals } = await rig(undefined, null, { reader: { read: async () => ({ kind: 'busy' }) } });
-    const peer = await dialog();
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^451 /);
+    const { openDialog, refusals } = await rig(undefined, null, { reader: { read: async () => ({ kind: 'busy' }) } });
+    const peer = await openDialog();
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
     expect(refusals).toEqual(['too-busy']);
   });
 
   test('a message gets 451 when the thread cannot be started', async () => {
     const module = new URL('./there-is-no-worker.ts', import.meta.url);
-    const { dialog, reports, refusals } = await rig(undefined, null, { module });
-    const peer = await dialog();
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^451 /);
+    const { openDialog, reports, refusals } = await rig(undefined, null, { module });
+    const peer = await openDialog();
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
     expect([refusals, reports]).toEqual([['store'], []]);
   });
 });
@@ -595,13 +600,13 @@ describe('a report that is too expensive to read', () => {
 test('a session under TLS is removed with its timeouts when it ends', async () => {
   const { key, cert } = await getCertificate('localhost');
   const clock = createVirtualClock(Date.now());
-  const { dialog, refusals, close } = await rig(
+  const { openDialog, refusals, close } = await rig(
     undefined,
     { key: Buffer.from(key), cert: Buffer.from(cert) },
     { clock },
   );
   for (let n = 0; n < MAX_SESSIONS.perPeer + 2; n += 1) {
-    const peer = await dialog();
+    const peer = await openDialog();
     expect(await peer.command('STARTTLS')).toMatch(/^220 /);
     await peer.startTls();
     expect(await peer.command('EHLO peer.example')).toMatch(/^250/);
@@ -614,31 +619,34 @@ test('a session under TLS is removed with its timeouts when it ends', async () =
   expect(refusals).toEqual([]);
 });
 
-test('with a certificate it offers STARTTLS, and refuses bare line ends under TLS too', async () => {
+test('with a certificate the listener offers STARTTLS, and refuses bare line ends also under TLS', async () => {
   const { key, cert } = await getCertificate('localhost');
-  const { dialog, reports, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
-  const peer = await dialog();
+  const { openDialog, reports, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
+  const peer = await openDialog();
   expect(await peer.command('EHLO peer.example')).toContain('STARTTLS');
   expect(await peer.command('STARTTLS')).toMatch(/^220 /);
   await peer.startTls();
   await peer.command('EHLO peer.example');
-  expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+  expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
   expect(reports).toHaveLength(1);
   peer.write('NOOP\n');
   expect(await peer.readReply()).toMatch(/^554 5\.6\.0/);
   expect(refusals).toEqual(['bare-line-end']);
 });
 
-test('without a certificate it does not offer STARTTLS', async () => {
-  const { dialog } = await rig();
-  expect(await (await dialog()).command('EHLO peer.example')).not.toContain('STARTTLS');
+test('without a certificate the listener does not offer STARTTLS', async () => {
+  const { openDialog } = await rig();
+  expect(await (await openDialog()).command('EHLO peer.example')).not.toContain('STARTTLS');
 });
 
 describe('behind a proxy that sends the header of the PROXY protocol', () => {
   const PROXY = '127.0.0.9';
-  const headerFor = (client: string) => `PROXY TCP4 ${client} 192.0.2.1 4711 25\r\n`;
+  const createHeader = (client: string) => `PROXY TCP4 ${client} 192.0.2.1 4711 25\r\n`;
 
-  /** Connects as the proxy, sends these bytes and resolves to all bytes that the listener sends until it closes the connection. */
+  /**
+   * Connects as the proxy, sends these bytes and resolves to all bytes that the listener sends until it closes the
+   * connection.
+   */
   async function sendAndRead(port: number, bytes: string | Uint8Array, localAddress = PROXY): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>();
     let received = '';
@@ -652,21 +660,21 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   }
 
   test('the limits count the client that the proxy reports, in both versions', async () => {
-    const { port, dialog, refusals, reports } = await rig(undefined, null, { trustedProxy: PROXY });
-    for (let at = 0; at < MAX_SESSIONS.perPeer; at += 1)
-      await dialog(PROXY, at % 2 === 0 ? headerFor('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));
-    expect(await sendAndRead(port, headerFor('203.0.113.1'))).toMatch(/^421 4\.3\.2 too many connections/);
+    const { port, openDialog, refusals, reports } = await rig(undefined, null, { trustedProxy: PROXY });
+    for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1)
+      await openDialog(PROXY, index % 2 === 0 ? createHeader('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));
+    expect(await sendAndRead(port, createHeader('203.0.113.1'))).toMatch(/^421 4\.3\.2 too many connections/);
     expect(refusals).toEqual(['too-many-connections']);
-    const other = await dialog(PROXY, createProxyHeaderV2('203.0.113.2'));
-    expect(await other.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    const otherClient = await openDialog(PROXY, createProxyHeaderV2('203.0.113.2'));
+    expect(await otherClient.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
   });
 
   test('bytes after the header belong to the session, and STARTTLS works', async () => {
     const { key, cert } = await getCertificate('localhost');
     const certificate = { key: Buffer.from(key), cert: Buffer.from(cert) };
-    const { dialog, refusals } = await rig(undefined, certificate, { trustedProxy: PROXY });
-    const peer = await dialog(PROXY, headerFor('203.0.113.1'));
+    const { openDialog, refusals } = await rig(undefined, certificate, { trustedProxy: PROXY });
+    const peer = await openDialog(PROXY, createHeader('203.0.113.1'));
     expect(await peer.command('STARTTLS')).toMatch(/^220 /);
     await peer.startTls();
     const answer = await peer.command('EHLO peer.example');
@@ -675,7 +683,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
     expect(refusals).toEqual([]);
   });
 
-  test('a malformed header closes the connection, and nothing is answered', async () => {
+  test('after a malformed header the connection is closed without a reply', async () => {
     const { port, refusals } = await rig(undefined, null, { trustedProxy: PROXY });
     const malformed = [
       'EHLO peer.example\r\n',
@@ -686,40 +694,40 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
     expect(refusals).toEqual(malformed.map(() => 'proxy-header'));
   });
 
-  test('a header that is late closes the connection', async () => {
+  test('the connection is closed if the header does not arrive in time', async () => {
     const clock = createVirtualClock(Date.now());
     const { port, refusals } = await rig(undefined, null, { trustedProxy: PROXY, clock });
-    const answers = ['PROXY TCP4', ''].map((bytes) => sendAndRead(port, bytes));
+    const replies = ['PROXY TCP4', ''].map((bytes) => sendAndRead(port, bytes));
     await expect
       .poll(async () => {
         await clock.advance(PROXY_HEADER_TIMEOUT_MS);
         return refusals;
       })
       .toEqual(['proxy-header', 'proxy-header']);
-    expect(await Promise.all(answers)).toEqual(['', '']);
+    expect(await Promise.all(replies)).toEqual(['', '']);
   });
 
   test('the header of another peer is an unknown command', async () => {
-    const { dialog, refusals } = await rig(undefined, null, { trustedProxy: PROXY });
-    const peer = await dialog('127.0.0.8');
-    expect(await peer.command(headerFor('203.0.113.1').trim())).toMatch(/^500 /);
+    const { openDialog, refusals } = await rig(undefined, null, { trustedProxy: PROXY });
+    const peer = await openDialog('127.0.0.8');
+    expect(await peer.command(createHeader('203.0.113.1').trim())).toMatch(/^500 /);
     expect(refusals).toEqual([]);
   });
 
   test('a reset at any point of the header affects no other connection', async () => {
-    const { port, dialog } = await rig(undefined, null, { trustedProxy: PROXY });
-    const header = headerFor('203.0.113.1');
+    const { port, openDialog } = await rig(undefined, null, { trustedProxy: PROXY });
+    const header = createHeader('203.0.113.1');
     await Promise.all(
-      Array.from({ length: header.length + 1 }, async (_, at) => {
+      Array.from({ length: header.length + 1 }, async (_, splitIndex) => {
         const { promise, resolve } = Promise.withResolvers<void>();
         const socket = connectSocket({ port, host: '127.0.0.1', localAddress: PROXY }, () =>
-          socket.write(header.slice(0, at), () => socket.resetAndDestroy()),
+          socket.write(header.slice(0, splitIndex), () => socket.resetAndDestroy()),
         );
         socket.on('error', () => undefined).on('close', () => resolve());
         await promise;
       }),
     );
-    const peer = await dialog(PROXY, header);
-    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    const peer = await openDialog(PROXY, header);
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
   });
 });

@@ -28,8 +28,8 @@ function rig() {
 
 test('at the limit the session without a valid recipient that is idle longest is evicted', () => {
   const { sessions, evicted, openSession, fill } = rig();
-  const all = fill(MAX_SESSIONS.total, 'new', 1_000);
-  const longestIdle = all[77];
+  const addedSessions = fill(MAX_SESSIONS.total, 'new', 1_000);
+  const longestIdle = addedSessions[77];
   if (longestIdle !== undefined) longestIdle.lastActiveAt = 5;
   expect(sessions.admit(openSession('198.51.100.1', 'new', MINUTE), MINUTE)).toBe(true);
   expect(evicted).toEqual([longestIdle]);
@@ -37,8 +37,8 @@ test('at the limit the session without a valid recipient that is idle longest is
 
 test('sessions without a recipient are evicted first, then those for a role mailbox, then those for return paths', () => {
   const { sessions, evicted, openSession, fill } = rig();
-  const all = fill(MAX_SESSIONS.total, 'return-path', 0);
-  const [role, newSession] = [all[3], all[5]];
+  const addedSessions = fill(MAX_SESSIONS.total, 'return-path', 0);
+  const [role, newSession] = [addedSessions[3], addedSessions[5]];
   if (role === undefined || newSession === undefined) throw new Error('no sessions');
   Object.assign(role, { stage: 'role', lastActiveAt: MINUTE });
   Object.assign(newSession, { stage: 'new', lastActiveAt: MINUTE });
@@ -51,9 +51,9 @@ test('a session for a return path is evicted only after one idle minute, and a s
   fill(MAX_SESSIONS.total - 1, 'recording', 0);
   const recordingSession = openSession('198.51.100.1', 'return-path', MINUTE);
   sessions.admit(recordingSession, MINUTE);
-  const next = openSession('198.51.100.2', 'recording', MINUTE);
-  expect(sessions.admit(next, MINUTE + 1)).toBe(false);
-  expect(sessions.admit(next, 2 * MINUTE)).toBe(true);
+  const nextSession = openSession('198.51.100.2', 'recording', MINUTE);
+  expect(sessions.admit(nextSession, MINUTE + 1)).toBe(false);
+  expect(sessions.admit(nextSession, 2 * MINUTE)).toBe(true);
   expect(evicted).toEqual([recordingSession]);
   expect(sessions.admit(openSession('198.51.100.3', 'new', 2 * MINUTE), 1_000 * MINUTE)).toBe(false);
 });
@@ -71,10 +71,10 @@ test('a peer or an IPv6 /64 network has a limit, and its idle session is evicted
 
 test('removing a session more than once admits only one new session', () => {
   const { sessions, openSession } = rig();
-  const all = Array.from({ length: MAX_SESSIONS.perPeer }, () => openSession('192.0.2.1', 'new', 0));
-  for (const one of all) sessions.admit(one, 0);
-  const [first] = all;
-  if (first !== undefined) for (let n = 0; n < 3; n += 1) sessions.remove(first);
+  const addedSessions = Array.from({ length: MAX_SESSIONS.perPeer }, () => openSession('192.0.2.1', 'new', 0));
+  for (const session of addedSessions) sessions.admit(session, 0);
+  const [firstSession] = addedSessions;
+  if (firstSession !== undefined) for (let n = 0; n < 3; n += 1) sessions.remove(firstSession);
   expect(sessions.admit(openSession('192.0.2.1', 'new', 0), 0)).toBe(true);
   expect(sessions.admit(openSession('192.0.2.1', 'new', 0), 0)).toBe(false);
 });

@@ -11,82 +11,82 @@ import { createPeerShareExemption } from '../../../src/http/connections.ts';
 import { createTrustedProxies } from '../../../src/http/trusted-proxies.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 
-/** Creates a table. `closed` lists the closed connections as `name reason`. */
+/** Creates a table. `closedConnections` lists the closed connections as `name reason`. */
 function createTable(maxConnections: number) {
   const table = new ConnectionTable(maxConnections);
-  const closed: string[] = [];
+  const closedConnections: string[] = [];
   const createConnection = (name: string): TableConnection => ({
     tableEntry: null,
-    close: (reason: DropReason) => void closed.push(`${name} ${reason}`),
+    close: (reason: DropReason) => void closedConnections.push(`${name} ${reason}`),
   });
   const addConnection = (name: string, peer: string | null = null) => {
     const connection = createConnection(name);
     table.add(connection, peer);
     return connection;
   };
-  return { table, closed, enter: addConnection };
+  return { table, closedConnections, enter: addConnection };
 }
 
 test('a full listener closes its oldest unauthenticated connection for each new connection, and closes no authenticated connection', () => {
-  const { table, closed, enter: addConnection } = createTable(4);
+  const { table, closedConnections, enter: addConnection } = createTable(4);
   const [a] = ['a', 'b', 'c', 'd'].map((name) => addConnection(name));
   if (a !== undefined) table.markAuthenticated(a);
   addConnection('e');
   addConnection('f');
-  expect([closed, table.openCount]).toEqual([['b full', 'c full'], 4]);
+  expect([closedConnections, table.openCount]).toEqual([['b full', 'c full'], 4]);
 });
 
 test('if every connection is authenticated, a new connection is refused and the others remain open', () => {
-  const { table, closed, enter: addConnection } = createTable(3);
+  const { table, closedConnections, enter: addConnection } = createTable(3);
   const connections = ['a', 'b', 'c'].map((name) => addConnection(name));
   for (const createConnection of connections) table.markAuthenticated(createConnection);
   addConnection('late');
-  expect([closed, table.openCount]).toEqual([['late full'], 3]);
-  const [first] = connections;
-  if (first !== undefined) table.remove(first);
+  expect([closedConnections, table.openCount]).toEqual([['late full'], 3]);
+  const [firstConnection] = connections;
+  if (firstConnection !== undefined) table.remove(firstConnection);
   addConnection('next');
-  expect([closed, table.openCount]).toEqual([['late full'], 3]);
+  expect([closedConnections, table.openCount]).toEqual([['late full'], 3]);
 });
 
 test('the unauthenticated connections of a peer are limited to its share only if more than half of the capacity is used', () => {
-  const { closed, enter: addConnection } = createTable(100);
+  const { closedConnections, enter: addConnection } = createTable(100);
   for (let n = 0; n < 50; n += 1) addConnection(`p${n}`, 'peer');
-  expect(closed).toEqual([]);
+  expect(closedConnections).toEqual([]);
   for (let n = 50; n < 55; n += 1) addConnection(`p${n}`, 'peer');
-  expect(closed).toEqual([0, 1, 2, 3, 4].map((n) => `p${n} address-share`));
+  expect(closedConnections).toEqual([0, 1, 2, 3, 4].map((n) => `p${n} address-share`));
 });
 
 test('the connections of a peer above its share are reduced to the share while other peers connect', () => {
-  const { table, closed, enter: addConnection } = createTable(100);
+  const { table, closedConnections, enter: addConnection } = createTable(100);
   for (let n = 0; n < 30; n += 1) addConnection(`p${n}`, 'peer');
   for (let n = 0; n < 40; n += 1) table.markAuthenticated(addConnection(`k${n}`, `other${n}`));
   for (let n = 30; n < 60; n += 1) addConnection(`p${n}`, 'peer');
   expect(table.openCount).toBe(50);
-  expect(closed.every((one) => one.startsWith('p') && one.endsWith('address-share'))).toBe(true);
+  expect(closedConnections.every((entry) => entry.startsWith('p') && entry.endsWith('address-share'))).toBe(true);
 });
 
 test('authenticated connections and connections of trusted peers do not count toward a share', () => {
-  const { table, closed, enter: addConnection } = createTable(20);
+  const { table, closedConnections, enter: addConnection } = createTable(20);
   for (let n = 0; n < 10; n += 1) table.markAuthenticated(addConnection(`k${n}`, 'peer'));
   for (let n = 0; n < 10; n += 1) addConnection(`t${n}`, null);
-  expect([closed, table.openCount]).toEqual([[], 20]);
+  expect([closedConnections, table.openCount]).toEqual([[], 20]);
 });
 
 test('removing a connection twice or authenticating a removed connection has no effect', () => {
   const { table, enter: addConnection } = createTable(4);
-  const removed = addConnection('a', 'peer');
-  table.remove(removed);
-  table.remove(removed);
-  table.markAuthenticated(removed);
+  const removedConnection = addConnection('a', 'peer');
+  table.remove(removedConnection);
+  table.remove(removedConnection);
+  table.markAuthenticated(removedConnection);
   expect(table.openCount).toBe(0);
 });
 
 test('each of 200,000 connections is handled in constant time', () => {
-  const { table, closed, enter: addConnection } = createTable(10_000);
+  const { table, closedConnections, enter: addConnection } = createTable(10_000);
   const startedAt = performance.now();
   for (let n = 0; n < 200_000; n += 1) addConnection('x', `198.51.100.${n % 250}`);
   expect(table.openCount).toBeLessThanOrEqual(10_000);
-  expect(closed.length).toBe(200_000 - table.openCount);
+  expect(closedConnections.length).toBe(200_000 - table.openCount);
   // An algorithm with quadratic time would take minutes.
   expect(performance.now() - startedAt).toBeLessThan(60_000);
 });

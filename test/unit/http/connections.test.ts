@@ -15,7 +15,7 @@ import type { AcceptResult } from '../../../src/model/message.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
-import { ACCEPTED, MESSAGE, type Rig, rawRequest, startRig, waitUntil } from './rig.ts';
+import { ACCEPTED, createRawRequest, MESSAGE, type Rig, startRig, waitUntil } from './rig.ts';
 
 const rigs: Rig[] = [];
 const sockets: Socket[] = [];
@@ -54,7 +54,7 @@ async function connectClient(rig: Rig, neverReads = false): Promise<Client> {
 }
 
 const HEALTH_REQUEST = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
-const AUTHENTICATED_REQUEST = rawRequest(JSON.stringify(MESSAGE)).replace('Connection: close\r\n', '');
+const AUTHENTICATED_REQUEST = createRawRequest(JSON.stringify(MESSAGE)).replace('Connection: close\r\n', '');
 const countResponses = (received: string): number => received.split('HTTP/1.1 ').length - 1;
 
 describe('responses to input that is not an HTTP request', () => {
@@ -74,7 +74,7 @@ describe('responses to input that is not an HTTP request', () => {
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await connectClient(rig);
     socket.write(`${AUTHENTICATED_REQUEST}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`);
-    await waitUntil(() => rig.recorded.submitted.length === 1 && rig.recorded.refused.length === 1);
+    await waitUntil(() => rig.recorded.submitted.length === 1 && rig.recorded.refusals.length === 1);
     commit(ACCEPTED);
     await waitUntil(isClosed);
     expect([...received().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '404']);
@@ -101,14 +101,14 @@ describe('pipelining', () => {
     );
     await waitUntil(isClosed);
     expect(received().match(/HTTP\/1\.1 200/g)).toHaveLength(2_000);
-    expect(rig.recorded.dropped).toEqual([]);
+    expect(rig.recorded.dropReasons).toEqual([]);
   });
 
   test('pipelined messages with a valid key are all accepted in order', async () => {
     const rig = await startListener();
     const { socket, received } = await connectClient(rig);
     const bodies = Array.from({ length: 100 }, (_, n) => JSON.stringify({ ...MESSAGE, subject: `n ${n}` }));
-    socket.write(bodies.map((one) => rawRequest(one).replace('Connection: close\r\n', '')).join(''));
+    socket.write(bodies.map((body) => createRawRequest(body).replace('Connection: close\r\n', '')).join(''));
     await waitUntil(() => countResponses(received()) === 100);
     expect(rig.recorded.submitted.map(({ subject }) => subject)).toEqual(bodies.map((_, n) => `n ${n}`));
     expect(received().match(/HTTP\/1\.1 201/g)).toHaveLength(100);
@@ -143,10 +143,10 @@ describe('pipelining', () => {
       expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
       served += 1;
       // A paused client detects the closed connection when it reads.
-      if (rig.recorded.dropped.length === clients.length) for (const { socket } of clients) socket.resume();
+      if (rig.recorded.dropReasons.length === clients.length) for (const { socket } of clients) socket.resume();
     }
     expect(served).toBeGreaterThan(0);
-    expect(rig.recorded.dropped).toEqual(clients.map(() => 'unread-answers'));
+    expect(rig.recorded.dropReasons).toEqual(clients.map(() => 'unread-answers'));
   });
 
   test('at most `maxPaused` connections are paused, and further connections with pipelined requests are closed', async () => {
@@ -154,7 +154,7 @@ describe('pipelining', () => {
     const clients = await Promise.all(Array.from({ length: 6 }, () => connectClient(rig)));
     for (const { socket } of clients) socket.write(`${HEALTH_REQUEST}${AUTHENTICATED_REQUEST.repeat(30)}`);
     await waitUntil(() => clients.filter(({ isClosed }) => isClosed()).length === 3);
-    expect(rig.recorded.dropped).toEqual(['pipelining', 'pipelining', 'pipelining']);
+    expect(rig.recorded.dropReasons).toEqual(['pipelining', 'pipelining', 'pipelining']);
     expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
   });
 });
@@ -201,29 +201,33 @@ test('paused unauthenticated connections are resumed one at a time, when the tim
       return socket.localPort ?? 0;
     }),
   );
-  const counts = () => ports.map((one) => served.get(one) ?? 0);
-  await waitUntil(() => resumes.length === 1 && counts().every((count) => count > CONNECTION_LIMITS.maxUnanswered));
+  const readCounts = () => ports.map((port) => served.get(port) ?? 0);
+  await waitUntil(() => resumes.length === 1 && readCounts().every((count) => count > CONNECTION_LIMITS.maxUnanswered));
   await waitForPendingReads();
-  const before = counts();
-  for (const count of before) expect(count).toBeLessThan(100);
+  const countsBefore = readCounts();
+  for (const count of countsBefore) expect(count).toBeLessThan(100);
   resumes.shift()?.();
-  await waitUntil(() => resumes.length === 1 && counts().some((count, at) => count > (before[at] ?? 0)));
+  await waitUntil(
+    () => resumes.length === 1 && readCounts().some((count, index) => count > (countsBefore[index] ?? 0)),
+  );
   await waitForPendingReads();
-  const after = counts();
-  expect(after.filter((count, at) => count > (before[at] ?? 0))).toHaveLength(1);
-  for (const count of after) expect(count).toBeLessThan(200);
+  const countsAfter = readCounts();
+  expect(countsAfter.filter((count, index) => count > (countsBefore[index] ?? 0))).toHaveLength(1);
+  for (const count of countsAfter) expect(count).toBeLessThan(200);
 });
 
 describe('a response that is larger than the buffers of the operating system', () => {
   const bytes = 20_000_000;
 
-  async function startDownloadServer(tls: boolean): Promise<{ readonly port: number; readonly dropped: DropReason[] }> {
-    const dropped: DropReason[] = [];
+  async function startDownloadServer(
+    tls: boolean,
+  ): Promise<{ readonly port: number; readonly dropReasons: DropReason[] }> {
+    const dropReasons: DropReason[] = [];
     const connections = new Connections({
       limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 },
       clock: systemClock,
       isExemptFromPeerShare: () => true,
-      onDrop: (reason) => dropped.push(reason),
+      onDrop: (reason) => dropReasons.push(reason),
     });
     const sendLargeBody: RequestListener = (_request, response) => response.end(Buffer.alloc(bytes));
     const server = tls ? createTlsServer(await getCertificate(), sendLargeBody) : createServer(sendLargeBody);
@@ -235,7 +239,7 @@ describe('a response that is larger than the buffers of the operating system', (
       server.closeAllConnections();
       server.close();
     });
-    return { port: (server.address() as AddressInfo).port, dropped };
+    return { port: (server.address() as AddressInfo).port, dropReasons };
   }
 
   function connectTo(port: number, tls: boolean): Socket {
@@ -251,47 +255,47 @@ describe('a response that is larger than the buffers of the operating system', (
     ['sends empty lines', false, HEALTH_REQUEST, '\r\n'],
     ['sends empty lines over TLS', true, HEALTH_REQUEST, '\r\n'],
   ])('causes a disconnect if the client does not read it and %s', async (_description, tls, received, repeatedText) => {
-    const { port, dropped } = await startDownloadServer(tls);
+    const { port, dropReasons } = await startDownloadServer(tls);
     const socket = connectTo(port, tls);
     socket.pause();
     socket.write(received);
     const interval = setInterval(() => repeatedText !== '' && socket.write(repeatedText), 50);
     onTestFinished(() => clearInterval(interval));
-    await waitUntil(() => dropped.length > 0);
-    expect(dropped).toEqual(['unread-answers']);
+    await waitUntil(() => dropReasons.length > 0);
+    expect(dropReasons).toEqual(['unread-answers']);
   });
 
   test.each([false, true])('and the next response reach a client that reads slowly (TLS: %s)', async (tls) => {
-    const { port, dropped } = await startDownloadServer(tls);
+    const { port, dropReasons } = await startDownloadServer(tls);
     const socket = connectTo(port, tls);
-    let read = 0;
+    let readBytes = 0;
     // The client reads about 10 MB/s, so a response takes several times the timeout.
     socket.on('data', (chunk: Buffer) => {
-      read += chunk.length;
+      readBytes += chunk.length;
       socket.pause();
       setTimeout(() => socket.resume(), chunk.length / 10_000);
     });
     socket.write(HEALTH_REQUEST);
-    await waitUntil(() => read > bytes);
+    await waitUntil(() => readBytes > bytes);
     socket.write(HEALTH_REQUEST);
-    await waitUntil(() => read > 2 * bytes);
-    expect(dropped).toEqual([]);
+    await waitUntil(() => readBytes > 2 * bytes);
+    expect(dropReasons).toEqual([]);
   });
 });
 
 describe('a full listener', () => {
   test('closes idle unauthenticated connections, and an authenticated connection remains open', async () => {
     const rig = await startListener({ limits: { maxConnections: 10 } });
-    const authenticated = await connectClient(rig);
-    authenticated.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticated.received()) === 1);
+    const authenticatedClient = await connectClient(rig);
+    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
+    await waitUntil(() => countResponses(authenticatedClient.received()) === 1);
     const idleClients: Client[] = [];
     for (let n = 0; n < 40; n += 1) idleClients.push(await connectClient(rig));
     await waitUntil(() => idleClients.filter(({ isClosed }) => isClosed()).length === 31);
-    expect(authenticated.isClosed()).toBe(false);
-    authenticated.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticated.received()) === 2);
-    expect(rig.recorded.dropped).toEqual(Array.from({ length: 31 }, () => 'full'));
+    expect(authenticatedClient.isClosed()).toBe(false);
+    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
+    await waitUntil(() => countResponses(authenticatedClient.received()) === 2);
+    expect(rig.recorded.dropReasons).toEqual(Array.from({ length: 31 }, () => 'full'));
   });
 
   test('accepts a request with a valid key while unauthenticated connections fill it', async () => {
@@ -321,22 +325,22 @@ describe('a full listener', () => {
       },
     });
     let received = '';
-    let closed = false;
-    const authenticated = connectTls({ port: rig.address.port, host: '127.0.0.1', rejectUnauthorized: false });
-    sockets.push(authenticated);
-    authenticated.on('data', (chunk: Buffer) => {
+    let isClosed = false;
+    const authenticatedSocket = connectTls({ port: rig.address.port, host: '127.0.0.1', rejectUnauthorized: false });
+    sockets.push(authenticatedSocket);
+    authenticatedSocket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1');
     });
-    authenticated.on('close', () => {
-      closed = true;
+    authenticatedSocket.on('close', () => {
+      isClosed = true;
     });
-    authenticated.write(AUTHENTICATED_REQUEST);
+    authenticatedSocket.write(AUTHENTICATED_REQUEST);
     await waitUntil(() => countResponses(received) === 1);
     const idleClients: Client[] = [];
     for (let n = 0; n < 20; n += 1) idleClients.push(await connectClient(rig));
     await waitUntil(() => idleClients.filter(({ isClosed }) => isClosed()).length === 16);
-    expect(closed).toBe(false);
-    authenticated.write(AUTHENTICATED_REQUEST);
+    expect(isClosed).toBe(false);
+    authenticatedSocket.write(AUTHENTICATED_REQUEST);
     await waitUntil(() => countResponses(received) === 2);
   });
 
@@ -344,29 +348,33 @@ describe('a full listener', () => {
     const rig = await startListener({
       limits: { unauthenticatedKeepAliveTimeoutMs: 1_000, keepAliveTimeoutMs: 65_000 },
     });
-    const [anonymous, authenticated] = [await connectClient(rig), await connectClient(rig)];
-    authenticated.socket.write(AUTHENTICATED_REQUEST);
-    anonymous.socket.write(HEALTH_REQUEST);
-    await waitUntil(() => countResponses(authenticated.received()) === 1 && countResponses(anonymous.received()) === 1);
-    await waitUntil(anonymous.isClosed);
-    expect(anonymous.received()).toMatch(/\r\nKeep-Alive: timeout=1\r\n/);
-    expect(authenticated.received()).toMatch(/\r\nKeep-Alive: timeout=65\r\n/);
-    expect(authenticated.isClosed()).toBe(false);
+    const [anonymousClient, authenticatedClient] = [await connectClient(rig), await connectClient(rig)];
+    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
+    anonymousClient.socket.write(HEALTH_REQUEST);
+    await waitUntil(
+      () => countResponses(authenticatedClient.received()) === 1 && countResponses(anonymousClient.received()) === 1,
+    );
+    await waitUntil(anonymousClient.isClosed);
+    expect(anonymousClient.received()).toMatch(/\r\nKeep-Alive: timeout=1\r\n/);
+    expect(authenticatedClient.received()).toMatch(/\r\nKeep-Alive: timeout=65\r\n/);
+    expect(authenticatedClient.isClosed()).toBe(false);
   });
 
   test('empty lines keep an authenticated connection open, but not an unauthenticated one', async () => {
     const rig = await startListener({ limits: { unauthenticatedHeadersTimeoutMs: 500, timeoutCheckMs: 50 } });
-    const [anonymous, authenticated] = [await connectClient(rig), await connectClient(rig)];
-    authenticated.socket.write(AUTHENTICATED_REQUEST);
-    anonymous.socket.write(HEALTH_REQUEST);
-    await waitUntil(() => countResponses(authenticated.received()) === 1 && countResponses(anonymous.received()) === 1);
+    const [anonymousClient, authenticatedClient] = [await connectClient(rig), await connectClient(rig)];
+    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
+    anonymousClient.socket.write(HEALTH_REQUEST);
+    await waitUntil(
+      () => countResponses(authenticatedClient.received()) === 1 && countResponses(anonymousClient.received()) === 1,
+    );
     const interval = setInterval(() => {
-      for (const { socket } of [anonymous, authenticated]) socket.write('\r\n');
+      for (const { socket } of [anonymousClient, authenticatedClient]) socket.write('\r\n');
     }, 20);
     onTestFinished(() => clearInterval(interval));
-    await waitUntil(anonymous.isClosed);
-    expect(authenticated.isClosed()).toBe(false);
-    authenticated.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticated.received()) === 2);
+    await waitUntil(anonymousClient.isClosed);
+    expect(authenticatedClient.isClosed()).toBe(false);
+    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
+    await waitUntil(() => countResponses(authenticatedClient.received()) === 2);
   });
 });

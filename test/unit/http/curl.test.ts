@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createFirstCurlCommand, getFirstRecipient } from '../../../src/http/curl.ts';
 
 /** Returns the arguments that `sh` passes to curl. */
-function argumentsOf(command: string): readonly string[] {
+function readArguments(command: string): readonly string[] {
   const script = `curl() { for one in "$@"; do printf '%s\\0' "$one"; done; }\n${command}\n`;
   return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1);
 }
@@ -14,7 +14,7 @@ test.each([
   ['https://mail.example', '-ik'],
 ])('for %s the shell passes the URL, the key and the complete message', (publicUrl, option) => {
   const fields = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
-  expect(argumentsOf(createFirstCurlCommand({ publicUrl, ...fields }))).toEqual([
+  expect(readArguments(createFirstCurlCommand({ publicUrl, ...fields }))).toEqual([
     option,
     `${publicUrl}/api/v1/send-mail`,
     '-H',

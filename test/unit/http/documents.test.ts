@@ -4,10 +4,10 @@ import { createErrorBody, ERROR_CODES, ERRORS, formatErrorMessage, getErrorEntry
 import { createOpenApiDocument } from '../../../src/http/openapi.ts';
 
 const root = new URL('../../../', import.meta.url);
-const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
+const readText = (name: string) => readFileSync(new URL(name, root), 'utf8');
 
 test('docs/errors.md and the error registry have the same entries', () => {
-  const rows = read('docs/errors.md')
+  const rows = readText('docs/errors.md')
     .split('\n')
     .filter((line) => line.startsWith('| ') && !line.startsWith('| code '))
     .map((line) => line.slice(2, -2).split(' | '));
@@ -33,10 +33,10 @@ test('docs/errors.md and the error registry have the same entries', () => {
 });
 
 test('openapi.json is equal to the generated document', () => {
-  expect(JSON.parse(read('openapi.json'))).toEqual(createOpenApiDocument());
+  expect(JSON.parse(readText('openapi.json'))).toEqual(createOpenApiDocument());
 });
 
-test('the document has the title, the version, the operation, the security scheme, and an example for each status', () => {
+test('the document contains the title, the version, the operation, the security scheme, and an example for each status', () => {
   const document = JSON.parse(JSON.stringify(createOpenApiDocument()));
   expect(document.openapi).toBe('3.1.0');
   expect(document.info).toMatchObject({ title: 'Transactional Email Sending Service', version: '1.0.0' });

@@ -27,7 +27,7 @@ const CASES: readonly JsonCase[] = JSON.parse(
   readFileSync(new URL('../../corpus/json/bodies.json', import.meta.url), 'utf8'),
 );
 
-function bytesOf({ text, hex, repeat }: JsonCase): Buffer {
+function toBytes({ text, hex, repeat }: JsonCase): Buffer {
   if (hex !== undefined) return Buffer.from(hex, 'hex');
   if (text !== undefined) return Buffer.from(text);
   if (repeat === undefined) throw new Error('a case needs text, hex or repeat');
@@ -35,7 +35,8 @@ function bytesOf({ text, hex, repeat }: JsonCase): Buffer {
   return Buffer.from(before + part.repeat(times) + middle + close.repeat(times) + after);
 }
 
-// Formats and lengths are checked by `validateSubmission` only, because JSON Schema counts characters and has other formats.
+// Formats and lengths are checked by `validateSubmission` only, because JSON Schema counts characters and has other
+// formats.
 const STRUCTURE: unknown = JSON.parse(
   JSON.stringify(MailRequest, (name, value: unknown) =>
     name === 'format' || name === 'maxLength' ? undefined : value,
@@ -62,7 +63,7 @@ afterAll(() => rig.listener.close());
 
 describe('ambiguous JSON', () => {
   test.each(CASES.map((jsonCase): [string, JsonCase] => [jsonCase.name, jsonCase]))('%s', async (_name, jsonCase) => {
-    const response = await post(rig, bytesOf(jsonCase));
+    const response = await post(rig, toBytes(jsonCase));
     if (jsonCase.expect === null) expect(response.status).toBe(201);
     else expect([response.status, response.body]).toEqual([400, { result: 'error', message: jsonCase.expect }]);
   });
@@ -88,7 +89,7 @@ describe('an arbitrary body', () => {
     // These are valid bodies in which a few bytes are changed.
     fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 }).map((changes) => {
       const bytes = Buffer.from(JSON.stringify(MESSAGE));
-      for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
+      for (const [index, byte] of changes) bytes[index % bytes.length] = byte;
       return bytes;
     }),
   );

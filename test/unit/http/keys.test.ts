@@ -8,7 +8,7 @@ import {
 } from '../../../src/http/keys.ts';
 import type { FoundKeys } from '../../../src/model/account.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
-import { account, apiKey } from './rig.ts';
+import { createAccount, createApiKey } from './rig.ts';
 
 const RAW_KEY = `pr_${'d'.repeat(43)}`;
 
@@ -18,17 +18,17 @@ function createKeyCache(publish: ApiKeyCacheParts['publish'] = () => undefined):
 
 test('a key is found only by its exact raw value', () => {
   const keyCache = createKeyCache();
-  expect(keyCache.lookup(RAW_KEY, 0)).toEqual({ kind: 'missing', hash: apiKey(RAW_KEY).hash });
-  keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY)] });
+  expect(keyCache.lookup(RAW_KEY, 0)).toEqual({ kind: 'missing', hash: createApiKey(RAW_KEY).hash });
+  keyCache.apply({ revision: 1, accounts: [createAccount()], keys: [createApiKey(RAW_KEY)] });
   expect(keyCache.lookup(RAW_KEY, 0)).toMatchObject({ kind: 'valid', key: { id: 1 }, account: { id: 1 } });
   for (const otherValue of [
     ` ${RAW_KEY}`,
     `${RAW_KEY} `,
     RAW_KEY.toUpperCase(),
-    apiKey(RAW_KEY).hash,
+    createApiKey(RAW_KEY).hash,
     `Bearer ${RAW_KEY}`,
   ]) {
-    expect(keyCache.lookup(otherValue, 0)).toEqual({ kind: 'missing', hash: apiKey(otherValue).hash });
+    expect(keyCache.lookup(otherValue, 0)).toEqual({ kind: 'missing', hash: createApiKey(otherValue).hash });
   }
   for (const invalidValue of [undefined, '', 'k'.repeat(513)])
     expect(keyCache.lookup(invalidValue, 0)).toEqual({ kind: 'invalid' });
@@ -36,76 +36,80 @@ test('a key is found only by its exact raw value', () => {
 
 test('a key is invalid from the millisecond of its revocation or expiry', () => {
   const keyCache = createKeyCache();
-  keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY, { expiresAt: 1000 })] });
+  keyCache.apply({ revision: 1, accounts: [createAccount()], keys: [createApiKey(RAW_KEY, { expiresAt: 1000 })] });
   expect([999, 1000].map((now) => keyCache.lookup(RAW_KEY, now).kind)).toEqual(['valid', 'invalid']);
-  keyCache.apply({ revision: 2, accounts: [], keys: [apiKey(RAW_KEY, { revokedAt: 500 })] });
+  keyCache.apply({ revision: 2, accounts: [], keys: [createApiKey(RAW_KEY, { revokedAt: 500 })] });
   expect([499, 500].map((now) => keyCache.lookup(RAW_KEY, now).kind)).toEqual(['valid', 'invalid']);
 });
 
 test('a later change of an account applies to its keys, and a key without an account is missing', () => {
   const keyCache = createKeyCache();
-  keyCache.apply({ revision: 1, accounts: [], keys: [apiKey(RAW_KEY)] });
-  expect(keyCache.lookup(RAW_KEY, 0)).toEqual({ kind: 'missing', hash: apiKey(RAW_KEY).hash });
+  keyCache.apply({ revision: 1, accounts: [], keys: [createApiKey(RAW_KEY)] });
+  expect(keyCache.lookup(RAW_KEY, 0)).toEqual({ kind: 'missing', hash: createApiKey(RAW_KEY).hash });
   expect(keyCache.isValid(RAW_KEY, 0)).toBe(false);
-  keyCache.apply({ revision: 2, accounts: [account({ name: 'late' })], keys: [] });
+  keyCache.apply({ revision: 2, accounts: [createAccount({ name: 'late' })], keys: [] });
   expect(keyCache.lookup(RAW_KEY, 0)).toMatchObject({ kind: 'valid', account: { name: 'late' } });
-  keyCache.apply({ revision: 3, accounts: [account({ locked: { reason: 'x', at: 1 } })], keys: [] });
+  keyCache.apply({ revision: 3, accounts: [createAccount({ locked: { reason: 'x', at: 1 } })], keys: [] });
   expect(keyCache.lookup(RAW_KEY, 0).kind).toBe('locked');
-  keyCache.apply({ revision: 4, accounts: [], keys: [apiKey(RAW_KEY, { revokedAt: 0 })] });
+  keyCache.apply({ revision: 4, accounts: [], keys: [createApiKey(RAW_KEY, { revokedAt: 0 })] });
   expect(keyCache.lookup(RAW_KEY, 1).kind).toBe('invalid');
 });
 
 test('a key whose hash was replaced is no longer valid', () => {
   const keyCache = createKeyCache();
-  keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY)] });
-  keyCache.apply({ revision: 2, accounts: [], keys: [apiKey('other')] });
+  keyCache.apply({ revision: 1, accounts: [createAccount()], keys: [createApiKey(RAW_KEY)] });
+  keyCache.apply({ revision: 2, accounts: [], keys: [createApiKey('other')] });
   expect(keyCache.lookup(RAW_KEY, 0).kind).toBe('missing');
   expect(keyCache.lookup('other', 0).kind).toBe('valid');
 });
 
 test('a delayed result of the store does not overwrite newer data', () => {
   const keyCache = createKeyCache();
-  const locked = account({ locked: { reason: 'abuse', at: 1 } });
-  keyCache.apply({ revision: 5, accounts: [locked], keys: [apiKey(RAW_KEY, { revokedAt: 3 })] });
-  keyCache.apply({ revision: 4, accounts: [account()], keys: [apiKey(RAW_KEY)] });
+  const lockedAccount = createAccount({ locked: { reason: 'abuse', at: 1 } });
+  keyCache.apply({ revision: 5, accounts: [lockedAccount], keys: [createApiKey(RAW_KEY, { revokedAt: 3 })] });
+  keyCache.apply({ revision: 4, accounts: [createAccount()], keys: [createApiKey(RAW_KEY)] });
   expect(keyCache.lookup(RAW_KEY, 9).kind).toBe('invalid');
   expect(keyCache.isLocked(1)).toBe(true);
   // Data with the same revision and data of unknown keys is applied.
-  keyCache.apply({ revision: 5, accounts: [account({ locked: { reason: 'again', at: 2 } })], keys: [] });
-  keyCache.apply({ revision: 4, accounts: [], keys: [apiKey('other', { id: 2 })] });
+  keyCache.apply({ revision: 5, accounts: [createAccount({ locked: { reason: 'again', at: 2 } })], keys: [] });
+  keyCache.apply({ revision: 4, accounts: [], keys: [createApiKey('other', { id: 2 })] });
   expect(keyCache.lookup('other', 9).kind).toBe('locked');
   expect(keyCache.account(1)?.locked?.reason).toBe('again');
 });
 
 test('each change is published once, and so are warnings and locks of a cached account', () => {
-  const published: string[] = [];
+  const publishedLines: string[] = [];
   const keyCache = createKeyCache((event) =>
-    published.push('reason' in event ? `${event.type} ${event.reason}` : event.type),
+    publishedLines.push('reason' in event ? `${event.type} ${event.reason}` : event.type),
   );
-  const locked = account({ locked: { reason: 'abuse', at: 1 } });
+  const lockedAccount = createAccount({ locked: { reason: 'abuse', at: 1 } });
   keyCache.apply({ revision: 1, accounts: [], keys: [] });
-  expect(published).toEqual([]);
+  expect(publishedLines).toEqual([]);
   // The lock of an account that is new in the cache was published earlier.
-  keyCache.apply({ revision: 2, accounts: [locked, account({ id: 2 })], keys: [] });
-  expect(published.splice(0)).toEqual(['account.changed']);
-  keyCache.apply({ revision: 3, accounts: [locked, account({ id: 2, warning: 'bounces' })], keys: [] });
-  expect(published.splice(0)).toEqual(['account.warned bounces', 'account.changed']);
-  keyCache.apply({ revision: 4, accounts: [account({ id: 2, warning: 'bounces', locked: locked.locked })], keys: [] });
-  expect(published.splice(0)).toEqual(['account.locked abuse', 'account.changed']);
+  keyCache.apply({ revision: 2, accounts: [lockedAccount, createAccount({ id: 2 })], keys: [] });
+  expect(publishedLines.splice(0)).toEqual(['account.changed']);
+  keyCache.apply({ revision: 3, accounts: [lockedAccount, createAccount({ id: 2, warning: 'bounces' })], keys: [] });
+  expect(publishedLines.splice(0)).toEqual(['account.warned bounces', 'account.changed']);
+  keyCache.apply({
+    revision: 4,
+    accounts: [createAccount({ id: 2, warning: 'bounces', locked: lockedAccount.locked })],
+    keys: [],
+  });
+  expect(publishedLines.splice(0)).toEqual(['account.locked abuse', 'account.changed']);
 });
 
 test('the use of a valid key is reported at most once per minute', () => {
   const keyCache = createKeyCache();
-  keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY)] });
+  keyCache.apply({ revision: 1, accounts: [createAccount()], keys: [createApiKey(RAW_KEY)] });
   keyCache.lookup(RAW_KEY, 1000);
   keyCache.lookup(RAW_KEY, 2000);
   expect(keyCache.drainUsedKeys()).toEqual([{ id: 1, at: 1000 }]);
   keyCache.lookup(RAW_KEY, 60_999);
   expect(keyCache.drainUsedKeys()).toEqual([]);
-  keyCache.apply({ revision: 2, accounts: [], keys: [apiKey(RAW_KEY, { lastUsedAt: 1000 })] });
+  keyCache.apply({ revision: 2, accounts: [], keys: [createApiKey(RAW_KEY, { lastUsedAt: 1000 })] });
   keyCache.lookup(RAW_KEY, 61_000);
   expect(keyCache.drainUsedKeys()).toEqual([{ id: 1, at: 61_000 }]);
-  keyCache.apply({ revision: 3, accounts: [account({ locked: { reason: 'x', at: 1 } })], keys: [] });
+  keyCache.apply({ revision: 3, accounts: [createAccount({ locked: { reason: 'x', at: 1 } })], keys: [] });
   keyCache.lookup(RAW_KEY, 200_000);
   expect(keyCache.drainUsedKeys()).toEqual([]);
 });
@@ -133,8 +137,8 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
     const promise = lookups.find(hash, peer);
     if (promise === null) status.outcome = 'full';
     promise?.then(
-      (found) => {
-        results.push(found);
+      (keys) => {
+        results.push(keys);
         status.outcome = 'looked up';
       },
       (error: unknown) => {
@@ -148,13 +152,13 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
 }
 
 test('a single lookup is queried immediately and resolves to the result', async () => {
-  const found: FoundKeys = { ...NO_KEYS, revision: 7 };
-  const { clock, queries, answers: results, startLookup } = createLookups(() => Promise.resolve(found));
-  const one = startLookup('a', 'p');
+  const foundKeys: FoundKeys = { ...NO_KEYS, revision: 7 };
+  const { clock, queries, answers: results, startLookup } = createLookups(() => Promise.resolve(foundKeys));
+  const lookup = startLookup('a', 'p');
   expect(queries).toEqual([{ at: 1_000, hashes: ['a'] }]);
   await clock.advance(0);
-  expect(one.outcome).toBe('looked up');
-  expect(results).toEqual([found]);
+  expect(lookup.outcome).toBe('looked up');
+  expect(results).toEqual([foundKeys]);
 });
 
 test('many lookups cause one query per 10 ms with at most 1,000 digests, and each lookup resolves', async () => {
@@ -168,13 +172,13 @@ test('many lookups cause one query per 10 ms with at most 1,000 digests, and eac
 });
 
 test('only one query runs at a time, even if the store is slow', async () => {
-  let running = 0;
+  let runningCount = 0;
   let maxRunning = 0;
   const { clock, queries, startLookup } = createLookups(async () => {
-    running += 1;
-    maxRunning = Math.max(maxRunning, running);
+    runningCount += 1;
+    maxRunning = Math.max(maxRunning, runningCount);
     await new Promise<void>((resolve) => clock.after(100, resolve));
-    running -= 1;
+    runningCount -= 1;
     return NO_KEYS;
   });
   const lookups = Array.from({ length: 2_500 }, (_, n) => startLookup(`guess-${n}`, 'peer'));
@@ -189,15 +193,15 @@ test('a lookup gets the result of a query that started after the lookup', async 
     () => new Promise((resolve) => replies.push(() => resolve(NO_KEYS))),
   );
   startLookup('same', 'p');
-  const later = startLookup('same', 'q');
+  const laterLookup = startLookup('same', 'q');
   replies[0]?.();
   await clock.advance(0);
-  expect(later.outcome).toBe('waiting');
+  expect(laterLookup.outcome).toBe('waiting');
   await clock.advance(10);
   expect(queries).toHaveLength(2);
   replies[1]?.();
   await clock.advance(0);
-  expect(later.outcome).toBe('looked up');
+  expect(laterLookup.outcome).toBe('looked up');
 });
 
 test('lookups of one peer do not delay another peer, whose lookup is in the next query', async () => {
@@ -226,8 +230,8 @@ test('with more peers than digests per query, each peer is served in turn', asyn
 
 test('the number of waiting lookups is limited, and one peer cannot use the complete limit', async () => {
   const { clock, startLookup } = createLookups();
-  const first = Array.from({ length: MAX_WAITING_LOOKUPS }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
-  const refusedCount = first.filter(({ outcome }) => outcome === 'full').length;
+  const firstLookups = Array.from({ length: MAX_WAITING_LOOKUPS }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
+  const refusedCount = firstLookups.filter(({ outcome }) => outcome === 'full').length;
   // The first lookup is in the running query and does not wait.
   expect(MAX_WAITING_LOOKUPS - refusedCount).toBe(MAX_WAITING_LOOKUPS / 2 + 1);
   const newKey = startLookup('new-key', 'client');
@@ -237,7 +241,7 @@ test('the number of waiting lookups is limited, and one peer cannot use the comp
   // After some lookups have resolved, new lookups are accepted.
   expect(startLookup('guess', 'guesser').outcome).toBe('waiting');
   await clock.advance(1_000);
-  expect(first.filter(({ outcome }) => outcome === 'waiting')).toEqual([]);
+  expect(firstLookups.filter(({ outcome }) => outcome === 'waiting')).toEqual([]);
 });
 
 test('if a query fails, its lookups reject, and later lookups are queried', async () => {
@@ -257,7 +261,7 @@ test('if a query fails, its lookups reject, and later lookups are queried', asyn
   expect(queries).toHaveLength(2);
   isUnavailable = false;
   await clock.advance(10);
-  const one = startLookup('a', 'peer');
+  const lookup = startLookup('a', 'peer');
   await clock.advance(10);
-  expect(one.outcome).toBe('looked up');
+  expect(lookup.outcome).toBe('looked up');
 });

@@ -4,15 +4,15 @@ import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
 import {
   ACCEPTED,
-  account,
-  apiKey,
+  createAccount,
+  createApiKey,
+  createRawRequest,
   KEY,
   MESSAGE,
   parseRawResponse,
   post,
   type Rig,
-  raw,
-  rawRequest,
+  sendRaw,
   startRig,
   toReceivedResponse,
   waitUntil,
@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const rig of rigs.splice(0)) await rig.listener.close();
 });
 
-const errorBody = (message: string) => ({ result: 'error', message });
+const createErrorBody = (message: string) => ({ result: 'error', message });
 const body = JSON.stringify(MESSAGE);
 const SHORT_TIMEOUTS = { headersTimeoutMs: 150, requestTimeoutMs: 300, timeoutCheckMs: 20 };
 
@@ -54,17 +54,17 @@ async function openConnection(rig: Rig): Promise<{ socket: Socket; received: () 
 describe('malformed requests', () => {
   test.each([
     ['garbage', 'hello there\r\n\r\n'],
-    ['an unknown method', rawRequest(body).replace('POST', 'PO ST')],
-    ['two different lengths', rawRequest(body, ['Content-Length: 3'])],
-    ['length and chunks', rawRequest(body, ['Transfer-Encoding: chunked'])],
+    ['an unknown method', createRawRequest(body).replace('POST', 'PO ST')],
+    ['two different lengths', createRawRequest(body, ['Content-Length: 3'])],
+    ['length and chunks', createRawRequest(body, ['Transfer-Encoding: chunked'])],
     ['a bare line feed in the headers', 'POST /api/v1/send-mail HTTP/1.1\nHost: a\n\n'],
-    ['folded headers', rawRequest(body, ['X-A: b\r\n c'])],
-    ['a NUL in a header', rawRequest(body, ['X-A: b\0c'])],
-    ['a negative length', rawRequest('').replace('Content-Length: 0', 'Content-Length: -1')],
+    ['folded headers', createRawRequest(body, ['X-A: b\r\n c'])],
+    ['a NUL in a header', createRawRequest(body, ['X-A: b\0c'])],
+    ['a negative length', createRawRequest('').replace('Content-Length: 0', 'Content-Length: -1')],
   ])('%s: the response is a 400 with the common error body, and the connection is closed', async (_name, bytes) => {
     const rig = await startListener();
-    const response = parseRawResponse(await raw(rig, bytes));
-    expect([response.status, response.body]).toEqual([400, errorBody('Malformed HTTP request')]);
+    const response = parseRawResponse(await sendRaw(rig, bytes));
+    expect([response.status, response.body]).toEqual([400, createErrorBody('Malformed HTTP request')]);
     expect(response.head).toContain('Content-Type: application/json');
     expect(rig.recorded.submitted).toHaveLength(0);
   });
@@ -73,7 +73,7 @@ describe('malformed requests', () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await openConnection(rig);
-    socket.write(rawRequest(body).replace('Connection: close\r\n', ''));
+    socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
     await waitUntil(() => rig.recorded.submitted.length === 1);
     socket.write('garbage garbage\r\n\r\n');
     // After a request on another connection, the malformed data has been read.
@@ -87,35 +87,41 @@ describe('malformed requests', () => {
 
   test('headers above 16 KiB cause status 431', async () => {
     const rig = await startListener();
-    const response = parseRawResponse(await raw(rig, rawRequest(body, [`X-Long: ${'x'.repeat(20_000)}`])));
-    expect([response.status, response.body]).toEqual([431, errorBody('Request header fields too large')]);
+    const response = parseRawResponse(await sendRaw(rig, createRawRequest(body, [`X-Long: ${'x'.repeat(20_000)}`])));
+    expect([response.status, response.body]).toEqual([431, createErrorBody('Request header fields too large')]);
   });
 
   test('a request without a Host header or with two Host headers causes status 400', async () => {
     const rig = await startListener();
     const message = 'Exactly one Host header is required';
-    for (const bytes of [rawRequest(body).replace('Host: localhost\r\n', ''), rawRequest(body, ['hOST: localhost'])]) {
-      expect(parseRawResponse(await raw(rig, bytes))).toMatchObject({ status: 400, body: errorBody(message) });
+    for (const bytes of [
+      createRawRequest(body).replace('Host: localhost\r\n', ''),
+      createRawRequest(body, ['hOST: localhost']),
+    ]) {
+      expect(parseRawResponse(await sendRaw(rig, bytes))).toMatchObject({
+        status: 400,
+        body: createErrorBody(message),
+      });
     }
     expect(rig.recorded.submitted).toHaveLength(0);
   });
 
   test('an expectation other than 100-continue causes status 417, and CONNECT causes status 404', async () => {
     const rig = await startListener();
-    expect(parseRawResponse(await raw(rig, rawRequest(body, ['Expect: tea'])))).toMatchObject({
+    expect(parseRawResponse(await sendRaw(rig, createRawRequest(body, ['Expect: tea'])))).toMatchObject({
       status: 417,
-      body: errorBody('Expectation failed'),
+      body: createErrorBody('Expectation failed'),
     });
     const connectRequest = 'CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n';
-    expect(parseRawResponse(await raw(rig, connectRequest))).toMatchObject({
+    expect(parseRawResponse(await sendRaw(rig, connectRequest))).toMatchObject({
       status: 404,
-      body: errorBody('Not found'),
+      body: createErrorBody('Not found'),
     });
   });
 
   test('an Upgrade is ignored', async () => {
     const rig = await startListener();
-    const response = await raw(rig, rawRequest(body, ['Upgrade: h2c']));
+    const response = await sendRaw(rig, createRawRequest(body, ['Upgrade: h2c']));
     expect(parseRawResponse(response).status).toBe(201);
   });
 });
@@ -126,7 +132,7 @@ describe('slow clients', () => {
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write('POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nX-Slow:');
     await waitUntil(isClosed);
-    expect(parseRawResponse(received())).toMatchObject({ status: 408, body: errorBody('Request timeout') });
+    expect(parseRawResponse(received())).toMatchObject({ status: 408, body: createErrorBody('Request timeout') });
   });
 
   test('a connection that sends no data is closed', async () => {
@@ -138,9 +144,9 @@ describe('slow clients', () => {
   test('an incomplete body causes status 408, and the request is no longer counted', async () => {
     const rig = await startListener({ limits: { ...SHORT_TIMEOUTS, maxInFlight: 1 } });
     const { socket, received, isClosed } = await openConnection(rig);
-    socket.write(`${rawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{"to":`);
+    socket.write(`${createRawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{"to":`);
     await waitUntil(isClosed);
-    expect(parseRawResponse(received())).toMatchObject({ status: 408, body: errorBody('Request timeout') });
+    expect(parseRawResponse(received())).toMatchObject({ status: 408, body: createErrorBody('Request timeout') });
     // On a slow machine, a complete request can also exceed these timeouts.
     await postUntil(rig, 201);
   });
@@ -148,7 +154,7 @@ describe('slow clients', () => {
   test('if a refused body does not arrive, the connection is closed after the linger time', async () => {
     const rig = await startListener({ limits: { lingerMs: 50 } });
     const { socket, received, isClosed } = await openConnection(rig);
-    socket.write(rawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
+    socket.write(createRawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
     await waitUntil(isClosed);
     expect(parseRawResponse(received())).toMatchObject({ status: 401 });
   });
@@ -156,7 +162,7 @@ describe('slow clients', () => {
   test('the connection remains open for a refused body, so the client receives the response', async () => {
     const rig = await startListener({ limits: { lingerMs: 60_000 } });
     const { socket, received, isClosed } = await openConnection(rig);
-    socket.write(rawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
+    socket.write(createRawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
     await waitUntil(() => received().includes('Invalid API key'));
     // After requests on another connection, a close would have been detected.
     await fetch(`${rig.address.url}/healthz`);
@@ -167,26 +173,26 @@ describe('slow clients', () => {
     expect(received()).toMatch(/\r\nConnection: close\r\n/);
   });
 
-  const incompleteRequest = `${rawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{`;
+  const incompleteRequest = `${createRawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{`;
   const OTHER_KEY = `pr_${'o'.repeat(43)}`;
 
   test('too many slow bodies of an account cause refusals for this account only, until a body ends', async () => {
     const rig = await startListener({ limits: { maxReadingPerAccount: 3, maxInFlight: 1 } });
     rig.keyCache.apply({
       revision: 2,
-      accounts: [account({ id: 2 })],
-      keys: [apiKey(OTHER_KEY, { id: 2, accountId: 2 })],
+      accounts: [createAccount({ id: 2 })],
+      keys: [createApiKey(OTHER_KEY, { id: 2, accountId: 2 })],
     });
     const clients = await Promise.all([1, 2, 3].map(() => openConnection(rig)));
     for (const { socket } of clients) socket.write(incompleteRequest);
     await waitUntil(() => rig.recorded.authenticatedRequests === 3);
-    const refused = await post(rig, MESSAGE);
-    expect([refused.status, refused.body, refused.headers.get('retry-after')]).toEqual([
+    const refusedResponse = await post(rig, MESSAGE);
+    expect([refusedResponse.status, refusedResponse.body, refusedResponse.headers.get('retry-after')]).toEqual([
       429,
-      errorBody('Too many requests'),
+      createErrorBody('Too many requests'),
       '1',
     ]);
-    expect(rig.recorded.refused).toEqual(['too-many-bodies']);
+    expect(rig.recorded.refusals).toEqual(['too-many-bodies']);
     for (let i = 0; i < 20; i += 1) expect((await post(rig, MESSAGE, { Authorization: OTHER_KEY })).status).toBe(201);
     clients[0]?.socket.destroy();
     await postUntil(rig, 201);
@@ -199,45 +205,45 @@ describe('slow clients', () => {
       submit: () => new Promise((resolve) => (commit = resolve)),
     });
     const { socket, received } = await openConnection(rig);
-    const fullRequest = rawRequest(body);
+    const fullRequest = createRawRequest(body);
     socket.write(fullRequest.slice(0, -1));
     await waitUntil(() => rig.recorded.authenticatedRequests === 1);
-    const first = post(rig, MESSAGE);
+    const firstResponse = post(rig, MESSAGE);
     await waitUntil(() => rig.recorded.submitted.length === 1);
     socket.write(fullRequest.slice(-1));
     await waitUntil(() => received() !== '');
-    expect(parseRawResponse(received())).toMatchObject({ status: 429, body: errorBody('Too many requests') });
+    expect(parseRawResponse(received())).toMatchObject({ status: 429, body: createErrorBody('Too many requests') });
     commit(ACCEPTED);
-    expect((await first).status).toBe(201);
+    expect((await firstResponse).status).toBe(201);
   });
 
   test('the bytes of all bodies are limited, and so are the bytes of one account', async () => {
-    const pending: (() => void)[] = [];
+    const pendingCommits: (() => void)[] = [];
     const rig = await startListener({
       limits: { maxBufferedBytes: 8_000 },
-      submit: () => new Promise((resolve) => pending.push(() => resolve(ACCEPTED))),
+      submit: () => new Promise((resolve) => pendingCommits.push(() => resolve(ACCEPTED))),
     });
     rig.keyCache.apply({
       revision: 2,
-      accounts: [2, 3].map((id) => account({ id })),
-      keys: [2, 3].map((id) => apiKey(`${OTHER_KEY.slice(0, -1)}${id}`, { id, accountId: id })),
+      accounts: [2, 3].map((id) => createAccount({ id })),
+      keys: [2, 3].map((id) => createApiKey(`${OTHER_KEY.slice(0, -1)}${id}`, { id, accountId: id })),
     });
     const largeMessage = { ...MESSAGE, message: 'x'.repeat(3_000) };
-    const authorizationOf = (id: number) => ({ Authorization: id === 1 ? KEY : `${OTHER_KEY.slice(0, -1)}${id}` });
-    const first = post(rig, largeMessage);
-    await waitUntil(() => pending.length === 1);
+    const createAuthorization = (id: number) => ({ Authorization: id === 1 ? KEY : `${OTHER_KEY.slice(0, -1)}${id}` });
+    const firstResponse = post(rig, largeMessage);
+    await waitUntil(() => pendingCommits.length === 1);
     // The limit of one account is half of the total limit.
     expect((await post(rig, largeMessage)).status).toBe(429);
-    const second = post(rig, largeMessage, authorizationOf(2));
-    await waitUntil(() => pending.length === 2);
-    expect((await post(rig, largeMessage, authorizationOf(3))).status).toBe(429);
-    expect(rig.recorded.refused).toEqual(['too-many-bodies', 'overloaded']);
-    for (const response of pending.splice(0)) response();
-    expect([(await first).status, (await second).status]).toEqual([201, 201]);
-    const third = post(rig, largeMessage, authorizationOf(3));
-    await waitUntil(() => pending.length === 1);
-    pending[0]?.();
-    expect((await third).status).toBe(201);
+    const secondResponse = post(rig, largeMessage, createAuthorization(2));
+    await waitUntil(() => pendingCommits.length === 2);
+    expect((await post(rig, largeMessage, createAuthorization(3))).status).toBe(429);
+    expect(rig.recorded.refusals).toEqual(['too-many-bodies', 'overloaded']);
+    for (const response of pendingCommits.splice(0)) response();
+    expect([(await firstResponse).status, (await secondResponse).status]).toEqual([201, 201]);
+    const thirdResponse = post(rig, largeMessage, createAuthorization(3));
+    await waitUntil(() => pendingCommits.length === 1);
+    pendingCommits[0]?.();
+    expect((await thirdResponse).status).toBe(201);
   });
 
   test('a request is no longer counted after its client disconnects during the body', async () => {
@@ -253,13 +259,13 @@ describe('slow clients', () => {
   test('a drain waits for a body that is still being received and responds to the request', async () => {
     const rig = await startListener();
     const { socket, received, isClosed } = await openConnection(rig);
-    const fullRequest = rawRequest(body);
+    const fullRequest = createRawRequest(body);
     socket.write(fullRequest.slice(0, -1));
     await waitUntil(() => rig.recorded.authenticatedRequests === 1);
-    const drained = rig.listener.drain(60_000);
+    const drain = rig.listener.drain(60_000);
     await expect(fetch(`${rig.address.url}/healthz`)).rejects.toThrow();
     socket.write(fullRequest.slice(-1));
-    await drained;
+    await drain;
     await waitUntil(isClosed);
     expect(received()).toMatch(/^HTTP\/1\.1 201 /);
   });
@@ -274,14 +280,14 @@ describe('the published events', () => {
     // The timeouts are short for the incomplete request, and long enough for the others on a slow machine.
     const limits = { ...SHORT_TIMEOUTS, headersTimeoutMs: 2_000, requestTimeoutMs: 4_000 };
     const rig = await startListener({ limits, notReadyReason: () => 'no' });
-    await raw(rig, 'hello there\r\n\r\n');
-    await raw(rig, rawRequest(body).replace('Host: localhost\r\n', ''));
-    await raw(rig, rawRequest(body, ['Expect: tea']));
-    await raw(rig, rawRequest(body, [`X-Long: ${'x'.repeat(20_000)}`]));
-    await raw(rig, 'POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nX-Slow:');
-    await raw(rig, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n');
+    await sendRaw(rig, 'hello there\r\n\r\n');
+    await sendRaw(rig, createRawRequest(body).replace('Host: localhost\r\n', ''));
+    await sendRaw(rig, createRawRequest(body, ['Expect: tea']));
+    await sendRaw(rig, createRawRequest(body, [`X-Long: ${'x'.repeat(20_000)}`]));
+    await sendRaw(rig, 'POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nX-Slow:');
+    await sendRaw(rig, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n');
     await fetch(`${rig.address.url}/readyz`);
-    expect(rig.recorded.refused).toEqual([
+    expect(rig.recorded.refusals).toEqual([
       'malformed-request',
       'invalid-host',
       'expectation-failed',
@@ -299,7 +305,7 @@ describe('the published events', () => {
     await fetch(`${rig.address.url}/healthz`);
     socket.resetAndDestroy();
     await fetch(`${rig.address.url}/healthz`);
-    expect(rig.recorded.refused).toEqual([]);
+    expect(rig.recorded.refusals).toEqual([]);
   });
 });
 
@@ -312,12 +318,12 @@ describe('health', () => {
     expect(await fetchPath('/healthz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'alive' } });
     expect(await fetchPath('/readyz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'ready' } });
     expect(await fetchPath('/readyz', 'HEAD')).toMatchObject({ status: 200, text: '' });
-    const refused = await fetchPath('/readyz', 'POST');
-    expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    const refusedResponse = await fetchPath('/readyz', 'POST');
+    expect([refusedResponse.status, refusedResponse.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     reason = 'the store cannot commit';
     expect(await fetchPath('/readyz')).toMatchObject({
       status: 503,
-      body: errorBody('Not ready: the store cannot commit'),
+      body: createErrorBody('Not ready: the store cannot commit'),
     });
     expect(await fetchPath('/healthz')).toMatchObject({ status: 200 });
   });
@@ -329,12 +335,12 @@ describe('drain', () => {
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const idle = await openConnection(rig);
     const busy = await openConnection(rig);
-    busy.socket.write(rawRequest(body).replace('Connection: close\r\n', ''));
+    busy.socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
     await waitUntil(() => rig.recorded.submitted.length === 1);
-    const drained = rig.listener.drain(60_000);
+    const drain = rig.listener.drain(60_000);
     await expect(fetch(`${rig.address.url}/readyz`)).rejects.toThrow();
     commit(ACCEPTED);
-    await drained;
+    await drain;
     await waitUntil(() => busy.isClosed() && idle.isClosed());
     expect(busy.received()).toMatch(/^HTTP\/1\.1 201 /);
     expect(busy.received()).toMatch(/\r\nConnection: close\r\n/);
@@ -344,17 +350,20 @@ describe('drain', () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await openConnection(rig);
-    socket.write(rawRequest(body).replace('Connection: close\r\n', ''));
+    socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
     await waitUntil(() => rig.recorded.submitted.length === 1);
-    const second = await openConnection(rig);
-    second.socket.write('GET /readyz HTTP/1.1\r\nHost: a\r\n');
+    const secondConnection = await openConnection(rig);
+    secondConnection.socket.write('GET /readyz HTTP/1.1\r\nHost: a\r\n');
     await fetch(`${rig.address.url}/healthz`);
-    const drained = rig.listener.drain(60_000);
-    second.socket.write('\r\n');
-    await waitUntil(second.isClosed);
-    expect(parseRawResponse(second.received())).toMatchObject({ status: 503, body: errorBody('Not ready: draining') });
+    const drain = rig.listener.drain(60_000);
+    secondConnection.socket.write('\r\n');
+    await waitUntil(secondConnection.isClosed);
+    expect(parseRawResponse(secondConnection.received())).toMatchObject({
+      status: 503,
+      body: createErrorBody('Not ready: draining'),
+    });
     commit(ACCEPTED);
-    await drained;
+    await drain;
     await waitUntil(isClosed);
     expect(received()).toMatch(/^HTTP\/1\.1 201 /);
     socket.destroy();
@@ -363,7 +372,7 @@ describe('drain', () => {
   test('ends within its timeout if a request is never answered', async () => {
     const rig = await startListener({ submit: () => new Promise(() => {}) });
     const { socket, isClosed } = await openConnection(rig);
-    socket.write(rawRequest(body));
+    socket.write(createRawRequest(body));
     await waitUntil(() => rig.recorded.submitted.length === 1);
     await rig.listener.drain(50);
     await waitUntil(isClosed);
@@ -371,7 +380,7 @@ describe('drain', () => {
 });
 
 describe('start', () => {
-  const at = (host: string, port: number) => ({
+  const listenAt = (host: string, port: number) => ({
     settings: {
       listen: { host, port },
       tls: null,
@@ -384,13 +393,13 @@ describe('start', () => {
 
   test('a port in use causes a one-line error', async () => {
     const rig = await startListener();
-    await expect(startRig(at('127.0.0.1', rig.address.port))).rejects.toThrow(
+    await expect(startRig(listenAt('127.0.0.1', rig.address.port))).rejects.toThrow(
       `POSTRIDER_LISTEN 127.0.0.1:${rig.address.port}: the port is in use; stop the process that uses it, or choose another port`,
     );
   });
 
   test('an address of another machine causes a one-line error', async () => {
-    await expect(startRig(at('192.0.2.1', 0))).rejects.toThrow(
+    await expect(startRig(listenAt('192.0.2.1', 0))).rejects.toThrow(
       /^POSTRIDER_LISTEN 192\.0\.2\.1:0: this machine does not have this address; /,
     );
   });

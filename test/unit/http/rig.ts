@@ -17,7 +17,7 @@ export const KEY = `pr_${'k'.repeat(43)}`;
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 export const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Receipt', message: 'Thank you.' };
 
-export function account(changes: Partial<Account> = {}): Account {
+export function createAccount(changes: Partial<Account> = {}): Account {
   return {
     id: 1,
     name: 'default',
@@ -33,7 +33,7 @@ export function account(changes: Partial<Account> = {}): Account {
   };
 }
 
-export function apiKey(raw: string, changes: Partial<ApiKey> = {}): ApiKey {
+export function createApiKey(raw: string, changes: Partial<ApiKey> = {}): ApiKey {
   return {
     id: 1,
     accountId: 1,
@@ -52,12 +52,12 @@ export const ACCEPTED: AcceptResult = { kind: 'accepted', state: 'queued', limit
 
 export interface RecordedEvents {
   readonly submitted: NewMessage[];
-  readonly refused: string[];
+  readonly refusals: string[];
   readonly ignored: number[];
   readonly errors: unknown[];
   readonly certificates: (string | null)[];
-  readonly dropped: DropReason[];
-  accepted: number;
+  readonly dropReasons: DropReason[];
+  acceptedCount: number;
   replayed: number;
   /** The number of requests with a valid key. */
   authenticatedRequests: number;
@@ -74,21 +74,21 @@ export interface Rig {
 export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
   const recorded: RecordedEvents = {
     submitted: [],
-    refused: [],
+    refusals: [],
     ignored: [],
     errors: [],
     certificates: [],
-    dropped: [],
-    accepted: 0,
+    dropReasons: [],
+    acceptedCount: 0,
     replayed: 0,
     authenticatedRequests: 0,
   };
   const keyCache = new ApiKeyCache({ clock: systemClock, publish: () => undefined });
-  keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
+  keyCache.apply({ revision: 1, accounts: [createAccount()], keys: [createApiKey(KEY)] });
   const publish = (event: ServiceEvent): void => {
     switch (event.type) {
       case 'message.accepted':
-        recorded.accepted += 1;
+        recorded.acceptedCount += 1;
         break;
       case 'message.replayed':
         recorded.replayed += 1;
@@ -97,7 +97,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
         recorded.ignored.push(event.count);
         break;
       case 'request.refused':
-        recorded.refused.push(event.code);
+        recorded.refusals.push(event.code);
         break;
       case 'node.operation_failed':
         recorded.errors.push(event.error);
@@ -109,7 +109,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
         recorded.certificates.push(event.fault);
         break;
       case 'connection.dropped':
-        recorded.dropped.push(event.reason);
+        recorded.dropReasons.push(event.reason);
         break;
       default:
     }
@@ -175,7 +175,7 @@ export async function toReceivedResponse(response: Response): Promise<ReceivedRe
 }
 
 /** Sends raw bytes. Resolves to all received data when the server closes the connection. */
-export function raw(rig: Rig, bytes: string | Buffer): Promise<string> {
+export function sendRaw(rig: Rig, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const socket = connect(rig.address.port, '127.0.0.1', () => socket.write(bytes));
@@ -186,7 +186,7 @@ export function raw(rig: Rig, bytes: string | Buffer): Promise<string> {
 }
 
 /** Returns a raw request for the operation, with `Connection: close`. */
-export function rawRequest(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
+export function createRawRequest(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
   const lines = [
     `POST ${target} HTTP/1.1`,
     'Host: localhost',
@@ -205,9 +205,9 @@ export function parseRawResponse(response: string): {
   readonly head: string;
   readonly body: unknown;
 } {
-  const end = response.indexOf('\r\n\r\n');
-  const head = response.slice(0, end);
-  return { status: Number(head.slice(9, 12)), head, body: JSON.parse(response.slice(end + 4)) };
+  const headEnd = response.indexOf('\r\n\r\n');
+  const head = response.slice(0, headEnd);
+  return { status: Number(head.slice(9, 12)), head, body: JSON.parse(response.slice(headEnd + 4)) };
 }
 
 /** Waits until `condition` returns true. */

@@ -5,16 +5,16 @@ import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
 import {
   ACCEPTED,
-  account,
-  apiKey,
+  createAccount,
+  createApiKey,
+  createRawRequest,
   KEY,
   MESSAGE,
   NO_LIMITS,
   parseRawResponse,
   post,
   type Rig,
-  raw,
-  rawRequest,
+  sendRaw,
   startRig,
   toReceivedResponse,
   waitUntil,
@@ -30,9 +30,9 @@ afterEach(async () => {
   for (const rig of rigs.splice(0)) await rig.listener.close();
 });
 
-const errorBody = (message: string) => ({ result: 'error', message });
+const createErrorBody = (message: string) => ({ result: 'error', message });
 const withSubmitResult = (result: AcceptResult) => ({ submit: () => Promise.resolve(result) });
-const settings = (changes: Partial<ListenerOptions['settings']>): { settings: ListenerOptions['settings'] } => ({
+const withSettings = (changes: Partial<ListenerOptions['settings']>): { settings: ListenerOptions['settings'] } => ({
   settings: {
     listen: { host: '127.0.0.1', port: 0 },
     tls: null,
@@ -65,7 +65,7 @@ describe('201', () => {
     expect(response.headers.get('server')).toBeNull();
     expect(response.headers.get('x-powered-by')).toBeNull();
     expect(response.headers.get('ratelimit')).toBeNull();
-    expect(rig.recorded.accepted).toBe(1);
+    expect(rig.recorded.acceptedCount).toBe(1);
   });
 
   test('lists the ignored members, also for a replay, and no other response lists them', async () => {
@@ -122,19 +122,22 @@ describe('201', () => {
     expect((await post(rig, MESSAGE, {}, '/api/v1/send-mail?a=1&b[__proto__]=2')).status).toBe(201);
     expect((await post(rig, MESSAGE, { 'Content-Type': 'Application/JSON ; charset=utf-8' })).status).toBe(201);
     expect((await post(rig, MESSAGE, { 'Content-Encoding': 'identity' })).status).toBe(201);
-    expect(parseRawResponse(await raw(rig, rawRequest(body, [], `http://localhost/api/v1/send-mail`))).status).toBe(
-      201,
-    );
+    expect(
+      parseRawResponse(await sendRaw(rig, createRawRequest(body, [], `http://localhost/api/v1/send-mail`))).status,
+    ).toBe(201);
     const http10Request = `POST /api/v1/send-mail HTTP/1.0\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    expect(parseRawResponse(await raw(rig, http10Request)).status).toBe(201);
+    expect(parseRawResponse(await sendRaw(rig, http10Request)).status).toBe(201);
     const chunkedRequest = `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\n${body.slice(0, 5)}\r\n${(body.length - 5).toString(16)}\r\n${body.slice(5)}\r\n0\r\n\r\n`;
-    expect(parseRawResponse(await raw(rig, chunkedRequest)).status).toBe(201);
+    expect(parseRawResponse(await sendRaw(rig, chunkedRequest)).status).toBe(201);
   });
 
   test('is sent for each pipelined request, in order', async () => {
     const rig = await startListener();
-    const firstRequest = rawRequest(JSON.stringify({ ...MESSAGE, subject: '1' })).replace('Connection: close\r\n', '');
-    const response = await raw(rig, firstRequest + rawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
+    const firstRequest = createRawRequest(JSON.stringify({ ...MESSAGE, subject: '1' })).replace(
+      'Connection: close\r\n',
+      '',
+    );
+    const response = await sendRaw(rig, firstRequest + createRawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
     expect(response.match(/HTTP\/1\.1 201 /g)).toHaveLength(2);
     expect(rig.recorded.submitted.map((mail) => mail.subject)).toEqual(['1', '2']);
   });
@@ -152,17 +155,17 @@ describe('401', () => {
     const response = await toReceivedResponse(
       await fetch(`${rig.address.url}/api/v1/send-mail`, { method: 'POST', headers, body: JSON.stringify(MESSAGE) }),
     );
-    expect([response.status, response.body]).toEqual([401, errorBody('Invalid API key')]);
+    expect([response.status, response.body]).toEqual([401, createErrorBody('Invalid API key')]);
     expect(rig.recorded.submitted).toHaveLength(0);
   });
 
   test('a request with two Authorization headers is refused', async () => {
     const rig = await startListener();
     expect(
-      parseRawResponse(await raw(rig, rawRequest(JSON.stringify(MESSAGE), ['Authorization: other']))),
+      parseRawResponse(await sendRaw(rig, createRawRequest(JSON.stringify(MESSAGE), ['Authorization: other']))),
     ).toMatchObject({
       status: 401,
-      body: errorBody('Invalid API key'),
+      body: createErrorBody('Invalid API key'),
     });
   });
 
@@ -170,30 +173,32 @@ describe('401', () => {
     const rig = await startListener();
     const now = Date.now();
     expect((await post(rig, MESSAGE)).status).toBe(201);
-    rig.keyCache.apply({ revision: 2, accounts: [account({ locked: { reason: 'spam', at: now } })], keys: [] });
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Account locked') });
-    rig.keyCache.apply({ revision: 3, accounts: [account()], keys: [apiKey(KEY, { revokedAt: now - 1 })] });
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Invalid API key') });
-    rig.keyCache.apply({ revision: 4, accounts: [], keys: [apiKey(KEY, { expiresAt: now - 1 })] });
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Invalid API key') });
-    rig.keyCache.apply({ revision: 5, accounts: [], keys: [apiKey(KEY, { expiresAt: now + 60_000 })] });
+    rig.keyCache.apply({ revision: 2, accounts: [createAccount({ locked: { reason: 'spam', at: now } })], keys: [] });
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
+    rig.keyCache.apply({ revision: 3, accounts: [createAccount()], keys: [createApiKey(KEY, { revokedAt: now - 1 })] });
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
+    rig.keyCache.apply({ revision: 4, accounts: [], keys: [createApiKey(KEY, { expiresAt: now - 1 })] });
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
+    rig.keyCache.apply({ revision: 5, accounts: [], keys: [createApiKey(KEY, { expiresAt: now + 60_000 })] });
     expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
   test('if the store reports a locked account, the message is `Account locked`', async () => {
     const rig = await startListener(withSubmitResult({ kind: 'locked' }));
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Account locked') });
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
   });
 
   test('is sent instead of 100 Continue for an invalid key; a valid key gets 100 Continue', async () => {
     const rig = await startListener();
     const body = JSON.stringify(MESSAGE);
-    const invalidKeyResponse = await raw(
+    const invalidKeyResponse = await sendRaw(
       rig,
-      rawRequest('', [`Expect: 100-continue`]).replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 9'),
+      createRawRequest('', [`Expect: 100-continue`])
+        .replace(KEY, 'wrong')
+        .replace('Content-Length: 0', 'Content-Length: 9'),
     );
     expect(invalidKeyResponse).toMatch(/^HTTP\/1\.1 401 /);
-    const validKeyResponse = await raw(rig, rawRequest(body, ['Expect: 100-continue']));
+    const validKeyResponse = await sendRaw(rig, createRawRequest(body, ['Expect: 100-continue']));
     expect(validKeyResponse).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
   });
 });
@@ -242,7 +247,7 @@ describe('400', () => {
     const response = await post(rig, body);
     expect([response.status, response.body, response.headers.get('content-type')]).toEqual([
       400,
-      errorBody(message),
+      createErrorBody(message),
       'application/json',
     ]);
     expect(rig.recorded.submitted).toHaveLength(0);
@@ -254,50 +259,59 @@ describe('400', () => {
     async (type) => {
       const rig = await startListener();
       const response = parseRawResponse(
-        await raw(rig, rawRequest(JSON.stringify(MESSAGE)).replace('Type: application/json', `Type: ${type}`)),
+        await sendRaw(
+          rig,
+          createRawRequest(JSON.stringify(MESSAGE)).replace('Type: application/json', `Type: ${type}`),
+        ),
       );
-      expect(response).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
+      expect(response).toMatchObject({ status: 400, body: createErrorBody('Content-Type must be application/json') });
     },
   );
 
   test('an absent content type', async () => {
     const rig = await startListener();
     const response = parseRawResponse(
-      await raw(rig, rawRequest(JSON.stringify(MESSAGE)).replace('Content-Type: application/json\r\n', '')),
+      await sendRaw(rig, createRawRequest(JSON.stringify(MESSAGE)).replace('Content-Type: application/json\r\n', '')),
     );
-    expect(response).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
+    expect(response).toMatchObject({ status: 400, body: createErrorBody('Content-Type must be application/json') });
   });
 
   test('a compressed body', async () => {
     const rig = await startListener();
     const response = await post(rig, MESSAGE, { 'Content-Encoding': 'gzip' });
-    expect(response).toMatchObject({ status: 400, body: errorBody('Content-Encoding must be identity') });
+    expect(response).toMatchObject({ status: 400, body: createErrorBody('Content-Encoding must be identity') });
   });
 
   test('a body above the limit, with a length or in chunks, gets a response and the connection is closed', async () => {
-    const rig = await startListener(settings({ maxRequestBytes: 1000 }));
+    const rig = await startListener(withSettings({ maxRequestBytes: 1000 }));
     const largestBody = JSON.stringify({
       ...MESSAGE,
       message: 'x'.repeat(1000 - JSON.stringify({ ...MESSAGE, message: '' }).length),
     });
     expect(largestBody).toHaveLength(1000);
     expect((await post(rig, largestBody)).status).toBe(201);
-    const over = await post(rig, `${largestBody} `);
-    expect([over.status, over.body]).toEqual([400, errorBody('Request body too large')]);
-    expect(over.headers.get('connection')).toBe('close');
+    const oversizedResponse = await post(rig, `${largestBody} `);
+    expect([oversizedResponse.status, oversizedResponse.body]).toEqual([
+      400,
+      createErrorBody('Request body too large'),
+    ]);
+    expect(oversizedResponse.headers.get('connection')).toBe('close');
     const chunk = `400\r\n${'x'.repeat(1024)}\r\n`;
-    const chunkedRequest = await raw(
+    const chunkedRequest = await sendRaw(
       rig,
       `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}${chunk}${chunk}`,
     );
-    expect(parseRawResponse(chunkedRequest)).toMatchObject({ status: 400, body: errorBody('Request body too large') });
+    expect(parseRawResponse(chunkedRequest)).toMatchObject({
+      status: 400,
+      body: createErrorBody('Request body too large'),
+    });
   });
 
   test('the client receives the response to a large refused body', async () => {
     const rig = await startListener();
     const body = 'x'.repeat(60_000);
     for (let i = 0; i < 20; i += 1) {
-      expect((await post(rig, body, { Authorization: 'wrong' })).body).toEqual(errorBody('Invalid API key'));
+      expect((await post(rig, body, { Authorization: 'wrong' })).body).toEqual(createErrorBody('Invalid API key'));
     }
   });
 });
@@ -315,7 +329,7 @@ describe('404 and 405', () => {
     const rig = await startListener();
     for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
       const response = await toReceivedResponse(await fetch(rig.address.url + path, { method }));
-      expect([response.status, response.body]).toEqual([404, errorBody('Not found')]);
+      expect([response.status, response.body]).toEqual([404, createErrorBody('Not found')]);
     }
   });
 
@@ -323,14 +337,14 @@ describe('404 and 405', () => {
     '%s on the operation is refused with the header Allow, before the check of the key',
     async (method) => {
       const rig = await startListener();
-      const response = await raw(
+      const response = await sendRaw(
         rig,
         `${method} /api/v1/send-mail?x HTTP/1.1\r\nHost: a\r\nContent-Type: text/x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`,
       );
       expect(response).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
       expect(response).toMatch(/\r\nAllow: POST\r\n/);
       if (method === 'HEAD') expect(response.endsWith('\r\n\r\n')).toBe(true);
-      else expect(parseRawResponse(response).body).toEqual(errorBody('Method not allowed'));
+      else expect(parseRawResponse(response).body).toEqual(createErrorBody('Method not allowed'));
     },
   );
 });
@@ -340,24 +354,30 @@ describe('403', () => {
     const rate = { limit: 10, periodMs: 3_600_000, remaining: 0, resetMs: 1_234_001 };
     const rig = await startListener(withSubmitResult({ kind: 'refused', reason, limits: { rate } }));
     const response = await post(rig, MESSAGE);
-    expect([response.status, response.body]).toEqual([403, errorBody('Invalid tokens or rate limit exceeded')]);
+    expect([response.status, response.body]).toEqual([403, createErrorBody('Invalid tokens or rate limit exceeded')]);
     expect(response.headers.get('postrider-reason')).toBe(reason);
     expect(response.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
     expect(response.headers.get('ratelimit')).toBe('"rate";r=0;t=1235');
     expect(response.headers.get('ratelimit-policy')).toBe('"rate";q=10;w=3600');
-    expect(rig.recorded.refused).toEqual([reason]);
+    expect(rig.recorded.refusals).toEqual([reason]);
   });
 
   test('a sender domain must be authenticated for the account, unless senders is `any` or the transport is `capture`', async () => {
     const domains = { isAuthenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };
-    const strictListener = await startListener({ ...settings({ senders: 'authenticated', transport: SMTP }), domains });
-    const refused = await post(strictListener, MESSAGE);
-    expect([refused.status, refused.body]).toEqual([403, errorBody('Invalid tokens or rate limit exceeded')]);
-    expect(refused.headers.get('postrider-reason')).toBe('sender-not-authenticated');
+    const strictListener = await startListener({
+      ...withSettings({ senders: 'authenticated', transport: SMTP }),
+      domains,
+    });
+    const refusedResponse = await post(strictListener, MESSAGE);
+    expect([refusedResponse.status, refusedResponse.body]).toEqual([
+      403,
+      createErrorBody('Invalid tokens or rate limit exceeded'),
+    ]);
+    expect(refusedResponse.headers.get('postrider-reason')).toBe('sender-not-authenticated');
     expect((await post(strictListener, { ...MESSAGE, from: 'a@Bücher.example' })).status).toBe(201);
-    const anyListener = await startListener({ ...settings({ senders: 'any', transport: SMTP }), domains });
+    const anyListener = await startListener({ ...withSettings({ senders: 'any', transport: SMTP }), domains });
     expect((await post(anyListener, MESSAGE)).status).toBe(201);
-    const captureListener = await startListener({ ...settings({ senders: 'authenticated' }), domains });
+    const captureListener = await startListener({ ...withSettings({ senders: 'authenticated' }), domains });
     expect((await post(captureListener, MESSAGE)).status).toBe(201);
   });
 });
@@ -368,24 +388,24 @@ describe('429', () => {
     const rig = await startListener({ clock: { now: () => now, after: () => () => {} } });
     rig.keyCache.apply({
       revision: 2,
-      accounts: [account({ limits: { ...NO_LIMITS, throttle: { perSecond: 2, burst: 3 } } })],
+      accounts: [createAccount({ limits: { ...NO_LIMITS, throttle: { perSecond: 2, burst: 3 } } })],
       keys: [],
     });
-    const first = await post(rig, MESSAGE);
-    expect(first.headers.get('ratelimit-policy')).toBe('"throttle";q=3;w=2');
-    expect(first.headers.get('ratelimit')).toBe('"throttle";r=2;t=1');
+    const firstResponse = await post(rig, MESSAGE);
+    expect(firstResponse.headers.get('ratelimit-policy')).toBe('"throttle";q=3;w=2');
+    expect(firstResponse.headers.get('ratelimit')).toBe('"throttle";r=2;t=1');
     const statuses = await Promise.all(
       [1, 2, 3, 4, 5].map(() => post(rig, MESSAGE).then((response) => response.status)),
     );
     expect(statuses.sort()).toEqual([201, 201, 429, 429, 429]);
-    const over = await post(rig, MESSAGE);
-    expect(over.body).toEqual(errorBody('Too many requests'));
-    expect(over.headers.get('retry-after')).toBe('1');
-    expect(over.headers.get('ratelimit')).toBe('"throttle";r=0;t=1');
+    const excessResponse = await post(rig, MESSAGE);
+    expect(excessResponse.body).toEqual(createErrorBody('Too many requests'));
+    expect(excessResponse.headers.get('retry-after')).toBe('1');
+    expect(excessResponse.headers.get('ratelimit')).toBe('"throttle";r=0;t=1');
     now += 500;
     expect((await post(rig, MESSAGE)).status).toBe(201);
     expect((await post(rig, MESSAGE)).status).toBe(429);
-    rig.keyCache.apply({ revision: 3, accounts: [account()], keys: [] });
+    rig.keyCache.apply({ revision: 3, accounts: [createAccount()], keys: [] });
     expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
@@ -394,7 +414,7 @@ describe('429', () => {
     const rig = await startListener(withSubmitResult({ kind: 'accepted', state: 'queued', limits: { rate } }));
     rig.keyCache.apply({
       revision: 2,
-      accounts: [account({ limits: { ...NO_LIMITS, throttle: { perSecond: 50, burst: 200 } } })],
+      accounts: [createAccount({ limits: { ...NO_LIMITS, throttle: { perSecond: 50, burst: 200 } } })],
       keys: [],
     });
     const response = await post(rig, MESSAGE);
@@ -404,30 +424,30 @@ describe('429', () => {
 
   test('load is shed after the check of the key, by the load signal and above the limit of requests in flight', async () => {
     let isOverloaded = true;
-    const pending: ((response: AcceptResult) => void)[] = [];
+    const pendingSubmits: ((response: AcceptResult) => void)[] = [];
     const rig = await startListener({
       loadSignal: () => (isOverloaded ? { isOverloaded: true, retryAfterMs: 2500 } : { isOverloaded: false }),
       limits: { maxInFlight: 2 },
-      submit: () => new Promise((resolve) => pending.push(resolve)),
+      submit: () => new Promise((resolve) => pendingSubmits.push(resolve)),
     });
     expect((await post(rig, MESSAGE, { Authorization: 'wrong' })).status).toBe(401);
     const shedResponse = await post(rig, MESSAGE);
     expect([shedResponse.status, shedResponse.body, shedResponse.headers.get('retry-after')]).toEqual([
       429,
-      errorBody('Too many requests'),
+      createErrorBody('Too many requests'),
       '3',
     ]);
     isOverloaded = false;
-    const first = [post(rig, MESSAGE), post(rig, MESSAGE)];
-    await waitUntil(() => pending.length === 2);
-    const over = await post(rig, MESSAGE);
-    expect([over.status, over.headers.get('retry-after')]).toEqual([429, '1']);
-    for (const response of pending.splice(0)) response(ACCEPTED);
-    expect((await Promise.all(first)).map((response) => response.status)).toEqual([201, 201]);
-    const next = post(rig, MESSAGE);
-    await waitUntil(() => pending.length === 1);
-    pending[0]?.(ACCEPTED);
-    expect((await next).status).toBe(201);
+    const firstResponses = [post(rig, MESSAGE), post(rig, MESSAGE)];
+    await waitUntil(() => pendingSubmits.length === 2);
+    const excessResponse = await post(rig, MESSAGE);
+    expect([excessResponse.status, excessResponse.headers.get('retry-after')]).toEqual([429, '1']);
+    for (const response of pendingSubmits.splice(0)) response(ACCEPTED);
+    expect((await Promise.all(firstResponses)).map((response) => response.status)).toEqual([201, 201]);
+    const nextResponse = post(rig, MESSAGE);
+    await waitUntil(() => pendingSubmits.length === 1);
+    pendingSubmits[0]?.(ACCEPTED);
+    expect((await nextResponse).status).toBe(201);
   });
 });
 
@@ -435,10 +455,10 @@ describe('500', () => {
   test('a store that cannot commit causes a 500 with Retry-After and without internal details', async () => {
     const rig = await startListener({ submit: () => Promise.reject(new Error('disk /var/secret is full')) });
     const response = await post(rig, MESSAGE);
-    expect([response.status, response.body]).toEqual([500, errorBody('Internal server error')]);
+    expect([response.status, response.body]).toEqual([500, createErrorBody('Internal server error')]);
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(String(rig.recorded.errors[0])).toContain('disk');
-    expect(rig.recorded.accepted).toBe(0);
+    expect(rig.recorded.acceptedCount).toBe(0);
   });
 
   test('an exception in a dependency causes a 500', async () => {
@@ -465,11 +485,13 @@ describe('Idempotency-Key', () => {
       { 'Idempotency-Key': 'order-1' },
     );
     await post(rig, { ...MESSAGE, subject: `${MESSAGE.subject} ` }, { 'Idempotency-Key': 'order-1' });
-    const [first, second, third] = rig.recorded.submitted.map((mail) => mail.idempotency);
-    expect(first?.key).toBe('order-1');
-    expect(first?.fingerprint).toMatch(/^[0-9a-f]{64}$/);
-    expect(second).toEqual(first);
-    expect(third?.fingerprint).not.toBe(first?.fingerprint);
+    const [firstIdempotency, secondIdempotency, thirdIdempotency] = rig.recorded.submitted.map(
+      (mail) => mail.idempotency,
+    );
+    expect(firstIdempotency?.key).toBe('order-1');
+    expect(firstIdempotency?.fingerprint).toMatch(/^[0-9a-f]{64}$/);
+    expect(secondIdempotency).toEqual(firstIdempotency);
+    expect(thirdIdempotency?.fingerprint).not.toBe(firstIdempotency?.fingerprint);
   });
 
   test('different fields with the same concatenation have different fingerprints', () => {
@@ -500,38 +522,42 @@ describe('Idempotency-Key', () => {
     const response = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
     expect(response).toMatchObject({
       status: 400,
-      body: errorBody('Idempotency-Key was already used with another payload'),
+      body: createErrorBody('Idempotency-Key was already used with another payload'),
     });
   });
 
   test('must have 1 to 255 visible ASCII characters and occur once', async () => {
     const rig = await startListener();
-    const status = async (lines: readonly string[]) =>
-      parseRawResponse(await raw(rig, rawRequest(JSON.stringify(MESSAGE), lines))).status;
-    expect(await status([`Idempotency-Key: ${'~'.repeat(255)}`])).toBe(201);
-    expect(await status(['Idempotency-Key: !'])).toBe(201);
-    expect(await status([`Idempotency-Key: ${'x'.repeat(256)}`])).toBe(400);
-    expect(await status(['Idempotency-Key:'])).toBe(400);
-    expect(await status(['Idempotency-Key: a b'])).toBe(400);
-    expect(await status(['Idempotency-Key: é'])).toBe(400);
-    expect(await status(['Idempotency-Key: a', 'Idempotency-Key: b'])).toBe(400);
+    const postWithKeyLines = async (lines: readonly string[]) =>
+      parseRawResponse(await sendRaw(rig, createRawRequest(JSON.stringify(MESSAGE), lines))).status;
+    expect(await postWithKeyLines([`Idempotency-Key: ${'~'.repeat(255)}`])).toBe(201);
+    expect(await postWithKeyLines(['Idempotency-Key: !'])).toBe(201);
+    expect(await postWithKeyLines([`Idempotency-Key: ${'x'.repeat(256)}`])).toBe(400);
+    expect(await postWithKeyLines(['Idempotency-Key:'])).toBe(400);
+    expect(await postWithKeyLines(['Idempotency-Key: a b'])).toBe(400);
+    expect(await postWithKeyLines(['Idempotency-Key: é'])).toBe(400);
+    expect(await postWithKeyLines(['Idempotency-Key: a', 'Idempotency-Key: b'])).toBe(400);
   });
 });
 
 describe('a key that is not in the cache', () => {
   const NEW_KEY = `pr_${'f'.repeat(43)}`;
-  const found = { revision: 9, accounts: [account({ id: 2 })], keys: [apiKey(NEW_KEY, { id: 2, accountId: 2 })] };
+  const foundKeys = {
+    revision: 9,
+    accounts: [createAccount({ id: 2 })],
+    keys: [createApiKey(NEW_KEY, { id: 2, accountId: 2 })],
+  };
 
   test('is looked up in the store and accepted, and the next request causes no query', async () => {
     const queries: (readonly string[])[] = [];
     const rig = await startListener({
       findKeys: (hashes) => {
         queries.push(hashes);
-        return Promise.resolve(found);
+        return Promise.resolve(foundKeys);
       },
     });
     for (let n = 0; n < 2; n += 1) expect((await post(rig, MESSAGE, { Authorization: NEW_KEY })).status).toBe(201);
-    expect(queries).toEqual([[apiKey(NEW_KEY).hash]]);
+    expect(queries).toEqual([[createApiKey(NEW_KEY).hash]]);
     expect(rig.recorded.submitted.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
       [2, 2],
       [2, 2],
@@ -539,15 +565,15 @@ describe('a key that is not in the cache', () => {
   });
 
   test('is refused according to the store: unknown, revoked, or of a locked account', async () => {
-    const results: (typeof found)[] = [
-      { ...found, keys: [], accounts: [] },
-      { ...found, keys: [apiKey(NEW_KEY, { id: 2, accountId: 2, revokedAt: 1 })] },
-      { ...found, accounts: [account({ id: 2, locked: { reason: 'x', at: 1 } })] },
+    const results: (typeof foundKeys)[] = [
+      { ...foundKeys, keys: [], accounts: [] },
+      { ...foundKeys, keys: [createApiKey(NEW_KEY, { id: 2, accountId: 2, revokedAt: 1 })] },
+      { ...foundKeys, accounts: [createAccount({ id: 2, locked: { reason: 'x', at: 1 } })] },
     ];
     for (const [n, message] of ['Invalid API key', 'Invalid API key', 'Account locked'].entries()) {
-      const rig = await startListener({ findKeys: () => Promise.resolve(results[n] ?? found) });
+      const rig = await startListener({ findKeys: () => Promise.resolve(results[n] ?? foundKeys) });
       const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
-      expect([response.status, response.body]).toEqual([401, errorBody(message)]);
+      expect([response.status, response.body]).toEqual([401, createErrorBody(message)]);
       expect(rig.recorded.authenticatedRequests).toBe(0);
     }
   });
@@ -555,9 +581,9 @@ describe('a key that is not in the cache', () => {
   test('causes a 500 and a published error if the store does not respond', async () => {
     const rig = await startListener({ findKeys: () => Promise.reject(new Error('the store does not respond')) });
     const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
-    expect([response.status, response.body]).toEqual([500, errorBody('Internal server error')]);
+    expect([response.status, response.body]).toEqual([500, createErrorBody('Internal server error')]);
     expect(rig.recorded.errors).toHaveLength(1);
-    expect(rig.recorded.refused).toEqual(['internal-error']);
+    expect(rig.recorded.refusals).toEqual(['internal-error']);
     // Cached keys remain valid.
     expect((await post(rig, MESSAGE)).status).toBe(201);
   });
@@ -567,22 +593,22 @@ describe('a key that is not in the cache', () => {
     const rig = await startListener({
       findKeys: () => {
         queries += 1;
-        return Promise.resolve(found);
+        return Promise.resolve(foundKeys);
       },
     });
     const body = JSON.stringify(MESSAGE);
     const requests = [
-      rawRequest(body).replace(/Authorization: .*\r\n/, ''),
-      rawRequest(body).replace(KEY, ''),
-      rawRequest(body).replace(KEY, 'k'.repeat(513)),
-      rawRequest(body, [`Authorization: ${NEW_KEY}`]),
+      createRawRequest(body).replace(/Authorization: .*\r\n/, ''),
+      createRawRequest(body).replace(KEY, ''),
+      createRawRequest(body).replace(KEY, 'k'.repeat(513)),
+      createRawRequest(body, [`Authorization: ${NEW_KEY}`]),
     ];
-    for (const text of requests) expect(parseRawResponse(await raw(rig, text)).status).toBe(401);
+    for (const text of requests) expect(parseRawResponse(await sendRaw(rig, text)).status).toBe(401);
     expect(queries).toBe(0);
   });
 
   test('an unknown key is counted as refused even if the client disconnects', async () => {
-    const response = Promise.withResolvers<typeof found>();
+    const response = Promise.withResolvers<typeof foundKeys>();
     let queries = 0;
     const rig = await startListener({
       findKeys: () => {
@@ -591,7 +617,7 @@ describe('a key that is not in the cache', () => {
       },
     });
     const abortController = new AbortController();
-    const aborted = fetch(`${rig.address.url}/api/v1/send-mail`, {
+    const abortedResponse = fetch(`${rig.address.url}/api/v1/send-mail`, {
       method: 'POST',
       headers: { Authorization: 'guess', 'Content-Type': 'application/json' },
       body: '{}',
@@ -599,14 +625,14 @@ describe('a key that is not in the cache', () => {
     }).catch(() => 'gone');
     await waitUntil(() => queries === 1);
     abortController.abort();
-    expect(await aborted).toBe('gone');
+    expect(await abortedResponse).toBe('gone');
     response.resolve({ revision: 0, accounts: [], keys: [] });
-    await waitUntil(() => rig.recorded.refused.length === 1);
-    expect(rig.recorded.refused).toEqual(['invalid-key']);
+    await waitUntil(() => rig.recorded.refusals.length === 1);
+    expect(rig.recorded.refusals).toEqual(['invalid-key']);
   });
 
   test('a drain waits for a request whose key is being looked up', async () => {
-    const response = Promise.withResolvers<typeof found>();
+    const response = Promise.withResolvers<typeof foundKeys>();
     let queries = 0;
     const delays: number[] = [];
     const rig = await startListener({
@@ -622,14 +648,14 @@ describe('a key that is not in the cache', () => {
         },
       },
     });
-    const sent = post(rig, MESSAGE, { Authorization: NEW_KEY });
+    const pendingResponse = post(rig, MESSAGE, { Authorization: NEW_KEY });
     await waitUntil(() => queries === 1);
     delays.length = 0;
-    const drained = rig.listener.drain(60_000);
+    const drain = rig.listener.drain(60_000);
     // Without pending requests, the listener would immediately set a shorter timeout to close its connections.
     expect(delays).toEqual([60_000]);
-    response.resolve(found);
-    expect((await sent).status).toBe(201);
-    await drained;
+    response.resolve(foundKeys);
+    expect((await pendingResponse).status).toBe(201);
+    await drain;
   });
 });

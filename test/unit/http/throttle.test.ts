@@ -35,8 +35,8 @@ test('never passes more than burst + rate × time, and passes a client that wait
         expect(result.remaining).toBeLessThan(limit.burst);
         expect(passedCount).toBeLessThanOrEqual(limit.burst + (now * limit.perSecond) / 1000 + 1e-3);
       }
-      const last = throttle.takeToken(7, limit, now);
-      if (!last.ok) expect(throttle.takeToken(7, limit, now + last.retryAfterMs).ok).toBe(true);
+      const lastResult = throttle.takeToken(7, limit, now);
+      if (!lastResult.ok) expect(throttle.takeToken(7, limit, now + lastResult.retryAfterMs).ok).toBe(true);
     }),
   );
 });
@@ -71,11 +71,11 @@ function createSharedBucket() {
   const time = { now: 0 };
   const counters = { queries: 0 };
   let tokens: number | null = null;
-  let at = 0;
+  let refilledAt = 0;
   const requestTokens = async ({ perSecond, burst, requested }: TokenRequest) => {
     counters.queries += 1;
-    tokens = Math.min(burst, (tokens ?? burst) + ((time.now - at) * perSecond) / 1000);
-    at = time.now;
+    tokens = Math.min(burst, (tokens ?? burst) + ((time.now - refilledAt) * perSecond) / 1000);
+    refilledAt = time.now;
     const granted = Math.min(Math.floor(tokens), requested);
     tokens -= granted;
     return {
@@ -103,49 +103,49 @@ async function countPassed(
 }
 
 test('three nodes together pass exactly the burst', async () => {
-  const shared = createSharedBucket();
+  const sharedBucket = createSharedBucket();
   const limit = { perSecond: 10, burst: 20 };
-  const nodes = [1, 2, 3].map(() => new SharedThrottle(shared.requestTokens, failOnError));
+  const nodes = [1, 2, 3].map(() => new SharedThrottle(sharedBucket.requestTokens, failOnError));
   const passedCount = await Promise.all(nodes.map((node) => countPassed(node, 30, limit, 0)));
   expect(passedCount.reduce((sum, count) => sum + count, 0)).toBe(20);
 });
 
 test('a throttle with a high rate queries the store once for many requests, and never exceeds the limit', async () => {
-  const shared = createSharedBucket();
+  const sharedBucket = createSharedBucket();
   const limit = { perSecond: 1_000, burst: 1_000 };
-  const nodes = [1, 2].map(() => new SharedThrottle(shared.requestTokens, failOnError));
+  const nodes = [1, 2].map(() => new SharedThrottle(sharedBucket.requestTokens, failOnError));
   let passedCount = 0;
-  for (; shared.time.now < 1_000; shared.time.now += 10) {
-    for (const node of nodes) passedCount += await countPassed(node, 30, limit, shared.time.now);
+  for (; sharedBucket.time.now < 1_000; sharedBucket.time.now += 10) {
+    for (const node of nodes) passedCount += await countPassed(node, 30, limit, sharedBucket.time.now);
   }
   expect(passedCount).toBeLessThanOrEqual(2_000 + 100);
   expect(passedCount).toBeGreaterThan(1_800);
-  expect(shared.counters.queries).toBeLessThan(passedCount / 5);
+  expect(sharedBucket.counters.queries).toBeLessThan(passedCount / 5);
 });
 
 test('requests of an account above its limit are refused without a query until the next token is available', async () => {
-  const shared = createSharedBucket();
+  const sharedBucket = createSharedBucket();
   const limit = { perSecond: 2, burst: 1 };
-  const throttle = new SharedThrottle(shared.requestTokens, failOnError);
+  const throttle = new SharedThrottle(sharedBucket.requestTokens, failOnError);
   expect(await countPassed(throttle, 1, limit, 0)).toBe(1);
   await countPassed(throttle, 1, limit, 0);
-  const { queries } = shared.counters;
+  const { queries } = sharedBucket.counters;
   expect(await countPassed(throttle, 100, limit, 0)).toBe(0);
-  expect(shared.counters.queries).toBe(queries);
-  const refused = (await throttle.takeToken(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
-  expect(refused.retryAfterMs).toBe(500);
-  shared.time.now = 500;
+  expect(sharedBucket.counters.queries).toBe(queries);
+  const refusal = (await throttle.takeToken(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
+  expect(refusal.retryAfterMs).toBe(500);
+  sharedBucket.time.now = 500;
   expect(await countPassed(throttle, 1, limit, 500)).toBe(1);
 });
 
 test('tokens expire after a tenth of a second', async () => {
-  const shared = createSharedBucket();
+  const sharedBucket = createSharedBucket();
   const limit = { perSecond: 100, burst: 100 };
-  const throttle = new SharedThrottle(shared.requestTokens, failOnError);
+  const throttle = new SharedThrottle(sharedBucket.requestTokens, failOnError);
   await throttle.takeToken(1, limit, 0);
-  const { queries } = shared.counters;
+  const { queries } = sharedBucket.counters;
   await throttle.takeToken(1, limit, 1_000);
-  expect(shared.counters.queries).toBe(queries + 1);
+  expect(sharedBucket.counters.queries).toBe(queries + 1);
 });
 
 test('if the store does not respond, requests pass and the error is reported', async () => {

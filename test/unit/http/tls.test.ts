@@ -40,8 +40,11 @@ const createOptions = (): Partial<ListenerOptions> => ({
   limits: { certificatePollMs: 10 },
 });
 
-/** Returns the common name of the certificate that a new connection receives, or the message of the error that closed it. */
-function certificateNameOf(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<string> {
+/**
+ * Returns the common name of the certificate that a new connection receives, or the message of the error that closed
+ * it.
+ */
+function readCertificateName(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<string> {
   return new Promise((resolve) => {
     const socket: TLSSocket = connect(
       {
@@ -63,7 +66,7 @@ function certificateNameOf(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TL
 
 function postOverHttps(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    const req = httpsRequest(
+    const clientRequest = httpsRequest(
       {
         port,
         host: '127.0.0.1',
@@ -73,37 +76,37 @@ function postOverHttps(port: number): Promise<number> {
         agent: false,
         headers: { Authorization: KEY, 'Content-Type': 'application/json' },
       },
-      (res) => {
-        res.resume();
-        resolve(res.statusCode ?? 0);
+      (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
       },
     );
-    req.on('error', reject);
-    req.end(JSON.stringify(MESSAGE));
+    clientRequest.on('error', reject);
+    clientRequest.end(JSON.stringify(MESSAGE));
   });
 }
 
 test('supports TLS 1.2 and later, loads a new certificate, and reports an invalid certificate and keeps the previous one', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
-  const { address: at, recorded } = rig;
-  expect(at.url).toBe(`https://127.0.0.1:${at.port}`);
-  expect(await postOverHttps(at.port)).toBe(201);
-  expect(await certificateNameOf(at.port)).toBe('first');
-  expect(await certificateNameOf(at.port, 'TLSv1.2')).toBe('first');
-  expect(await certificateNameOf(at.port, 'TLSv1.1')).not.toBe('first');
+  const { address: listenAddress, recorded } = rig;
+  expect(listenAddress.url).toBe(`https://127.0.0.1:${listenAddress.port}`);
+  expect(await postOverHttps(listenAddress.port)).toBe(201);
+  expect(await readCertificateName(listenAddress.port)).toBe('first');
+  expect(await readCertificateName(listenAddress.port, 'TLSv1.2')).toBe('first');
+  expect(await readCertificateName(listenAddress.port, 'TLSv1.1')).not.toBe('first');
 
   await writePair('second');
   await waitUntil(() => recorded.certificates.length > 0);
   expect(recorded.certificates).toEqual([null]);
-  expect(await certificateNameOf(at.port)).toBe('second');
-  expect(await certificateNameOf(at.port, 'TLSv1.1')).not.toBe('second');
+  expect(await readCertificateName(listenAddress.port)).toBe('second');
+  expect(await readCertificateName(listenAddress.port, 'TLSv1.1')).not.toBe('second');
 
   writeFileSync(join(folder, 'key.pem'), 'no key');
   await waitUntil(() => recorded.certificates.length > 1);
   expect(recorded.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: not a valid PEM private key/);
-  expect(await certificateNameOf(at.port)).toBe('second');
-  expect(await postOverHttps(at.port)).toBe(201);
+  expect(await readCertificateName(listenAddress.port)).toBe('second');
+  expect(await postOverHttps(listenAddress.port)).toBe(201);
 
   rmSync(join(folder, 'cert.pem'));
   await waitUntil(() => recorded.certificates.length > 2);
@@ -111,24 +114,24 @@ test('supports TLS 1.2 and later, loads a new certificate, and reports an invali
 
   await writePair('third');
   await waitUntil(() => recorded.certificates.at(-1) === null);
-  expect(await certificateNameOf(at.port)).toBe('third');
+  expect(await readCertificateName(listenAddress.port)).toBe('third');
 });
 
 test('an unreadable path is reported once, and the previous certificate remains in use until the path is readable', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
-  const { address: at, recorded } = rig;
+  const { address: listenAddress, recorded } = rig;
   rmSync(join(folder, 'cert.pem'));
   symlinkSync('cert.pem', join(folder, 'cert.pem'));
   await waitUntil(() => recorded.certificates.length > 0);
   expect(recorded.certificates[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
-  expect(await certificateNameOf(at.port)).toBe('first');
-  expect(await postOverHttps(at.port)).toBe(201);
+  expect(await readCertificateName(listenAddress.port)).toBe('first');
+  expect(await postOverHttps(listenAddress.port)).toBe(201);
   expect(recorded.certificates).toHaveLength(1);
   rmSync(join(folder, 'cert.pem'));
   await writePair('second');
   await waitUntil(() => recorded.certificates.at(-1) === null);
-  expect(await certificateNameOf(at.port)).toBe('second');
+  expect(await readCertificateName(listenAddress.port)).toBe('second');
 });
 
 test('an invalid certificate or key causes a one-line error at start', async () => {
@@ -182,14 +185,14 @@ test('a connection with an incomplete TLS handshake does not delay the end of th
   const { address, listener } = await startRig(createOptions());
   const socket = connectTcp(address.port, '127.0.0.1');
   socket.on('error', () => undefined);
-  const closed = once(socket, 'close');
+  const closeEvent = once(socket, 'close');
   // The first bytes of a TLS record; the handshake remains incomplete.
   await new Promise<void>((resolve) => socket.write(Buffer.from('1603010200', 'hex'), () => resolve()));
   // A second connection completes its handshake after the first one was accepted.
-  expect(await certificateNameOf(address.port)).toBe('old.example');
+  expect(await readCertificateName(address.port)).toBe('old.example');
   const startedAt = performance.now();
   await listener.drain(0);
   // The handshake would end after `headersTimeoutMs`, 10 s.
   expect(performance.now() - startedAt).toBeLessThan(5_000);
-  await closed;
+  await closeEvent;
 });

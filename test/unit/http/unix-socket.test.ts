@@ -10,7 +10,7 @@ import { createTrustedProxies, getClientAddress } from '../../../src/http/truste
 import { createConnections } from '../../rig/connections.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 
-function newServer(): Server {
+function createUnixServer(): Server {
   const server = createServer();
   onTestFinished(() => void server.close());
   return server;
@@ -18,7 +18,7 @@ function newServer(): Server {
 
 test('the user and the group of the service can connect, and closing the listener removes the file', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
-  const server = newServer();
+  const server = createUnixServer();
   expect(await bind(server, { socketPath }, 'POSTRIDER_LISTEN')).toEqual({ socketPath });
   expect((statSync(socketPath).mode & 0o777).toString(8)).toBe('660');
   server.close();
@@ -28,8 +28,8 @@ test('the user and the group of the service can connect, and closing the listene
 
 test('a socket on which another process listens is not removed', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
-  await bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN');
-  await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
+  await bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN');
+  await expect(bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
     `POSTRIDER_LISTEN unix:${socketPath}: another process listens on this socket; stop it, or choose another path`,
   );
   expect(lstatSync(socketPath).isSocket()).toBe(true);
@@ -37,20 +37,20 @@ test('a socket on which another process listens is not removed', async () => {
 
 test('the socket of a process that was killed is replaced', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
-  const server = newServer();
+  const server = createUnixServer();
   await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
   // The file of a killed process remains: a second name of the socket survives the removal of the first.
   const stalePath = `${socketPath}.stale`;
   linkSync(socketPath, stalePath);
   server.close();
   await once(server, 'close');
-  await bind(newServer(), { socketPath: stalePath }, 'POSTRIDER_LISTEN');
+  await bind(createUnixServer(), { socketPath: stalePath }, 'POSTRIDER_LISTEN');
 });
 
 test('a file that is not a socket is not removed', async () => {
   const socketPath = join(createTemporaryFolder(), 'file');
   writeFileSync(socketPath, 'content');
-  await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
+  await expect(bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
     `POSTRIDER_LISTEN unix:${socketPath}: the file exists and is not a socket; choose another path`,
   );
   expect(existsSync(socketPath)).toBe(true);
@@ -58,7 +58,7 @@ test('a file that is not a socket is not removed', async () => {
 
 test('a missing folder is one line that names the remedy', async () => {
   const socketPath = join(createTemporaryFolder(), 'missing', 'api.sock');
-  await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
+  await expect(bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
     `POSTRIDER_LISTEN unix:${socketPath}: the socket cannot be created; create its folder, and let the user of the service write there`,
   );
 });
@@ -66,11 +66,11 @@ test('a missing folder is one line that names the remedy', async () => {
 test('connections of a unix socket are accepted, and the client is the one that the proxy reports', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
   const proxies = createTrustedProxies([], true);
-  const server = createHttpServer((req, res) => res.end(getClientAddress(req, proxies)));
+  const server = createHttpServer((incoming, outgoing) => outgoing.end(getClientAddress(incoming, proxies)));
   onTestFinished(() => void server.close());
   createConnections().attach(server);
   await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
-  const ask = async (headers: Record<string, string>): Promise<string> => {
+  const fetchClientAddress = async (headers: Record<string, string>): Promise<string> => {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     request({ socketPath, agent: false, headers }, (response) => {
       let body = '';
@@ -83,6 +83,6 @@ test('connections of a unix socket are accepted, and the client is the one that 
       .end();
     return promise;
   };
-  expect(await ask({ 'X-Forwarded-For': '1.1.1.1, 203.0.113.9' })).toBe('203.0.113.9');
-  expect(await ask({})).toBe('');
+  expect(await fetchClientAddress({ 'X-Forwarded-For': '1.1.1.1, 203.0.113.9' })).toBe('203.0.113.9');
+  expect(await fetchClientAddress({})).toBe('');
 });

@@ -83,9 +83,9 @@ describe('a composed message', () => {
         smtputf8: boolean;
         lines: readonly string[];
       };
-      const composed = compose(expected.message);
-      expect(composed.data.toString('utf8').split('\r\n')).toEqual(expected.lines);
-      expect(composed.smtputf8).toBe(expected.smtputf8);
+      const composedMessage = compose(expected.message);
+      expect(composedMessage.data.toString('utf8').split('\r\n')).toEqual(expected.lines);
+      expect(composedMessage.smtputf8).toBe(expected.smtputf8);
     },
   );
 
@@ -106,17 +106,17 @@ describe('a composed message', () => {
     await fc.assert(
       fc.asyncProperty(subject, message, async (subject, message) => {
         const { data } = compose({ ...baseMessage, subject, message });
-        const parsed = await PostalMime.parse(data);
-        expect(parsed.subject).toBe(subject);
-        const isHtml = parsed.headers.some((header) => header.value.startsWith('multipart/'));
+        const parsedMessage = await PostalMime.parse(data);
+        expect(parsedMessage.subject).toBe(subject);
+        const isHtml = parsedMessage.headers.some((header) => header.value.startsWith('multipart/'));
         // postal-mime writes line ends as LF, and adds a line end to some parts.
-        const parsedText = ((isHtml ? parsed.html : parsed.text) ?? '').replaceAll('\r\n', '\n');
+        const parsedText = ((isHtml ? parsedMessage.html : parsedMessage.text) ?? '').replaceAll('\r\n', '\n');
         const sentText = withCrlf(message).replaceAll('\r\n', '\n');
         expect([sentText, `${sentText}\n`]).toContain(parsedText);
-        expect(parsed.from).toEqual({ name: '', address: baseMessage.from });
-        expect(parsed.to).toEqual([{ name: '', address: baseMessage.to }]);
-        expect(parsed.date).toBe('2025-07-08T18:40:05.000Z');
-        expect(parsed.messageId).toBe(`<${baseMessage.id}@example.org>`);
+        expect(parsedMessage.from).toEqual({ name: '', address: baseMessage.from });
+        expect(parsedMessage.to).toEqual([{ name: '', address: baseMessage.to }]);
+        expect(parsedMessage.date).toBe('2025-07-08T18:40:05.000Z');
+        expect(parsedMessage.messageId).toBe(`<${baseMessage.id}@example.org>`);
       }),
       { numRuns: 1000 },
     );
@@ -138,8 +138,9 @@ describe('a composed message', () => {
           if (!(isAddressField && smtputf8)) expect(line).toMatch(/^[\t\x20-\x7e]*$/);
           if (index < bodyAt) expect(line.trim()).not.toBe('');
         }
-        const ascii = (address: string) => /^[\x20-\x7e]*$/.test(address.slice(0, address.lastIndexOf('@')));
-        expect(smtputf8).toBe(!(ascii(from) && ascii(to)));
+        const hasAsciiLocalPart = (address: string) =>
+          /^[\x20-\x7e]*$/.test(address.slice(0, address.lastIndexOf('@')));
+        expect(smtputf8).toBe(!(hasAsciiLocalPart(from) && hasAsciiLocalPart(to)));
       }),
       { numRuns: 1500 },
     );
@@ -148,10 +149,10 @@ describe('a composed message', () => {
   it('is the same, byte for byte, on every attempt', () => {
     fc.assert(
       fc.property(subject, message, (subject, message) => {
-        const first = compose({ ...baseMessage, subject, message });
-        const other = compose({ ...baseMessage, subject: `${message.length}`, message: `${message}\n用` });
-        expect(other.data.equals(first.data)).toBe(false);
-        expect(compose({ ...baseMessage, subject, message })).toEqual(first);
+        const firstMessage = compose({ ...baseMessage, subject, message });
+        const otherMessage = compose({ ...baseMessage, subject: `${message.length}`, message: `${message}\n用` });
+        expect(otherMessage.data.equals(firstMessage.data)).toBe(false);
+        expect(compose({ ...baseMessage, subject, message })).toEqual(firstMessage);
       }),
     );
   });
@@ -173,17 +174,17 @@ describe('a composed message', () => {
     );
     expect(headers.get('feedback-id')).toBe('a:b:c');
     expect(headers.get('x-long')).toBe('one two');
-    const plain = compose(baseMessage).data.toString();
-    for (const c of ['\r', '\n', '\0', '\r\n', '\r\n ', '\x0b', 'é', '\u2028']) {
-      for (const at of [0, 3, 6]) {
-        const value = `${'abcdef'.slice(0, at)}${c}${'abcdef'.slice(at)}`;
+    const plainMessage = compose(baseMessage).data.toString();
+    for (const character of ['\r', '\n', '\0', '\r\n', '\r\n ', '\x0b', 'é', '\u2028']) {
+      for (const index of [0, 3, 6]) {
+        const value = `${'abcdef'.slice(0, index)}${character}${'abcdef'.slice(index)}`;
         expect(() => compose(baseMessage, [{ name: 'X-A', value }])).toThrow(TypeError);
         expect(() => compose(baseMessage, [{ name: 'X-A', value: ['x', value] }])).toThrow(TypeError);
         expect(() => compose(baseMessage, [{ name: `X${value}`, value: 'x' }])).toThrow(TypeError);
       }
       // Validation refuses these values. Composition throws, or encodes them in an encoded word or in the body.
       for (const field of ['to', 'from', 'id', 'subject', 'message'] as const) {
-        const attack = `${baseMessage[field]}${c}Bcc: mallory@example.net`;
+        const attack = `${baseMessage[field]}${character}Bcc: mallory@example.net`;
         const attacked = { ...baseMessage, [field]: attack };
         if (field === 'to' || field === 'from') {
           expect(validateSubmission({ ...baseMessage, [field]: attack }).kind).toBe('refused');
@@ -192,7 +193,7 @@ describe('a composed message', () => {
           expect(() => compose(attacked)).toThrow(TypeError);
         } else {
           const names = [...splitPart(compose(attacked).data.toString('latin1')).headers.keys()];
-          expect(names).toEqual([...splitPart(plain).headers.keys()]);
+          expect(names).toEqual([...splitPart(plainMessage).headers.keys()]);
         }
       }
     }
@@ -200,8 +201,8 @@ describe('a composed message', () => {
 
   it('of one mebibyte is decoded to the submitted message', () => {
     for (const unit of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
-      for (const start of ['', '<html>']) {
-        const longMessage = start + unit.repeat((1024 * 1024) / unit.length);
+      for (const prefix of ['', '<html>']) {
+        const longMessage = prefix + unit.repeat((1024 * 1024) / unit.length);
         const { plain, html } = decodeParts(compose({ ...baseMessage, message: longMessage }).data);
         expect((html ?? plain) === withCrlf(longMessage)).toBe(true);
       }
@@ -239,11 +240,12 @@ describe('the kind of a message', () => {
   );
 });
 
-// Tests the transfer encodings: a strict decoder returns the text with CRLF line ends, and the shorter encoding is used.
+// Tests the transfer encodings: a strict decoder returns the text with CRLF line ends, and the shorter encoding is
+// used.
 
-function quotedPrintable(octets: Uint8Array): string {
-  const out = Buffer.alloc(octets.length * 4 + QUOTED_PRINTABLE_SLACK_BYTES + 100);
-  return out.toString('latin1', 0, encodeQuotedPrintable(octets, octets.length, out));
+function toQuotedPrintable(octets: Uint8Array): string {
+  const output = Buffer.alloc(octets.length * 4 + QUOTED_PRINTABLE_SLACK_BYTES + 100);
+  return output.toString('latin1', 0, encodeQuotedPrintable(octets, octets.length, output));
 }
 
 describe('quoted-printable', () => {
@@ -255,12 +257,12 @@ describe('quoted-printable', () => {
     );
     fc.assert(
       fc.property(fc.array(octet, { maxLength: 400 }), (octets) => {
-        const encoded = quotedPrintable(Uint8Array.from(octets));
+        const encodedText = toQuotedPrintable(Uint8Array.from(octets));
         const normalised = Buffer.from(octets)
           .toString('latin1')
           .replace(/\r\n|\r|\n/g, '\r\n');
-        expect(decodeQuotedPrintable(encoded).toString('latin1')).toBe(normalised);
-        expect(encoded.length - (encoded.lastIndexOf('\n') + 1)).toBeLessThanOrEqual(75);
+        expect(decodeQuotedPrintable(encodedText).toString('latin1')).toBe(normalised);
+        expect(encodedText.length - (encodedText.lastIndexOf('\n') + 1)).toBeLessThanOrEqual(75);
       }),
       { numRuns: 5000 },
     );
@@ -268,17 +270,17 @@ describe('quoted-printable', () => {
 
   it('breaks lines of every length correctly', () => {
     for (let length = 70; length <= 155; length++) {
-      for (const end of ['', ' ', '\t', '  ', '=', 'é', '\n', ' \n', '\t\r\n', ' \r', '😀x']) {
-        const text = 'a'.repeat(length) + end;
-        const decoded = decodeQuotedPrintable(quotedPrintable(Buffer.from(text))).toString();
+      for (const ending of ['', ' ', '\t', '  ', '=', 'é', '\n', ' \n', '\t\r\n', ' \r', '😀x']) {
+        const text = 'a'.repeat(length) + ending;
+        const decoded = decodeQuotedPrintable(toQuotedPrintable(Buffer.from(text))).toString();
         expect(decoded).toBe(text.replace(/\r\n|\r|\n/g, '\r\n'));
       }
     }
-    expect(quotedPrintable(Buffer.from(`${'a'.repeat(75)}\n`))).toBe(`${'a'.repeat(75)}\r\n`);
+    expect(toQuotedPrintable(Buffer.from(`${'a'.repeat(75)}\n`))).toBe(`${'a'.repeat(75)}\r\n`);
   });
 
   it('does not split a character between two lines', () => {
-    for (const line of quotedPrintable(Buffer.from('xé用😀'.repeat(100))).split('=\r\n')) {
+    for (const line of toQuotedPrintable(Buffer.from('xé用😀'.repeat(100))).split('=\r\n')) {
       expect(() => new TextDecoder('utf-8', { fatal: true }).decode(decodeQuotedPrintable(line))).not.toThrow();
     }
   });
@@ -286,12 +288,12 @@ describe('quoted-printable', () => {
   it('stops if the output does not fit, and never writes past the end of the buffer', () => {
     for (const text of ['=', 'a', ' ', '\n', '😀', `${'a'.repeat(74)} \n`]) {
       const source = Buffer.from(text.repeat(200));
-      const complete = quotedPrintable(source);
+      const complete = toQuotedPrintable(source);
       for (let size = 0; size < complete.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
         // A typed array ignores writes past its end, so the returned length is compared as well.
-        const written = encodeQuotedPrintable(source, source.length, new Uint8Array(size));
-        expect(written === -1 || written === complete.length).toBe(true);
-        expect(written).toBeLessThanOrEqual(size);
+        const writtenBytes = encodeQuotedPrintable(source, source.length, new Uint8Array(size));
+        expect(writtenBytes === -1 || writtenBytes === complete.length).toBe(true);
+        expect(writtenBytes).toBeLessThanOrEqual(size);
       }
     }
   });
@@ -301,9 +303,9 @@ describe('base64', () => {
   it('equals the output of nodemailer for the same octets', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (octets) => {
-        const encoded = encodeBase64(octets);
-        expect(encoded.length).toBe(getBase64Length(octets.length));
-        expect(encoded.toString('latin1')).toBe(nodemailerWrap(nodemailerBase64(Buffer.from(octets))));
+        const encodedText = encodeBase64(octets);
+        expect(encodedText.length).toBe(getBase64Length(octets.length));
+        expect(encodedText.toString('latin1')).toBe(nodemailerWrap(nodemailerBase64(Buffer.from(octets))));
       }),
     );
   });
@@ -331,10 +333,10 @@ describe('the transfer encoding', () => {
     for (const size of [1, 1000, 16_383, 16_384, 16_385, 50_000, 200_000]) {
       for (const unit of ['a', 'é', '用', '😀', 'x\n']) {
         const text = unit.repeat(size / unit.length);
-        const first = encodeText(text);
+        const firstText = encodeText(text);
         encodeText('z'.repeat(20_000));
-        const body = first.bytes.toString('latin1');
-        const decoded = first.encoding === 'base64' ? decodeBase64(body) : decodeQuotedPrintable(body);
+        const body = firstText.bytes.toString('latin1');
+        const decoded = firstText.encoding === 'base64' ? decodeBase64(body) : decodeQuotedPrintable(body);
         expect(decoded.toString() === text.replaceAll('\n', '\r\n')).toBe(true);
       }
     }

@@ -47,19 +47,19 @@ const { formatRelaxedLine } = require('mailauth/lib/tools.js') as MailauthTools;
 const { RelaxedHash } = require('mailauth/lib/dkim/body/relaxed.js') as MailauthBody;
 
 /** Returns the canonical form of a field as mailauth computes it, with one character per octet. */
-export function mailauthField(field: string): string {
+export function relaxFieldWithMailauth(field: string): string {
   return formatRelaxedLine(Buffer.from(field, 'latin1'), '').toString('latin1');
 }
 
 /** Returns the `bh=` of a body as mailauth computes it. */
-export function mailauthBodyHash(body: Buffer): string {
+export function hashBodyWithMailauth(body: Buffer): string {
   const hasher = new RelaxedHash('sha256', false);
   hasher.update(body);
   return hasher.digest('base64');
 }
 
 /** Returns the relaxed field by the steps of RFC 6376 section 3.4.2. */
-export function literalField(field: string): string {
+export function relaxFieldLiterally(field: string): string {
   const colon = field.indexOf(':');
   const value = field
     .slice(colon + 1)
@@ -73,7 +73,7 @@ export function literalField(field: string): string {
 }
 
 /** Returns the relaxed body by the steps of RFC 6376 section 3.4.4. */
-export function literalBody(body: string): string {
+export function relaxBodyLiterally(body: string): string {
   const lines = body
     .split('\r\n')
     .map((line) => line.replace(/[ \t]+$/, '').replace(/[ \t]+/g, ' '))

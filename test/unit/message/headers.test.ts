@@ -23,11 +23,11 @@ describe('the header writer', () => {
   });
 
   it('throws for every control character except the tab, at every position', () => {
-    for (let c = 0; c <= 0x7f; c++) {
-      if (c > 0x1f && c < 0x7f) continue;
-      const character = String.fromCharCode(c);
+    for (let code = 0; code <= 0x7f; code++) {
+      if (code > 0x1f && code < 0x7f) continue;
+      const character = String.fromCharCode(code);
       for (const value of [`${character}ab`, `a${character}b`, `ab${character}`]) {
-        if (c === 0x09) expect(writeField('X', value)).toBe(`X: ${value}\r\n`);
+        if (code === 0x09) expect(writeField('X', value)).toBe(`X: ${value}\r\n`);
         else {
           expect(() => writeField('X', value)).toThrow(TypeError);
           expect(() => writeField('X', ['a', value], true)).toThrow(TypeError);
@@ -51,32 +51,32 @@ describe('the header writer', () => {
 });
 
 describe('the subject', () => {
-  const lines = (subject: string) => {
+  const encodeLines = (subject: string) => {
     const value = formatSubject(subject, 'Subject: '.length);
     return typeof value === 'string' ? [value] : value;
   };
 
   it('is plain text if possible, folded at single spaces', () => {
-    expect(lines('Your order #1: 20% off!')).toEqual(['Your order #1: 20% off!']);
-    expect(lines(`${'word '.repeat(20)}end`)).toHaveLength(2);
-    expect(lines(`${'a'.repeat(69)} b`)).toEqual(['a'.repeat(69), 'b']);
-    expect(lines('a'.repeat(69))).toEqual(['a'.repeat(69)]);
+    expect(encodeLines('Your order #1: 20% off!')).toEqual(['Your order #1: 20% off!']);
+    expect(encodeLines(`${'word '.repeat(20)}end`)).toHaveLength(2);
+    expect(encodeLines(`${'a'.repeat(69)} b`)).toEqual(['a'.repeat(69), 'b']);
+    expect(encodeLines('a'.repeat(69))).toEqual(['a'.repeat(69)]);
   });
 
   it.each(['a'.repeat(70), ` a`, 'a ', 'a\tb', ' ', '=?x', 'é', `${'a  '.repeat(40)}b`])(
     'is encoded if mail servers or parsers could change the plain text: %j',
     (subject) => {
-      for (const line of lines(subject)) expect(line).toMatch(/^=\?UTF-8\?[BQ]\?[!-~]+\?=$/);
-      expect(decodeIndependently(lines(subject).join(' '))).toBe(subject);
+      for (const line of encodeLines(subject)) expect(line).toMatch(/^=\?UTF-8\?[BQ]\?[!-~]+\?=$/);
+      expect(decodeIndependently(encodeLines(subject).join(' '))).toBe(subject);
     },
   );
 
   it('is decoded exactly, in lines of at most 78 columns, or 76 with an encoded word', () => {
     const ascii = fc.string({ unit: fc.constantFrom(...'ab =?_ '), minLength: 1, maxLength: 300 });
-    const any = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 });
+    const anyText = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 });
     fc.assert(
-      fc.property(fc.oneof(ascii, any), (subject) => {
-        const value = lines(subject);
+      fc.property(fc.oneof(ascii, anyText), (subject) => {
+        const value = encodeLines(subject);
         // The decoder throws if an encoded word contains a part of a character.
         expect(decodeIndependently(value.join(' '))).toBe(subject);
         for (const [index, line] of value.entries()) {

@@ -8,7 +8,7 @@ import { convertHtmlToText } from '../../../src/message/html-text.ts';
 const corpus = new URL('../../corpus/messages/html/', import.meta.url);
 
 /** Returns the words of a text, without the characters of bullets, rules and links. */
-function wordsOf(text: string): readonly string[] {
+function splitWords(text: string): readonly string[] {
   return text.split(/[\s[\]*>-]+/).filter((word) => word !== '' && !/^\d\.$/.test(word));
 }
 
@@ -21,7 +21,7 @@ describe('the text part of an HTML message', () => {
       wordwrap: false,
       selectors: [...headings, ...cells, { selector: 'a', options: { hideLinkHrefIfSameAsText: true } }],
     });
-    expect(wordsOf(convertHtmlToText(html))).toEqual(wordsOf(expected));
+    expect(splitWords(convertHtmlToText(html))).toEqual(splitWords(expected));
   });
 
   it.each([
@@ -58,7 +58,7 @@ describe('the text part of an HTML message', () => {
       'up x n\n',
     ],
     ['a link that is never closed ends with the page', '<a href="https://x.example">go', 'go [https://x.example]\n'],
-    ['pictures have their alternative text', '<img alt="A cat &amp; a dog" src="cat.png">', 'A cat & a dog\n'],
+    ['a picture is replaced by its alternative text', '<img alt="A cat &amp; a dog" src="cat.png">', 'A cat & a dog\n'],
     ['preformatted text keeps its spaces', '<pre>a\n  b\n</pre>', 'a\n  b\n'],
     [
       'scripts, styles and titles are omitted',
@@ -147,19 +147,19 @@ describe('the text part of an HTML message', () => {
       '[',
       "<p title='",
     ]) {
-      const page = (length: number) => `<html>${fragment.repeat(length / fragment.length)}`;
+      const createPage = (length: number) => `<html>${fragment.repeat(length / fragment.length)}`;
       const measureMs = (html: string) => {
-        const start = performance.now();
+        const startedAt = performance.now();
         convertHtmlToText(html);
-        return performance.now() - start;
+        return performance.now() - startedAt;
       };
-      measureMs(page(64 * 1024));
+      measureMs(createPage(64 * 1024));
       // Linear time gives a factor of 16, quadratic time a factor of 256. The limit of 100 tolerates a busy machine.
-      const smallPageMs = Math.min(...Array.from({ length: 5 }, () => measureMs(page(16 * 1024))));
+      const smallPageMs = Math.min(...Array.from({ length: 5 }, () => measureMs(createPage(16 * 1024))));
       // The test uses the minimum of several runs, because other processes may interrupt a run.
       let largePageMs = Number.POSITIVE_INFINITY;
       for (let n = 0; n < 30 && largePageMs >= 100 * Math.max(smallPageMs, 1); n += 1)
-        largePageMs = Math.min(largePageMs, measureMs(page(256 * 1024)));
+        largePageMs = Math.min(largePageMs, measureMs(createPage(256 * 1024)));
       expect(largePageMs).toBeLessThan(100 * Math.max(smallPageMs, 1));
     }
   });

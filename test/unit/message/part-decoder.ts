@@ -1,6 +1,6 @@
 /**
- * Decodes message parts strictly, without code of the encoder. The decoder throws for everything that RFC 2045 forbids in an
- * encoded body.
+ * Decodes message parts strictly, without code of the encoder. The decoder throws for everything that RFC 2045 forbids
+ * in an encoded body.
  */
 
 export interface Part {
@@ -10,11 +10,11 @@ export interface Part {
 
 /** Splits at the empty line and unfolds the header (RFC 5322 section 2.2.3). `text` is one character per octet. */
 export function splitPart(text: string): Part {
-  const end = text.indexOf('\r\n\r\n');
-  if (end === -1) throw new Error('no empty line');
+  const headerEnd = text.indexOf('\r\n\r\n');
+  if (headerEnd === -1) throw new Error('no empty line');
   const headers = new Map<string, string>();
   for (const line of text
-    .slice(0, end)
+    .slice(0, headerEnd)
     .replace(/\r\n(?=[ \t])/g, '')
     .split('\r\n')) {
     const colon = line.indexOf(': ');
@@ -22,7 +22,7 @@ export function splitPart(text: string): Part {
     if (colon < 1 || headers.has(name)) throw new Error(`bad or second header line ${line}`);
     headers.set(name, line.slice(colon + 2));
   }
-  return { headers, body: text.slice(end + 4) };
+  return { headers, body: text.slice(headerEnd + 4) };
 }
 
 /** Returns the decoded text of the parts of a message: `text/plain` alone, or both parts. */
@@ -49,9 +49,9 @@ export function decodeBase64(body: string): Buffer {
   for (const line of body.split('\r\n')) {
     if (line.length > 76 || !/^[A-Za-z0-9+/]*={0,2}$/.test(line)) throw new Error(`bad base64 line ${line}`);
   }
-  const joined = body.replaceAll('\r\n', '');
-  if (joined.length % 4 !== 0 || /=[^=]/.test(joined)) throw new Error('bad padding');
-  return Buffer.from(joined, 'base64');
+  const base64Text = body.replaceAll('\r\n', '');
+  if (base64Text.length % 4 !== 0 || /=[^=]/.test(base64Text)) throw new Error('bad padding');
+  return Buffer.from(base64Text, 'base64');
 }
 
 export function decodeQuotedPrintable(body: string): Buffer {

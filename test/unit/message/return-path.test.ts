@@ -11,12 +11,12 @@ const time = fc.integer({ min: Date.UTC(2025, 1, 1), max: Date.UTC(2090, 0, 1) }
 
 test('a token contains the message id and the day, in lower and in upper case', () => {
   fc.assert(
-    fc.property(time, fc.boolean(), (at, upper) => {
-      const id = newIdAt(at);
-      const token = createReturnPathToken(key, id, at);
+    fc.property(time, fc.boolean(), (issuedAt, upper) => {
+      const id = newIdAt(issuedAt);
+      const token = createReturnPathToken(key, id, issuedAt);
       expect(decodeReturnPath(key, upper ? token.toUpperCase() : token)).toEqual({
         id,
-        day: Math.floor(at / DAY_MS) & 0xffff,
+        day: Math.floor(issuedAt / DAY_MS) & 0xffff,
       });
     }),
   );
@@ -31,9 +31,9 @@ test('a token is a local part of at most 64 octets, the same on every attempt', 
 test('a token with one changed character, a token of another key, and any other text are not accepted', () => {
   const id = newIdAt(DAY_MS * 21_000);
   const token = createReturnPathToken(key, id, DAY_MS * 21_000);
-  for (let at = 2; at < token.length; at += 1) {
-    const other = token[at] === 'a' ? 'b' : 'a';
-    expect(decodeReturnPath(key, token.slice(0, at) + other + token.slice(at + 1))).toBeNull();
+  for (let index = 2; index < token.length; index += 1) {
+    const otherCharacter = token[index] === 'a' ? 'b' : 'a';
+    expect(decodeReturnPath(key, token.slice(0, index) + otherCharacter + token.slice(index + 1))).toBeNull();
   }
   expect(decodeReturnPath(Buffer.alloc(32, 8), token)).toBeNull();
   fc.assert(fc.property(fc.string(), (text) => decodeReturnPath(key, text) === null));

@@ -7,32 +7,32 @@ import {
   toComplainant,
 } from '../../../src/model/account.ts';
 
-const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
+const getKind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   determineReputationStatus({ emails, bounces, complaints }, thresholds).kind;
 
 test('from 100 messages, a hard bounce rate of 10 % locks the account and half of that rate warns', () => {
-  expect(kind(100, 4, 0)).toBe('good');
-  expect(kind(100, 5, 0)).toBe('warning');
-  expect(kind(100, 9, 0)).toBe('warning');
-  expect(kind(100, 10, 0)).toBe('lock');
-  expect(kind(1_000, 99, 0)).toBe('warning');
-  expect(kind(1_000, 100, 0)).toBe('lock');
+  expect(getKind(100, 4, 0)).toBe('good');
+  expect(getKind(100, 5, 0)).toBe('warning');
+  expect(getKind(100, 9, 0)).toBe('warning');
+  expect(getKind(100, 10, 0)).toBe('lock');
+  expect(getKind(1_000, 99, 0)).toBe('warning');
+  expect(getKind(1_000, 100, 0)).toBe('lock');
 });
 
 test('from 100 messages, a complaint rate of 0.15 % locks the account and half of that rate warns', () => {
-  expect(kind(10_000, 0, 7)).toBe('good');
-  expect(kind(10_000, 0, 8)).toBe('warning');
-  expect(kind(10_000, 0, 14)).toBe('warning');
-  expect(kind(10_000, 0, 15)).toBe('lock');
+  expect(getKind(10_000, 0, 7)).toBe('good');
+  expect(getKind(10_000, 0, 8)).toBe('warning');
+  expect(getKind(10_000, 0, 14)).toBe('warning');
+  expect(getKind(10_000, 0, 15)).toBe('lock');
 });
 
 test('a single complaint warns at any rate; a lock requires complaints of two recipients', () => {
   for (const emails of [1, 99, 100, 101, 500, 666]) {
-    expect(kind(emails, 0, 1)).toBe('warning');
-    expect(kind(emails, 0, 2)).toBe('lock');
+    expect(getKind(emails, 0, 1)).toBe('warning');
+    expect(getKind(emails, 0, 2)).toBe('lock');
   }
-  expect(kind(500, 0, 1, { bounceRate: 1, complaintRate: 0 })).toBe('warning');
-  expect(kind(500, 0, 2, { bounceRate: 1, complaintRate: 0 })).toBe('lock');
+  expect(getKind(500, 0, 1, { bounceRate: 1, complaintRate: 0 })).toBe('warning');
+  expect(getKind(500, 0, 2, { bounceRate: 1, complaintRate: 0 })).toBe('lock');
 });
 
 test.each([
@@ -47,11 +47,11 @@ test.each([
 });
 
 test('below 100 messages, absolute limits apply instead of rates', () => {
-  expect(kind(20, 4, 0)).toBe('good');
-  expect(kind(20, 5, 0)).toBe('warning');
-  expect(kind(20, 10, 0)).toBe('lock');
-  expect(kind(50, 0, 1)).toBe('warning');
-  expect(kind(50, 0, 2)).toBe('lock');
+  expect(getKind(20, 4, 0)).toBe('good');
+  expect(getKind(20, 5, 0)).toBe('warning');
+  expect(getKind(20, 10, 0)).toBe('lock');
+  expect(getKind(50, 0, 1)).toBe('warning');
+  expect(getKind(50, 0, 2)).toBe('lock');
 });
 
 test('the reason contains the figure, the limit and the window', () => {
@@ -63,36 +63,36 @@ test('the reason contains the figure, the limit and the window', () => {
 });
 
 test('thresholds of an account replace the defaults, and a threshold of 100 % never locks', () => {
-  expect(kind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
-  expect(kind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
+  expect(getKind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
+  expect(getKind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
 });
 
-test('more bounces or complaints never improve the status, and a lock requires at least one of them', () => {
+test('more bounces or complaints never improve the status, and a lock requires at least one bounce or complaint', () => {
   const order = { good: 0, warning: 1, lock: 2 };
   fc.assert(
     fc.property(fc.nat(5_000), fc.nat(500), fc.nat(50), (emails, bounces, complaints) => {
-      const now = order[kind(emails, bounces, complaints)];
-      expect(order[kind(emails, bounces + 1, complaints)]).toBeGreaterThanOrEqual(now);
-      expect(order[kind(emails, bounces, complaints + 1)]).toBeGreaterThanOrEqual(now);
-      expect(kind(emails, 0, 0)).toBe('good');
+      const now = order[getKind(emails, bounces, complaints)];
+      expect(order[getKind(emails, bounces + 1, complaints)]).toBeGreaterThanOrEqual(now);
+      expect(order[getKind(emails, bounces, complaints + 1)]).toBeGreaterThanOrEqual(now);
+      expect(getKind(emails, 0, 0)).toBe('good');
     }),
   );
 });
 
-test('usage refers to the rate, to the count below 100 messages, and is 0 without a limit', () => {
+test('usage is computed from the rate, below 100 messages from the count, and is 0 without a limit', () => {
   const [bounces, complaints] = computeThresholdUsages({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(bounces).toEqual({ metric: 'bounces', count: 5, limitType: 'rate', limit: 0.1, usage: 0.25 });
   expect(complaints).toEqual({ metric: 'complaints', count: 0, limitType: 'rate', limit: 0.0015, usage: 0 });
-  const [few] = computeThresholdUsages({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
-  expect(few).toEqual({ metric: 'bounces', count: 5, limitType: 'count', limit: 10, usage: 0.5 });
-  const [never] = computeThresholdUsages(
+  const [usageBelowMinimum] = computeThresholdUsages({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(usageBelowMinimum).toEqual({ metric: 'bounces', count: 5, limitType: 'count', limit: 10, usage: 0.5 });
+  const [usageOfFullThreshold] = computeThresholdUsages(
     { emails: 200, bounces: 200, complaints: 0 },
     { bounceRate: 1, complaintRate: 1 },
   );
-  expect(never).toEqual({ metric: 'bounces', count: 200, limitType: 'rate', limit: null, usage: 0 });
-  const [none] = computeThresholdUsages(
+  expect(usageOfFullThreshold).toEqual({ metric: 'bounces', count: 200, limitType: 'rate', limit: null, usage: 0 });
+  const [usageOfZeroThreshold] = computeThresholdUsages(
     { emails: 200, bounces: 1, complaints: 0 },
     { bounceRate: 0, complaintRate: 1 },
   );
-  expect(none.usage).toBe(1);
+  expect(usageOfZeroThreshold.usage).toBe(1);
 });

@@ -13,9 +13,9 @@ const dotAtom = fc.array(atom, { minLength: 1, maxLength: 3 }).map((atoms) => at
 const quotedString = fc.string({ unit: qtext, maxLength: 15 }).map((content) => `"${content}"`);
 
 const letter = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyzABCXYZ');
-const inner = fc.constantFrom(...'abcxyz0189-');
+const innerCharacter = fc.constantFrom(...'abcxyz0189-');
 const label = fc
-  .tuple(letter, fc.string({ unit: inner, maxLength: 8 }), letter)
+  .tuple(letter, fc.string({ unit: innerCharacter, maxLength: 8 }), letter)
   .map((parts) => parts.join(''))
   .filter((text) => text.slice(2, 4) !== '--');
 const idnLabel = fc.constantFrom('bücher', 'straße', '例え', 'пример', 'BÜRO', 'xn--bcher-kva');
@@ -27,7 +27,7 @@ const domain = fc
     }),
     label,
   )
-  .map(([labels, last]) => [...labels, last].join('.'));
+  .map(([labels, topLabel]) => [...labels, topLabel].join('.'));
 
 /** Valid addresses of every kind: dot-atom, quoted, internationalised. */
 export const addressText: fc.Arbitrary<string> = fc

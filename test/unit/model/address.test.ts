@@ -22,9 +22,12 @@ function canonicalize(text: string): string | null {
 }
 
 describe('addresses', () => {
-  it.each(cases.map((c) => [c.note, c.input, c.canonical] as const))('%s: %j', (_note, input, canonical) => {
-    expect(canonicalize(input)).toBe(canonical);
-  });
+  it.each(cases.map((testCase) => [testCase.note, testCase.input, testCase.canonical] as const))(
+    '%s: %j',
+    (_note, input, canonical) => {
+      expect(canonicalize(input)).toBe(canonical);
+    },
+  );
 
   it('are sent as given, with the domain in A-labels', () => {
     const address = parseAddress('Jürgen.X@Bücher.Example');
@@ -50,13 +53,14 @@ describe('addresses', () => {
     expect(canonicalize(`a@${'ü'.repeat(63)}.co`)).toBeNull();
   });
 
-  it('have at most 254 octets as they go onto the wire', () => {
-    const domain = (octets: number) => `${'b.'.repeat(Math.floor((octets - 2) / 2))}${octets % 2 === 0 ? 'co' : 'com'}`;
+  it('have at most 254 octets in the form that is sent', () => {
+    const createDomain = (octets: number) =>
+      `${'b.'.repeat(Math.floor((octets - 2) / 2))}${octets % 2 === 0 ? 'co' : 'com'}`;
     const local = 'a'.repeat(64);
-    const longestAddress = `${local}@${domain(189)}`;
+    const longestAddress = `${local}@${createDomain(189)}`;
     expect(longestAddress).toHaveLength(254);
     expect(canonicalize(longestAddress)).toBe(longestAddress);
-    expect(canonicalize(`${local}@${domain(190)}`)).toBeNull();
+    expect(canonicalize(`${local}@${createDomain(190)}`)).toBeNull();
     // A label is one character as given, and eight octets as an A-label.
     expect(canonicalize(`a@${'ü.'.repeat(33)}example`)).toBeNull();
     expect(canonicalize(`a@${'ü.'.repeat(20)}example`)).not.toBeNull();
@@ -65,8 +69,13 @@ describe('addresses', () => {
   it('of one mebibyte are refused because of their length', () => {
     const mebibyte = 1024 * 1024;
     for (const part of ['a', '.', '@', '"', '\\', 'ü', '\u200d', 'xn--', '😀', '\ud800']) {
-      const long = part.repeat(mebibyte / part.length);
-      for (const input of [long, `${long}@example.com`, `a@${long}`, `"${long}"@example.com`]) {
+      const longAddress = part.repeat(mebibyte / part.length);
+      for (const input of [
+        longAddress,
+        `${longAddress}@example.com`,
+        `a@${longAddress}`,
+        `"${longAddress}"@example.com`,
+      ]) {
         expect(parseAddress(input)).toBeNull();
       }
     }
@@ -88,24 +97,27 @@ describe('addresses', () => {
         const key = toCanonicalAddress(address);
         expect(canonicalize(key)).toBe(key);
         expect(canonicalize(formatAddrSpec(address))).toBe(key);
-        const at = text.lastIndexOf('@');
-        const upper = text.slice(0, at).replace(/[a-z]/g, (c) => c.toUpperCase());
-        expect(canonicalize(upper + text.slice(at))).toBe(key);
+        const atIndex = text.lastIndexOf('@');
+        const upper = text.slice(0, atIndex).replace(/[a-z]/g, (letter) => letter.toUpperCase());
+        expect(canonicalize(upper + text.slice(atIndex))).toBe(key);
       }),
       { numRuns: 2000 },
     );
   });
 
   it('with an inserted control or format character are refused', () => {
-    const nearly = fc
+    const nearlyValid = fc
       .tuple(
         addressText,
         fc.nat(),
         fc.constantFrom('\0', '\r', '\n', '\t', '\x7f', '\x1b', '\u0085', '\u2028', '\u202e'),
       )
-      .map(([text, at, c]) => `${text.slice(0, at % (text.length + 1))}${c}${text.slice(at % (text.length + 1))}`);
+      .map(
+        ([text, at, character]) =>
+          `${text.slice(0, at % (text.length + 1))}${character}${text.slice(at % (text.length + 1))}`,
+      );
     fc.assert(
-      fc.property(nearly, (text) => {
+      fc.property(nearlyValid, (text) => {
         expect(parseAddress(text)).toBeNull();
       }),
       { numRuns: 2000 },
@@ -127,9 +139,9 @@ describe('addresses', () => {
           acceptedAt: 0,
         };
         const { data, envelopeFrom, envelopeTo } = compose(message);
-        const parsed = await PostalMime.parse(data);
-        const headerFrom = parsed.headers.find((header) => header.key === 'from')?.value;
-        const headerTo = parsed.headers.find((header) => header.key === 'to')?.value;
+        const parsedMessage = await PostalMime.parse(data);
+        const headerFrom = parsedMessage.headers.find((header) => header.key === 'from')?.value;
+        const headerTo = parsedMessage.headers.find((header) => header.key === 'to')?.value;
         expect(readAddress(headerFrom)).toBe(unquote(envelopeFrom));
         expect(readAddress(headerTo)).toBe(unquote(envelopeTo));
         expect([envelopeFrom, `<${envelopeFrom}>`]).toContain(headerFrom);
@@ -142,16 +154,16 @@ describe('addresses', () => {
 
 /** Returns the only address that postal-mime finds in a header. postal-mime removes the quotes of some local parts. */
 function readAddress(header: string | undefined): string {
-  const found = addressParser(header ?? '');
-  expect(found).toHaveLength(1);
-  return unquote(found[0]?.address ?? '');
+  const addresses = addressParser(header ?? '');
+  expect(addresses).toHaveLength(1);
+  return unquote(addresses[0]?.address ?? '');
 }
 
 /** Returns the address with the content of a quoted local part instead of the quoted string. */
 function unquote(spec: string): string {
-  const at = spec.lastIndexOf('@');
-  const local = spec.slice(0, at);
+  const atIndex = spec.lastIndexOf('@');
+  const local = spec.slice(0, atIndex);
   if (!local.startsWith('"')) return spec;
   // postal-mime trims white space at both ends of a quoted string.
-  return `${local.slice(1, -1).replace(/\\(.)/g, '$1').trim()}${spec.slice(at)}`;
+  return `${local.slice(1, -1).replace(/\\(.)/g, '$1').trim()}${spec.slice(atIndex)}`;
 }

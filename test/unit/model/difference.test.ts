@@ -7,13 +7,13 @@ const listDifferences = (before: unknown, after: unknown) =>
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
 
 test('a changed object lists only the members that differ, with limits in readable form', () => {
-  const before = { limits, locked: null, thresholds: { bounceRate: 0.1, complaintRate: 0.0015 } };
-  const after = {
+  const accountBefore = { limits, locked: null, thresholds: { bounceRate: 0.1, complaintRate: 0.0015 } };
+  const accountAfter = {
     limits: { ...limits, rate: null, throttle: { perSecond: 50, burst: 200 }, volumeExpiresAt: Date.UTC(2030, 0, 1) },
     locked: 'unpaid',
     thresholds: { bounceRate: 0.08, complaintRate: 0.0015 },
   };
-  expect(listDifferences(before, after)).toEqual([
+  expect(listDifferences(accountBefore, accountAfter)).toEqual([
     { member: 'limits: rate', before: '1000 in 3600000 ms', after: null },
     { member: 'thresholds: bounce rate', before: '10 %', after: '8 %' },
     { member: 'limits: volume expires', before: null, after: '2030-01-01T00:00:00.000Z' },

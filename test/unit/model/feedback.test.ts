@@ -11,23 +11,27 @@ const TO = 'Rita@example.com';
 const MESSAGE = { to: TO, isTest: false, mayHaveBeenSent: false, isConfirmed: false } as const;
 const DELIVERED = { ...MESSAGE, state: 'delivered' } as const;
 const evidence: Evidence = { status: '5.1.1', diagnostic: '550 5.1.1 no such user', reportingHost: 'mx.example.com' };
-const about = (recipient: string | null = TO, alias: string | null = null) => ({ recipient, alias, evidence });
-const bounce = (more: Partial<Extract<FeedbackEvent, { kind: 'bounce' }>> = {}): FeedbackEvent => ({
-  ...about(),
+const createRecipient = (recipient: string | null = TO, alias: string | null = null) => ({
+  recipient,
+  alias,
+  evidence,
+});
+const createBounce = (members: Partial<Extract<FeedbackEvent, { kind: 'bounce' }>> = {}): FeedbackEvent => ({
+  ...createRecipient(),
   kind: 'bounce',
   permanent: true,
   mailboxMissing: true,
-  ...more,
+  ...members,
 });
-const complaint = (feedbackType: string, recipient: string | null = TO): FeedbackEvent => ({
-  ...about(recipient),
+const createComplaint = (feedbackType: string, recipient: string | null = TO): FeedbackEvent => ({
+  ...createRecipient(recipient),
   kind: 'complaint',
   feedbackType,
 });
 
 describe('a permanent bounce', () => {
   test('about a missing mailbox ends a delivered message as bounced and suppresses the recipient, with the evidence', () => {
-    expect(decideFeedbackChange(DELIVERED, [bounce()])).toEqual({
+    expect(decideFeedbackChange(DELIVERED, [createBounce()])).toEqual({
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
@@ -37,14 +41,17 @@ describe('a permanent bounce', () => {
   });
 
   test('for any other reason suppresses no recipient', () => {
-    expect(decideFeedbackChange(DELIVERED, [bounce({ mailboxMissing: false })])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED, [createBounce({ mailboxMissing: false })])).toMatchObject({
       to: 'bounced',
       suppress: null,
     });
   });
 
   test('without a recipient is about the only recipient of the message', () => {
-    expect(decideFeedbackChange(DELIVERED, [bounce(about(null))])).toMatchObject({ to: 'bounced', suppress: 'bounce' });
+    expect(decideFeedbackChange(DELIVERED, [createBounce(createRecipient(null))])).toMatchObject({
+      to: 'bounced',
+      suppress: 'bounce',
+    });
   });
 
   test.each([
@@ -52,34 +59,39 @@ describe('a permanent bounce', () => {
     ['the recipient and the mailbox it was forwarded to', TO, 'rita@elsewhere.example'],
     ['the mailbox it was forwarded to and the recipient', 'rita@elsewhere.example', TO],
   ])('that names %s suppresses the recipient', (_, recipient, alias) => {
-    expect(decideFeedbackChange(DELIVERED, [bounce(about(recipient, alias))])).toMatchObject({ suppress: 'bounce' });
+    expect(decideFeedbackChange(DELIVERED, [createBounce(createRecipient(recipient, alias))])).toMatchObject({
+      suppress: 'bounce',
+    });
   });
 
   test('that names only another address suppresses no recipient, and the detail contains that address', () => {
-    const change = decideFeedbackChange(DELIVERED, [bounce(about('bob@elsewhere.example'))]);
+    const change = decideFeedbackChange(DELIVERED, [createBounce(createRecipient('bob@elsewhere.example'))]);
     expect(change).toMatchObject({ kind: 'change', to: 'bounced', suppress: null });
     expect(change).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
 
   test('about one of several other addresses, with a delivery to another one, changes nothing', () => {
-    const others = [
-      bounce(about('bob@elsewhere.example')),
-      { ...about('carol@elsewhere.example'), kind: 'delivered' } as const,
+    const bounces = [
+      createBounce(createRecipient('bob@elsewhere.example')),
+      { ...createRecipient('carol@elsewhere.example'), kind: 'delivered' } as const,
     ];
-    expect(decideFeedbackChange(DELIVERED, others)).toMatchObject({ kind: 'history-entry', verb: 'bounce-reported' });
+    expect(decideFeedbackChange(DELIVERED, bounces)).toMatchObject({ kind: 'history-entry', verb: 'bounce-reported' });
   });
 
   test('about another address, together with a delivery to the recipient, changes nothing', () => {
-    const events = [bounce(about('bob@elsewhere.example')), { ...about(), kind: 'delivered' } as const];
+    const events = [
+      createBounce(createRecipient('bob@elsewhere.example')),
+      { ...createRecipient(), kind: 'delivered' } as const,
+    ];
     expect(decideFeedbackChange(DELIVERED, events)).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
   });
 
   test.each(['queued', 'sending'] as const)('of a message in state %s is applied later', (state) => {
-    expect(decideFeedbackChange({ state, ...MESSAGE }, [bounce()])).toEqual({ kind: 'wait' });
+    expect(decideFeedbackChange({ state, ...MESSAGE }, [createBounce()])).toEqual({ kind: 'wait' });
   });
 
   test('of an uncertain message proves the hand-over and ends it as bounced', () => {
-    expect(decideFeedbackChange({ state: 'uncertain', ...MESSAGE }, [bounce()])).toMatchObject({
+    expect(decideFeedbackChange({ state: 'uncertain', ...MESSAGE }, [createBounce()])).toMatchObject({
       kind: 'change',
       to: 'bounced',
     });
@@ -88,7 +100,7 @@ describe('a permanent bounce', () => {
   test.each(STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)))(
     'of a message in state %s is only a history entry',
     (state) => {
-      expect(decideFeedbackChange({ state, ...MESSAGE }, [bounce()])).toMatchObject({
+      expect(decideFeedbackChange({ state, ...MESSAGE }, [createBounce()])).toMatchObject({
         kind: 'history-entry',
         verb: 'bounce-reported',
       });
@@ -97,12 +109,12 @@ describe('a permanent bounce', () => {
 });
 
 test.each([
-  ['a soft bounce', bounce({ permanent: false, mailboxMissing: false }), 'soft-bounced'],
-  ['a delay report', { ...about(), kind: 'delayed' }, 'delay-reported'],
-  ['a delivery report', { ...about(), kind: 'delivered' }, 'delivery-reported'],
+  ['a soft bounce', createBounce({ permanent: false, mailboxMissing: false }), 'soft-bounced'],
+  ['a delay report', { ...createRecipient(), kind: 'delayed' }, 'delay-reported'],
+  ['a delivery report', { ...createRecipient(), kind: 'delivered' }, 'delivery-reported'],
   ['an automatic reply', { kind: 'auto-reply', evidence }, 'auto-replied'],
-  ['a not-spam report', complaint('not-spam'), 'complaint-reported'],
-  ['an authentication failure report', complaint('auth-failure'), 'complaint-reported'],
+  ['a not-spam report', createComplaint('not-spam'), 'complaint-reported'],
+  ['an authentication failure report', createComplaint('auth-failure'), 'complaint-reported'],
 ] as const)('%s is only a history entry', (_, event, verb) => {
   expect(decideFeedbackChange(DELIVERED, [event])).toMatchObject({ kind: 'history-entry', verb });
 });
@@ -111,7 +123,7 @@ describe('a complaint', () => {
   test.each(['abuse', 'fraud', 'virus', 'opt-out'])(
     'of type %s ends a delivered message as complained and suppresses the recipient',
     (type) => {
-      expect(decideFeedbackChange(DELIVERED, [complaint(type)])).toMatchObject({
+      expect(decideFeedbackChange(DELIVERED, [createComplaint(type)])).toMatchObject({
         kind: 'change',
         to: 'complained',
         suppress: 'complaint',
@@ -121,34 +133,36 @@ describe('a complaint', () => {
   );
 
   test('with a redacted recipient is attributed to the recipient of the message', () => {
-    expect(decideFeedbackChange(DELIVERED, [complaint('abuse', 'redacted-3f@example.com')])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED, [createComplaint('abuse', 'redacted-3f@example.com')])).toMatchObject({
       suppress: 'complaint',
     });
   });
 
   test('of an address that the message was forwarded to suppresses no recipient', () => {
-    expect(decideFeedbackChange(DELIVERED, [complaint('abuse', 'bob@elsewhere.example')])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED, [createComplaint('abuse', 'bob@elsewhere.example')])).toMatchObject({
       to: 'complained',
       suppress: null,
     });
   });
 
   test('takes precedence over a bounce in the same report', () => {
-    expect(decideFeedbackChange(DELIVERED, [bounce(), complaint('abuse')])).toMatchObject({ to: 'complained' });
+    expect(decideFeedbackChange(DELIVERED, [createBounce(), createComplaint('abuse')])).toMatchObject({
+      to: 'complained',
+    });
   });
 });
 
 test.each([
-  ['a bounce', 'expired', bounce(), 'bounce'],
-  ['a bounce', 'cancelled', bounce(), 'bounce'],
-  ['a bounce for another reason', 'expired', bounce({ mailboxMissing: false }), null],
-  ['a bounce about another address', 'expired', bounce(about('bob@elsewhere.example')), null],
-  ['a second bounce', 'bounced', bounce(), null],
-  ['a complaint', 'bounced', complaint('abuse'), 'complaint'],
-  ['a complaint', 'expired', complaint('abuse'), 'complaint'],
-  ['a complaint', 'cancelled', complaint('abuse'), 'complaint'],
-  ['a second complaint', 'complained', complaint('abuse'), null],
-  ['a complaint', 'suppressed', complaint('abuse'), null],
+  ['a bounce', 'expired', createBounce(), 'bounce'],
+  ['a bounce', 'cancelled', createBounce(), 'bounce'],
+  ['a bounce for another reason', 'expired', createBounce({ mailboxMissing: false }), null],
+  ['a bounce about another address', 'expired', createBounce(createRecipient('bob@elsewhere.example')), null],
+  ['a second bounce', 'bounced', createBounce(), null],
+  ['a complaint', 'bounced', createComplaint('abuse'), 'complaint'],
+  ['a complaint', 'expired', createComplaint('abuse'), 'complaint'],
+  ['a complaint', 'cancelled', createComplaint('abuse'), 'complaint'],
+  ['a second complaint', 'complained', createComplaint('abuse'), null],
+  ['a complaint', 'suppressed', createComplaint('abuse'), null],
 ] as const)(
   '%s of a message in state %s changes no state, and has the expected effect on the suppression list',
   (_, state, event, suppress) => {
@@ -168,23 +182,29 @@ test('a report that is not understood has a reason, and so has a report without 
 });
 
 test('a simulator address of a provider changes the state and suppresses no recipient', () => {
-  const to = 'bounce+1@simulator.amazonses.com';
-  expect(decideFeedbackChange({ state: 'delivered', ...MESSAGE, to }, [bounce(about(to))])).toMatchObject({
+  const simulatorAddress = 'bounce+1@simulator.amazonses.com';
+  expect(
+    decideFeedbackChange({ state: 'delivered', ...MESSAGE, to }, [
+      createBounce(createRecipient(simulatorAddress)),
+    ]),
+  ).toMatchObject({
     to: 'bounced',
     suppress: null,
   });
-  expect(isProviderSimulator(to.toUpperCase())).toBe(true);
+  expect(isProviderSimulator(simulatorAddress.toUpperCase())).toBe(true);
   expect(isProviderSimulator('bounce@simulator.amazonses.com.example')).toBe(false);
-  expect(decideFeedbackChange({ state: 'delivered', ...MESSAGE, isTest: true }, [bounce()])).toMatchObject({
+  expect(decideFeedbackChange({ state: 'delivered', ...MESSAGE, isTest: true }, [createBounce()])).toMatchObject({
     suppress: null,
   });
 });
 
 test('a detail has a maximum length and is never empty', () => {
-  const long = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
-  const none = { status: null, diagnostic: null, reportingHost: null };
-  const details = [long, none].map((evidenceCase) =>
-    decideFeedbackChange(DELIVERED, [{ ...bounce(), ...about(), evidence: evidenceCase } as FeedbackEvent]),
+  const longEvidence = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
+  const emptyEvidence = { status: null, diagnostic: null, reportingHost: null };
+  const details = [longEvidence, emptyEvidence].map((evidenceCase) =>
+    decideFeedbackChange(DELIVERED, [
+      { ...createBounce(), ...createRecipient(), evidence: evidenceCase } as FeedbackEvent,
+    ]),
   );
   expect(details).toEqual([
     expect.objectContaining({ detail: 'x'.repeat(1_500) }),

@@ -74,8 +74,8 @@ describe('for every sequence of clock steps', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, realMs, messages } = runHistory(history);
-        const before = computeAgeCutoff(time, ageMs);
-        for (const message of messages.filter(({ at }) => at <= before)) {
+        const cutoff = computeAgeCutoff(time, ageMs);
+        for (const message of messages.filter(({ at }) => at <= cutoff)) {
           expect(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS).toBeGreaterThanOrEqual(ageMs);
         }
       }),
@@ -87,8 +87,8 @@ describe('for every sequence of clock steps', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, messages } = runHistory(history);
-        const before = computeAgeCutoff(time, ageMs);
-        for (const { at } of messages.filter((message) => message.at <= before)) {
+        const cutoff = computeAgeCutoff(time, ageMs);
+        for (const { at } of messages.filter((message) => message.at <= cutoff)) {
           expect(computeRunningAgeMs(time, at)).toBeGreaterThanOrEqual(ageMs);
         }
       }),
@@ -98,8 +98,8 @@ describe('for every sequence of clock steps', () => {
 });
 
 test('times are whole milliseconds, which the databases require, also with a fractional monotonic clock', () => {
-  const stepped = advanceRunningTime(startRunningTime(START), START - 40 * DAY, 1_000.25);
-  expect(Number.isInteger(computeAgeCutoff(stepped, DAY))).toBe(true);
+  const steppedTime = advanceRunningTime(startRunningTime(START), START - 40 * DAY, 1_000.25);
+  expect(Number.isInteger(computeAgeCutoff(steppedTime, DAY))).toBe(true);
 });
 
 test('without a step of the clock, an age is the difference of two clock readings', () => {
@@ -114,8 +114,8 @@ test('after a step of the clock, earlier messages reach the maximum age when the
   let time = advanceRunningTime(startRunningTime(START), START + 3 * DAY, 10_000);
   expect(computeRunningAgeMs(time, START)).toBe(0);
   expect(computeAgeCutoff(time, DAY)).toBeLessThan(START);
-  const stepped = START + 3 * DAY;
-  for (let ms = 10_000; ms <= DAY; ms += 10_000) time = advanceRunningTime(time, stepped + ms, 10_000);
+  const steppedClock = START + 3 * DAY;
+  for (let ms = 10_000; ms <= DAY; ms += 10_000) time = advanceRunningTime(time, steppedClock + ms, 10_000);
   expect(computeRunningAgeMs(time, START)).toBe(DAY);
   expect(computeAgeCutoff(time, DAY)).toBeGreaterThanOrEqual(START);
 });
@@ -125,7 +125,7 @@ test('time in which no process ran adds no age, except one minute at a start', (
   expect(computeRunningAgeMs(time, START - HOUR)).toBe(HOUR);
 });
 
-test('a clock that is stepped repeatedly has a record of limited size', () => {
+test('the record of a clock that is stepped repeatedly has a limited size', () => {
   let time = startRunningTime(START);
   for (let n = 0; n < 5_000; n += 1) time = advanceRunningTime(time, time.seenAt + (n % 2 === 0 ? DAY : -DAY / 2), 10);
   expect(time.segments.length).toBeLessThanOrEqual(200);

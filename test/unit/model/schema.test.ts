@@ -3,9 +3,9 @@ import { Type as TypeBox } from 'typebox';
 import { expect, test } from 'vitest';
 import { Type } from '../../../src/model/schema.ts';
 
-function example(type: typeof Type): object {
+function createExample(type: typeof Type): object {
   const nullable = type.Union([type.String({ minLength: 1 }), type.Null()], { description: 'a text' });
-  const inner = type.Object({ at: type.Optional(type.Integer({ minimum: 0, description: 'ms' })) });
+  const innerSchema = type.Object({ at: type.Optional(type.Integer({ minimum: 0, description: 'ms' })) });
   return type.Object(
     {
       kind: type.Literal('error'),
@@ -16,7 +16,7 @@ function example(type: typeof Type): object {
       before: type.Optional(type.Unknown({ description: 'anything' })),
       nothing: type.Null({ description: 'none' }),
       nullable,
-      list: type.Array(inner, { maxItems: 2 }),
+      list: type.Array(innerSchema, { maxItems: 2 }),
       optional: type.Optional(nullable),
     },
     { additionalProperties: false, description: 'all of it' },
@@ -24,7 +24,7 @@ function example(type: typeof Type): object {
 }
 
 test('a schema has the same JSON as the schema of the library, with members in the same order', () => {
-  expect(JSON.stringify(example(Type))).toBe(JSON.stringify(example(TypeBox)));
+  expect(JSON.stringify(createExample(Type))).toBe(JSON.stringify(createExample(TypeBox)));
 });
 
 test('Optional does not change the schema that it is given', () => {

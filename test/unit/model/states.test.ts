@@ -20,22 +20,22 @@ const cells = rows.map((line) =>
 );
 
 test('docs/states.md lists exactly the states, each with its description', () => {
-  const listed = cells.filter((row) => row.length === 2);
-  expect(listed).toEqual(STATES.map((state) => [state, STATE_DESCRIPTIONS[state]]));
+  const listedRows = cells.filter((row) => row.length === 2);
+  expect(listedRows).toEqual(STATES.map((state) => [state, STATE_DESCRIPTIONS[state]]));
 });
 
 test('docs/states.md lists exactly the transitions', () => {
-  const listed = cells.filter((row) => row.length === 3);
-  expect(listed).toEqual(TRANSITIONS.map(({ from, to, by }) => [from ?? '–', to, by]));
+  const listedRows = cells.filter((row) => row.length === 3);
+  expect(listedRows).toEqual(TRANSITIONS.map(({ from, to, by }) => [from ?? '–', to, by]));
 });
 
 test('docs/states.md names the terminal states', () => {
   const sentence = page.split('\n\n').find((paragraph) => paragraph.includes('are terminal')) ?? '';
-  const named = sentence
+  const namedStates = sentence
     .slice(0, sentence.indexOf('are terminal'))
     .match(/`[a-z]+`/g)
     ?.map((name) => name.slice(1, -1));
-  expect(new Set(named)).toEqual(TERMINAL_STATES);
+  expect(new Set(namedStates)).toEqual(TERMINAL_STATES);
 });
 
 test('only feedback changes a terminal state, and only from delivered', () => {

@@ -1,4 +1,4 @@
-/** Validation of a JSON body: refusals, their order and their texts; and message ids. */
+/** Tests the validation of a JSON body (refusals, their order and their texts) and message ids. */
 
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
@@ -11,19 +11,19 @@ import {
   validateSubmission,
 } from '../../../src/model/submission.ts';
 
-const valid = { to: 'Ann@Example.com', from: 'shop@example.org', subject: 'Hi', message: 'Hello' };
+const validBody = { to: 'Ann@Example.com', from: 'shop@example.org', subject: 'Hi', message: 'Hello' };
 
-function refusalOf(body: unknown): unknown {
+function getRefusal(body: unknown): unknown {
   const admission = validateSubmission(body);
   return admission.kind === 'refused' ? admission.refusal : 'valid';
 }
 
 describe('admission', () => {
   it('accepts the four fields as given, with both addresses parsed and the suppression key', () => {
-    expect(validateSubmission({ ...valid, unknown: 1 })).toEqual({
+    expect(validateSubmission({ ...validBody, unknown: 1 })).toEqual({
       kind: 'valid',
       submission: {
-        ...valid,
+        ...validBody,
         toAddress: { localPart: 'Ann', domain: 'example.com', isAscii: true },
         fromAddress: { localPart: 'shop', domain: 'example.org', isAscii: true },
         recipient: 'ann@example.com',
@@ -31,46 +31,46 @@ describe('admission', () => {
     });
   });
 
-  it.each([null, [], [valid], 'text', 1, true, undefined])(
+  it.each([null, [], [validBody], 'text', 1, true, undefined])(
     'refuses a body that is not an object (%j) as an invalid JSON payload',
     (body) => {
-      expect(refusalOf(body)).toEqual({ code: 'invalid-json' });
+      expect(getRefusal(body)).toEqual({ code: 'invalid-json' });
     },
   );
 
   it('treats absent, null and empty fields as missing, and names them in the order of the fields', () => {
     const fields = ['to', 'from', 'subject', 'message'];
-    expect(refusalOf({})).toEqual({ code: 'missing-fields', fields });
-    expect(refusalOf({ message: null, subject: '', from: undefined, to: null })).toEqual({
+    expect(getRefusal({})).toEqual({ code: 'missing-fields', fields });
+    expect(getRefusal({ message: null, subject: '', from: undefined, to: null })).toEqual({
       code: 'missing-fields',
       fields,
     });
-    expect(refusalOf({ ...valid, subject: '', to: null })).toEqual({
+    expect(getRefusal({ ...validBody, subject: '', to: null })).toEqual({
       code: 'missing-fields',
       fields: ['to', 'subject'],
     });
   });
 
   it('reads only own members, so __proto__ and inherited members are missing', () => {
-    const inherited = JSON.parse(`{"__proto__":${JSON.stringify(valid)}}`);
-    expect(refusalOf(inherited)).toMatchObject({ code: 'missing-fields' });
-    expect(refusalOf(Object.create(valid))).toMatchObject({ code: 'missing-fields' });
-    expect(refusalOf(JSON.parse('{"constructor":{"to":"a@b.co"}}'))).toMatchObject({ code: 'missing-fields' });
-    const extra = JSON.parse(`{"__proto__":{"to":1},${JSON.stringify(valid).slice(1)}`);
+    const inheritedBody = JSON.parse(`{"__proto__":${JSON.stringify(validBody)}}`);
+    expect(getRefusal(inheritedBody)).toMatchObject({ code: 'missing-fields' });
+    expect(getRefusal(Object.create(validBody))).toMatchObject({ code: 'missing-fields' });
+    expect(getRefusal(JSON.parse('{"constructor":{"to":"a@b.co"}}'))).toMatchObject({ code: 'missing-fields' });
+    const extra = JSON.parse(`{"__proto__":{"to":1},${JSON.stringify(validBody).slice(1)}`);
     expect(validateSubmission(extra).kind).toBe('valid');
   });
 
   it('reports missing fields before types, and types before content', () => {
-    expect(refusalOf({ ...valid, to: 1, from: '' })).toEqual({ code: 'missing-fields', fields: ['from'] });
-    expect(refusalOf({ ...valid, to: 1, from: 'unknown', subject: ['x'], message: false })).toEqual({
+    expect(getRefusal({ ...validBody, to: 1, from: '' })).toEqual({ code: 'missing-fields', fields: ['from'] });
+    expect(getRefusal({ ...validBody, to: 1, from: 'unknown', subject: ['x'], message: false })).toEqual({
       code: 'not-strings',
       fields: ['to', 'subject', 'message'],
     });
-    expect(refusalOf({ ...valid, to: 'unknown', message: 'a\0' })).toMatchObject({
+    expect(getRefusal({ ...validBody, to: 'unknown', message: 'a\0' })).toMatchObject({
       code: 'invalid-field',
       field: 'message',
     });
-    expect(refusalOf({ ...valid, to: 'unknown', subject: 'a\nb' })).toEqual({
+    expect(getRefusal({ ...validBody, to: 'unknown', subject: 'a\nb' })).toEqual({
       code: 'invalid-address',
       fields: ['to'],
     });
@@ -83,14 +83,14 @@ describe('admission', () => {
     'refuses a lone surrogate in %s, with the field and the fault',
     (field) => {
       for (const text of ['a\ud800b', 'a\udc00', 'a\ud800@b.example']) {
-        expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: SURROGATE });
+        expect(getRefusal({ ...validBody, [field]: text })).toEqual({ code: 'invalid-field', field, fault: SURROGATE });
       }
     },
   );
 
   it.each(['subject', 'message'])('refuses a NUL in %s, with the field and the fault', (field) => {
     for (const text of ['a\0b', '\0', 'a\0\ud800']) {
-      expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: NUL });
+      expect(getRefusal({ ...validBody, [field]: text })).toEqual({ code: 'invalid-field', field, fault: NUL });
     }
   });
 
@@ -105,13 +105,13 @@ describe('admission', () => {
       'é\0@b.example',
     ];
     for (const text of [...texts, 'a\0\ud800@b.example']) {
-      expect(refusalOf({ ...valid, to: text })).toEqual({ code: 'invalid-address', fields: ['to'] });
-      expect(refusalOf({ ...valid, from: text })).toEqual({ code: 'invalid-address', fields: ['from'] });
-      expect(refusalOf({ ...valid, to: text, from: 'none' })).toEqual({
+      expect(getRefusal({ ...validBody, to: text })).toEqual({ code: 'invalid-address', fields: ['to'] });
+      expect(getRefusal({ ...validBody, from: text })).toEqual({ code: 'invalid-address', fields: ['from'] });
+      expect(getRefusal({ ...validBody, to: text, from: 'none' })).toEqual({
         code: 'invalid-address',
         fields: ['to', 'from'],
       });
-      expect(refusalOf({ ...valid, to: 'none', from: text })).toEqual({
+      expect(getRefusal({ ...validBody, to: 'none', from: text })).toEqual({
         code: 'invalid-address',
         fields: ['to', 'from'],
       });
@@ -119,7 +119,7 @@ describe('admission', () => {
   });
 
   it('gives the same result for an address with a NUL as for an address without an @, with any other errors in the body', () => {
-    const wrong = fc.constantFrom<unknown>(
+    const wrongValue = fc.constantFrom<unknown>(
       undefined,
       null,
       '',
@@ -132,31 +132,45 @@ describe('admission', () => {
       's'.repeat(999),
     );
     fc.assert(
-      fc.property(fc.constantFrom('to', 'from'), wrong, wrong, wrong, (field, one, two, three) => {
-        const other = field === 'to' ? 'from' : 'to';
-        const body = (address: string) => ({ [field]: address, [other]: one, subject: two, message: three });
-        expect(validateSubmission(body('a\0@b.example'))).toEqual(validateSubmission(body('none')));
-      }),
+      fc.property(
+        fc.constantFrom('to', 'from'),
+        wrongValue,
+        wrongValue,
+        wrongValue,
+        (field, otherAddress, two, three) => {
+          const otherField = field === 'to' ? 'from' : 'to';
+          const createBody = (address: string) => ({
+            [field]: address,
+            [otherField]: otherAddress,
+            subject: two,
+            message: three,
+          });
+          expect(validateSubmission(createBody('a\0@b.example'))).toEqual(validateSubmission(createBody('none')));
+        },
+      ),
       { seed: 27, numRuns: 1_000 },
     );
   });
 
   it('names the invalid addresses', () => {
-    expect(refusalOf({ ...valid, to: 'x', from: 'y@z' })).toEqual({ code: 'invalid-address', fields: ['to', 'from'] });
-    expect(refusalOf({ ...valid, from: 'A <a@b.co>' })).toEqual({ code: 'invalid-address', fields: ['from'] });
+    expect(getRefusal({ ...validBody, to: 'x', from: 'y@z' })).toEqual({
+      code: 'invalid-address',
+      fields: ['to', 'from'],
+    });
+    expect(getRefusal({ ...validBody, from: 'A <a@b.co>' })).toEqual({ code: 'invalid-address', fields: ['from'] });
   });
 
   it('refuses line breaks and control characters except tab in the subject', () => {
     const lineBreak = { code: 'invalid-field', field: 'subject', fault: 'line breaks are not allowed' };
     for (const subject of ['a\r\nBcc: x@y.zz', '\n', 'a\r', '\x07\n'])
-      expect(refusalOf({ ...valid, subject })).toEqual(lineBreak);
+      expect(getRefusal({ ...validBody, subject })).toEqual(lineBreak);
     for (const subject of ['\x07', 'a\x1b[0m', '\x7f', '\x0b']) {
-      expect(refusalOf({ ...valid, subject })).toMatchObject({
+      expect(getRefusal({ ...validBody, subject })).toMatchObject({
         field: 'subject',
         fault: expect.stringContaining('control'),
       });
     }
-    expect(validateSubmission({ ...valid, subject: 'a\tb' }).kind).toBe('valid');
+    expect(validateSubmission({ ...validBody, subject: 'a\tb' }).kind).toBe('valid');
   });
 
   it('accepts a subject of up to 998 bytes in UTF-8', () => {
@@ -170,7 +184,7 @@ describe('admission', () => {
       ['😀'.repeat(250), 'refused'],
       ['a'.repeat(1024 * 1024), 'refused'],
     ]) {
-      expect(validateSubmission({ ...valid, subject }).kind).toBe(kind);
+      expect(validateSubmission({ ...validBody, subject }).kind).toBe(kind);
     }
   });
 
@@ -180,8 +194,8 @@ describe('admission', () => {
         fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
         fc.string({ minLength: 1 }),
         (subject, message) => {
-          fc.pre(![...subject].some((c) => c < ' ' || c === '\x7f') && !message.includes('\0'));
-          expect(validateSubmission({ ...valid, subject, message })).toMatchObject({
+          fc.pre(![...subject].some((character) => character < ' ' || character === '\x7f') && !message.includes('\0'));
+          expect(validateSubmission({ ...validBody, subject, message })).toMatchObject({
             kind: 'valid',
             submission: { subject, message },
           });
@@ -195,9 +209,9 @@ describe('admission', () => {
       fc.property(
         fc.jsonValue(),
         fc.dictionary(fc.constantFrom('to', 'from', 'subject', 'message'), fc.jsonValue()),
-        (any, some) => {
+        (any, members) => {
           validateSubmission(any);
-          validateSubmission(some);
+          validateSubmission(members);
         },
       ),
     );
@@ -206,7 +220,7 @@ describe('admission', () => {
 
 const NOW = Date.UTC(2026, 0, 5, 12);
 
-function increasing(ids: readonly string[]): boolean {
+function areIncreasing(ids: readonly string[]): boolean {
   return ids.every((id, index) => index === 0 || (ids[index - 1] ?? '') < id);
 }
 
@@ -222,7 +236,7 @@ test('message ids are strictly increasing for every sequence of clock readings',
     fc.property(fc.array(fc.integer({ min: NOW - 5_000, max: NOW + 5_000 }), { maxLength: 200 }), (times) => {
       const ids = createMessageIdGenerator(null, randomUUID);
       const createdIds = times.map((now) => ids.next(now));
-      expect(increasing(createdIds)).toBe(true);
+      expect(areIncreasing(createdIds)).toBe(true);
       expect(createdIds.every(isMessageId)).toBe(true);
     }),
   );
@@ -231,7 +245,7 @@ test('message ids are strictly increasing for every sequence of clock readings',
 test('more than 4096 ids in one millisecond continue in the next millisecond, still increasing and unique', () => {
   const ids = createMessageIdGenerator(null, randomUUID);
   const createdIds = Array.from({ length: 10_000 }, () => ids.next(NOW));
-  expect(increasing(createdIds)).toBe(true);
+  expect(areIncreasing(createdIds)).toBe(true);
   expect(createdIds.map(getIdTimestamp).filter((ms) => ms === NOW)).toHaveLength(4_096);
   expect(getIdTimestamp(createdIds.at(-1) ?? '')).toBe(NOW + 2);
   // A later clock reading is used again as soon as it is past the ids created in advance.
@@ -239,13 +253,17 @@ test('more than 4096 ids in one millisecond continue in the next millisecond, st
 });
 
 test('after a restart, ids continue after the last stored id, also with the clock set back and a full counter', () => {
-  const before = createMessageIdGenerator(null, randomUUID);
-  let last = '';
-  for (let n = 0; n < 4_096; n += 1) last = before.next(NOW);
-  expect(getIdCounter(last)).toBe(4_095);
-  const after = createMessageIdGenerator(last, randomUUID);
-  const createdIds = [after.next(NOW - 3_600_000), after.next(NOW), after.next(NOW + 60_000)];
-  expect(increasing([last, ...createdIds])).toBe(true);
+  const generatorBefore = createMessageIdGenerator(null, randomUUID);
+  let lastId = '';
+  for (let n = 0; n < 4_096; n += 1) lastId = generatorBefore.next(NOW);
+  expect(getIdCounter(lastId)).toBe(4_095);
+  const generatorAfter = createMessageIdGenerator(lastId, randomUUID);
+  const createdIds = [
+    generatorAfter.next(NOW - 3_600_000),
+    generatorAfter.next(NOW),
+    generatorAfter.next(NOW + 60_000),
+  ];
+  expect(areIncreasing([lastId, ...createdIds])).toBe(true);
   expect(createdIds.every(isMessageId)).toBe(true);
 });
 

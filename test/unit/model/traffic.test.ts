@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addLatencies, computePercentile, getLatencyBucket, MAX_LATENCY_BUCKET } from '../../../src/model/traffic.ts';
 
-function countLatencies(times: readonly number[]): Map<number, number> {
+function countLatencies(latencies: readonly number[]): Map<number, number> {
   const sums = new Map<number, number>();
-  for (const time of times) addLatencies(sums, new Map([[getLatencyBucket(time), 1]]));
+  for (const time of latencies) addLatencies(sums, new Map([[getLatencyBucket(time), 1]]));
   return sums;
 }
 
@@ -14,9 +14,9 @@ test('a percentile differs from the exact value by at most 10 %, from one millis
       fc.array(fc.double({ min: 0, max: 31, noNaN: true }), { minLength: 1, maxLength: 200 }),
       fc.constantFrom(0.5, 0.9, 0.99),
       (powers, share) => {
-        const times = powers.map((power) => 2 ** power).sort((a, b) => a - b);
-        const exact = times[Math.ceil(share * times.length) - 1] ?? 0;
-        const estimate = computePercentile(countLatencies(times), share) ?? Number.NaN;
+        const latencies = powers.map((power) => 2 ** power).sort((a, b) => a - b);
+        const exact = latencies[Math.ceil(share * latencies.length) - 1] ?? 0;
+        const estimate = computePercentile(countLatencies(latencies), share) ?? Number.NaN;
         expect(estimate).toBeGreaterThanOrEqual(exact / 1.1 - 0.5);
         expect(estimate).toBeLessThanOrEqual(exact * 1.1 + 0.5);
       },

@@ -1,6 +1,6 @@
 /**
- * History, metrics, time series and reputation derive from the same events. They must agree after a run with mixed
- * outcomes.
+ * Tests that history, metrics, time series and reputation, which derive from the same events, agree after a run with
+ * mixed outcomes.
  */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -14,25 +14,25 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 import { newAttempt } from '../../rig/messages.ts';
 import { submitAccepted } from '../../rig/service.ts';
 
-const reply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
+const createReply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
 
 /** The outcome of an attempt, by the first word of the recipient. */
 const OUTCOMES: Readonly<Record<string, Outcome>> = {
-  good: { kind: 'delivered', reply: reply(250, '2.0.0') },
-  unknown: { kind: 'bounced', reply: reply(550, '5.1.1'), reason: 'recipient-unknown', suppress: true },
-  refused: { kind: 'bounced', reply: reply(550, '5.7.1'), reason: 'policy', suppress: false },
-  busy: { kind: 'deferred', reply: reply(451, '4.3.2'), reason: 'unavailable', scope: 'message' },
-  lost: { kind: 'unanswered', reply: reply(421, '4.4.2') },
+  good: { kind: 'delivered', reply: createReply(250, '2.0.0') },
+  unknown: { kind: 'bounced', reply: createReply(550, '5.1.1'), reason: 'recipient-unknown', suppress: true },
+  refused: { kind: 'bounced', reply: createReply(550, '5.7.1'), reason: 'policy', suppress: false },
+  busy: { kind: 'deferred', reply: createReply(451, '4.3.2'), reason: 'unavailable', scope: 'message' },
+  lost: { kind: 'unanswered', reply: createReply(421, '4.4.2') },
 };
 
-/** Answers by `OUTCOMES`; other recipients go to the inner transport. */
-function withOutcomes(inner: Transport): Transport {
+/** Creates a transport that answers as in `OUTCOMES` and passes messages to other recipients to the inner transport. */
+function withOutcomes(innerTransport: Transport): Transport {
   return {
-    ...inner,
-    async attempt(message, mark) {
+    ...innerTransport,
+    async attempt(message, beforeCompletion) {
       const [outcomeName = ''] = message.envelope.to.split(/[.@]/);
       const outcome = OUTCOMES[outcomeName];
-      return outcome === undefined ? inner.attempt(message, mark) : newAttempt(outcome);
+      return outcome === undefined ? innerTransport.attempt(message, beforeCompletion) : newAttempt(outcome);
     },
   };
 }
@@ -50,8 +50,8 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
     null,
   );
   const service = await startService(settings, { wrapTransport: withOutcomes });
-  const metrics = async () => (await fetch(`${service.operatorUrl}/metrics`)).text();
-  const metric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);
+  const fetchMetrics = async () => (await fetch(`${service.operatorUrl}/metrics`)).text();
+  const readMetric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);
   const send = (to: string) => submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to });
   for (let n = 0; n < 4; n += 1) {
     for (const outcomeName of ['good', 'good', 'refused', 'busy', n < 2 ? 'lost' : 'good'])
@@ -62,17 +62,17 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   for (const name of ['success', 'bounce', 'complaint', 'suppressed']) await send(`${name}@simulator.postrider.test`);
   await expect
     .poll(async () => {
-      const text = await metrics();
+      const text = await fetchMetrics();
       return ['delivered', 'bounced', 'uncertain'].map((state) =>
-        metric(text, `postrider_messages_total{state="${state}"}`),
+        readMetric(text, `postrider_messages_total{state="${state}"}`),
       );
     })
     .toEqual([12, 7, 2]);
   // Both recipients have been suppressed before.
   await send('unknown.0@example.com');
   await send('unknown.1@example.com');
-  await expect.poll(async () => metric(await metrics(), 'postrider_deferred_total')).toBe(4);
-  const countedValues = await metrics();
+  await expect.poll(async () => readMetric(await fetchMetrics(), 'postrider_deferred_total')).toBe(4);
+  const countedValues = await fetchMetrics();
   await service.stop();
 
   const store = await openSqliteStore({ path, exclusive: true });
@@ -96,20 +96,20 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   const reputation = await store.readReputation('default', now);
   await store.close();
 
-  const byState = (state: string) => metric(countedValues, `postrider_messages_total{state="${state}"}`);
+  const readStateCount = (state: string) => readMetric(countedValues, `postrider_messages_total{state="${state}"}`);
   expect(history).toEqual({
     accepted: ids.length,
-    delivered: byState('delivered'),
-    bounced: byState('bounced'),
-    complained: byState('complained'),
-    suppressed: byState('suppressed'),
-    uncertain: byState('uncertain'),
-    deferred: metric(countedValues, 'postrider_deferred_total'),
+    delivered: readStateCount('delivered'),
+    bounced: readStateCount('bounced'),
+    complained: readStateCount('complained'),
+    suppressed: readStateCount('suppressed'),
+    uncertain: readStateCount('uncertain'),
+    deferred: readMetric(countedValues, 'postrider_deferred_total'),
   });
   const { uncertain, ...otherCounts } = history;
   expect(series).toMatchObject(otherCounts);
   expect(uncertain).toBe(2);
-  expect(metric(countedValues, 'postrider_accepted_total')).toBe(history.accepted);
+  expect(readMetric(countedValues, 'postrider_accepted_total')).toBe(history.accepted);
   const endedCount = ['delivered', 'bounced', 'suppressed'].reduce((sum, verb) => sum + (history[verb] ?? 0), 0);
   expect(series.ended).toBe(endedCount);
   expect(reputation).toEqual({ kind: 'done', value: { emails, bounces: 2, complaints: 0 } });

@@ -1,6 +1,6 @@
 /**
- * Events after the commit: log, metrics, time series and runtime status derive from them, and an error of a subscriber
- * does not affect a publisher.
+ * Tests events after the commit. Log, metrics, time series and runtime status derive from them, and an error of a
+ * subscriber does not affect a publisher.
  */
 import { expect, test } from 'vitest';
 import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
@@ -22,7 +22,7 @@ const SETTLED: readonly SettledEventType[] = [
   'message.uncertain',
 ];
 
-/** A change of state by the queue without an attempt; `overrides` replaces members. */
+/** Returns a change of state by the queue without an attempt; `overrides` replaces members. */
 function changeEvent<Type extends SettledEventType>(
   type: Type,
   overrides: Partial<EventOf<SettledEventType>> = {},
@@ -87,8 +87,15 @@ test('every change of a settlement is counted and logged, also the complaint of 
 
 test('a suppressed message is counted and logged in addition to its acceptance', async () => {
   const { publish, logged, figures, series } = createSubscribers();
-  const accepted = { type: 'message.accepted', at: 5, ...MESSAGE, keyId: 1, acceptedAt: 2, tookMs: 3.00049 } as const;
-  publish({ ...accepted, state: 'suppressed' });
+  const acceptedEvent = {
+    type: 'message.accepted',
+    at: 5,
+    ...MESSAGE,
+    keyId: 1,
+    acceptedAt: 2,
+    tookMs: 3.00049,
+  } as const;
+  publish({ ...acceptedEvent, state: 'suppressed' });
   publish({ type: 'message.suppressed', at: 5, ...MESSAGE });
   expect(logged()).toMatchObject([
     { event: 'message.accepted', id: 'm-1', state: 'suppressed', durationMs: 3 },
@@ -188,14 +195,14 @@ test('events of a disabled level have no line', () => {
 test('a subscriber that is added during the start receives earlier events, and a later one does not', () => {
   const events = createEvents({ now: () => 0 });
   const received: string[] = [];
-  const handlers = (name: string) => ({
+  const createHandlers = (name: string) => ({
     'node.warned': ({ detail }: EventOf<'node.warned'>) => void received.push(`${name} ${detail}`),
   });
-  events.subscribe(handlers('first'));
+  events.subscribe(createHandlers('first'));
   events.publish({ type: 'node.warned', at: 0, detail: 'one' });
-  events.subscribe(handlers('second'));
+  events.subscribe(createHandlers('second'));
   events.endStartup();
-  events.subscribe(handlers('late'));
+  events.subscribe(createHandlers('late'));
   events.publish({ type: 'node.warned', at: 0, detail: 'two' });
   expect(received).toEqual(['first one', 'second one', 'first two', 'second two', 'late two']);
 });
@@ -203,10 +210,10 @@ test('a subscriber that is added during the start receives earlier events, and a
 test('an error of a subscriber affects neither the publisher nor other subscribers, and is reported', () => {
   const events = createEvents({ now: () => 0 });
   const received: ServiceEvent[] = [];
-  const broken = () => {
+  const failingHandler = () => {
     throw new Error('broken');
   };
-  events.subscribe({ 'node.draining': broken, 'node.operation_failed': broken });
+  events.subscribe({ 'node.draining': failingHandler, 'node.operation_failed': failingHandler });
   events.subscribe({
     'node.draining': (event) => received.push(event),
     'node.operation_failed': (event) => received.push(event),
@@ -223,9 +230,9 @@ test('dropped log lines are counted', async () => {
 test('an unsubscribed handler receives no events, and the others do', () => {
   const events = createEvents({ now: () => 0 });
   const received: string[] = [];
-  const handlers = (name: string) => ({ 'node.draining': () => void received.push(name) });
-  const unsubscribe = events.subscribe(handlers('first'));
-  events.subscribe(handlers('second'));
+  const createHandlers = (name: string) => ({ 'node.draining': () => void received.push(name) });
+  const unsubscribe = events.subscribe(createHandlers('first'));
+  events.subscribe(createHandlers('second'));
   events.endStartup();
   unsubscribe();
   events.publish({ type: 'node.draining', at: 0 });
@@ -234,17 +241,17 @@ test('an unsubscribed handler receives no events, and the others do', () => {
 
 test('each state of the circuit breaker appears in the log, the metrics and the runtime status', async () => {
   const { publish, status, logged, figures } = createSubscribers();
-  const value = async (state: string) =>
+  const readValue = async (state: string) =>
     (await figures()).find((line) => line.startsWith(`postrider_circuit_breaker_state{state="${state}"}`))?.at(-1);
   publish({ type: 'circuit_breaker.opened', at: 1, retryAt: 2_000 });
   expect(status.read(1).breaker).toEqual({ state: 'open', retryAt: 2_000 });
-  expect([await value('open'), await value('closed')]).toEqual(['1', '0']);
+  expect([await readValue('open'), await readValue('closed')]).toEqual(['1', '0']);
   publish({ type: 'circuit_breaker.half_opened', at: 2, retryAt: 3_000 });
   expect(status.read(2).breaker.state).toBe('half-open');
-  expect([await value('half-open'), await value('open')]).toEqual(['1', '0']);
+  expect([await readValue('half-open'), await readValue('open')]).toEqual(['1', '0']);
   publish({ type: 'circuit_breaker.closed', at: 3, retryAt: null });
   expect(status.read(3).breaker).toEqual({ state: 'closed', retryAt: null });
-  expect(await value('closed')).toBe('1');
+  expect(await readValue('closed')).toBe('1');
   expect(logged()).toMatchObject([
     { event: 'circuit_breaker.opened', level: 'warn', retryAt: '1970-01-01T00:00:02.000Z' },
     { event: 'circuit_breaker.half_opened', level: 'debug' },

@@ -20,33 +20,33 @@ function rig(topics: readonly Topic[] = TOPICS) {
       return store.changed.splice(0);
     },
   });
-  const published: Topic[][] = [];
-  const onChange = (changed: readonly Topic[]) => void published.push([...changed]);
-  return { clock, events, updates, store, published, onChange };
+  const publishedTopics: Topic[][] = [];
+  const onChange = (topics: readonly Topic[]) => void publishedTopics.push([...topics]);
+  return { clock, events, updates, store, publishedTopics, onChange };
 }
 
 test('a changed topic is published at once, at most twice per second, and once in each update', async () => {
-  const { clock, updates, published, onChange } = rig();
+  const { clock, updates, publishedTopics, onChange } = rig();
   updates.subscribe(onChange);
   for (let n = 0; n < 1_000; n += 1) {
     updates.publish('overview', 'messages');
     await clock.advance(2);
   }
-  expect(published.length).toBeGreaterThanOrEqual(4);
-  expect(published.length).toBeLessThanOrEqual(5);
-  expect(published[0]).toEqual(['messages', 'overview']);
+  expect(publishedTopics.length).toBeGreaterThanOrEqual(4);
+  expect(publishedTopics.length).toBeLessThanOrEqual(5);
+  expect(publishedTopics[0]).toEqual(['messages', 'overview']);
   await clock.advance(1_000);
-  const publishedBefore = published.length;
+  const publishedBefore = publishedTopics.length;
   await clock.advance(10_000);
-  expect(published).toHaveLength(publishedBefore);
+  expect(publishedTopics).toHaveLength(publishedBefore);
 });
 
 test('without a subscriber nothing is published and the store is not polled', async () => {
-  const { clock, updates, store, published, onChange } = rig();
+  const { clock, updates, store, publishedTopics, onChange } = rig();
   updates.publish('messages');
   updates.poll();
   await clock.advance(60_000);
-  expect([store.polls, published]).toEqual([0, []]);
+  expect([store.polls, publishedTopics]).toEqual([0, []]);
   const stop = updates.subscribe(onChange);
   await clock.advance(4_000);
   expect(store.polls).toBeGreaterThan(1);
@@ -54,63 +54,65 @@ test('without a subscriber nothing is published and the store is not polled', as
   const polls = store.polls;
   updates.publish('messages');
   await clock.advance(60_000);
-  expect([store.polls, published]).toEqual([polls, []]);
+  expect([store.polls, publishedTopics]).toEqual([polls, []]);
 });
 
 test('a change by another process is published within two seconds, and an earlier change is not', async () => {
-  const { clock, updates, store, published, onChange } = rig();
+  const { clock, updates, store, publishedTopics, onChange } = rig();
   store.changed = ['audit'];
   updates.subscribe(onChange);
   await clock.advance(100);
   store.changed = ['accounts'];
   await clock.advance(2_000);
-  expect(published).toEqual([['accounts']]);
+  expect(publishedTopics).toEqual([['accounts']]);
   store.changed = ['domains'];
   updates.poll();
   await clock.advance(100);
-  expect(published).toEqual([['accounts'], ['domains']]);
+  expect(publishedTopics).toEqual([['accounts'], ['domains']]);
 });
 
 test('a topic that this installation does not have is not published', async () => {
-  const { clock, updates, published, onChange } = rig(['messages']);
+  const { clock, updates, publishedTopics, onChange } = rig(['messages']);
   updates.subscribe(onChange);
   updates.publish('inbox');
   await clock.advance(1_000);
   updates.publish('inbox', 'messages');
   await clock.advance(1_000);
-  expect(published).toEqual([['messages']]);
+  expect(publishedTopics).toEqual([['messages']]);
 });
 
 test('the change feed names the changed topics, and for an action of an operator the topics of its kind', async () => {
   let position: ChangeFeedPosition = { newestId: null, newestAuditId: 0, recentCounts: 0, suppressingCounts: 0 };
   const entries: AuditEntry[] = [];
-  const changed = (action: string) => {
+  const listChangedTopics = (action: string) => {
     const id = entries.length + 1;
     entries.unshift({ id, at: 0, actor: 'cli:root', action, target: '', before: null, after: null });
     position = { ...position, newestAuditId: id };
   };
-  const changes = createChangeFeedReader(
+  const feedReader = createChangeFeedReader(
     { changeFeedPosition: async () => position, listAudit: async (_, limit) => entries.slice(0, limit) },
     () => 0,
   );
-  expect(await changes()).toEqual([]);
-  expect(await changes()).toEqual([]);
+  expect(await feedReader()).toEqual([]);
+  expect(await feedReader()).toEqual([]);
   position = { ...position, newestId: 'one' };
-  expect(await changes()).toEqual(['messages', 'overview']);
+  expect(await feedReader()).toEqual(['messages', 'overview']);
   position = { ...position, recentCounts: 1, suppressingCounts: 1 };
-  expect(await changes()).toEqual(['messages', 'overview', 'inbox', 'suppressions']);
-  changed('account.lock');
-  expect(await changes()).toEqual(['audit', 'accounts', 'overview']);
-  changed('suppression.add');
-  changed('message.cancel');
-  expect((await changes()).toSorted()).toEqual(['audit', 'messages', 'overview', 'suppressions']);
-  changed('something.new');
-  expect(await changes()).toEqual(expect.arrayContaining(['audit', 'accounts', 'domains', 'suppressions', 'messages']));
+  expect(await feedReader()).toEqual(['messages', 'overview', 'inbox', 'suppressions']);
+  listChangedTopics('account.lock');
+  expect(await feedReader()).toEqual(['audit', 'accounts', 'overview']);
+  listChangedTopics('suppression.add');
+  listChangedTopics('message.cancel');
+  expect((await feedReader()).toSorted()).toEqual(['audit', 'messages', 'overview', 'suppressions']);
+  listChangedTopics('something.new');
+  expect(await feedReader()).toEqual(
+    expect.arrayContaining(['audit', 'accounts', 'domains', 'suppressions', 'messages']),
+  );
 });
 
 test('a change during a poll that failed is found by the next poll', async () => {
   let position: ChangeFeedPosition = { newestId: null, recentCounts: 0, newestAuditId: 0, suppressingCounts: 0 };
-  let failing = true;
+  let isFailing = true;
   const entry = {
     id: 1,
     at: 0,
@@ -120,41 +122,41 @@ test('a change during a poll that failed is found by the next poll', async () =>
     before: null,
     after: null,
   };
-  const changes = createChangeFeedReader(
+  const feedReader = createChangeFeedReader(
     {
       changeFeedPosition: async () => position,
       listAudit: async () => {
-        if (failing) throw new Error('the store is unavailable');
+        if (isFailing) throw new Error('the store is unavailable');
         return [entry];
       },
     },
     () => 0,
   );
-  expect(await changes()).toEqual([]);
+  expect(await feedReader()).toEqual([]);
   position = { ...position, newestId: 'one', newestAuditId: 1 };
-  await expect(changes()).rejects.toThrow('unavailable');
-  failing = false;
-  expect(await changes()).toEqual(['messages', 'overview', 'audit', 'accounts', 'overview']);
-  expect(await changes()).toEqual([]);
+  await expect(feedReader()).rejects.toThrow('unavailable');
+  isFailing = false;
+  expect(await feedReader()).toEqual(['messages', 'overview', 'audit', 'accounts', 'overview']);
+  expect(await feedReader()).toEqual([]);
 });
 
 test('events are subscribed to only while there is a subscriber', async () => {
-  const { clock, events, updates, published, onChange } = rig();
+  const { clock, events, updates, publishedTopics, onChange } = rig();
   const change = () => events.publish({ type: 'domain.changed', at: 0 });
   change();
   const unsubscribe = updates.subscribe(onChange);
   await clock.advance(1_000);
-  expect(published).toEqual([]);
+  expect(publishedTopics).toEqual([]);
   change();
   await clock.advance(1_000);
-  expect(published).toEqual([['overview', 'domains']]);
+  expect(publishedTopics).toEqual([['overview', 'domains']]);
   unsubscribe();
   const unsubscribeAgain = updates.subscribe(onChange);
   change();
   await clock.advance(1_000);
-  expect(published).toHaveLength(2);
+  expect(publishedTopics).toHaveLength(2);
   unsubscribeAgain();
   change();
   await clock.advance(1_000);
-  expect(published).toHaveLength(2);
+  expect(publishedTopics).toHaveLength(2);
 });

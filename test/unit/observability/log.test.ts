@@ -1,4 +1,4 @@
-/** The log: a line has the name and the listed fields of its event, and nothing else. */
+/** Tests the log. A line contains the name and the listed fields of its event, and no other field of the event. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -13,10 +13,10 @@ import {
 
 const NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) => (event === null ? [] : [name as LogEventName]));
 
-function linesOf(level: LogLevel, run: (log: Log) => void): Record<string, unknown>[] {
+function collectLines(level: LogLevel, writeLines: (log: Log) => void): Record<string, unknown>[] {
   const lines: string[] = [];
   const log = createLog(level, { write: (line) => lines.push(line) });
-  run(log);
+  writeLines(log);
   void log.close();
   return lines.map((line) => {
     expect(line.endsWith('\n') && line.indexOf('\n') === line.length - 1).toBe(true);
@@ -26,7 +26,7 @@ function linesOf(level: LogLevel, run: (log: Log) => void): Record<string, unkno
 
 test('a line is level, time, the name of its event and its fields', () => {
   const fields = { id: 'm-1', nextHop: 'relay:25', durationMs: 12, attemptCount: 1 };
-  const [line] = linesOf('info', (log) => log.write('message.delivered', fields));
+  const [line] = collectLines('info', (log) => log.write('message.delivered', fields));
   expect(line).toEqual({ level: 'info', time: expect.any(String), event: 'message.delivered', ...fields });
   expect(Object.keys(line ?? {}).slice(0, 3)).toEqual(['level', 'time', 'event']);
 });
@@ -34,8 +34,8 @@ test('a line is level, time, the name of its event and its fields', () => {
 test('every log event has a name of the shape noun.verb, and every field is camelCase and used', () => {
   for (const name of NAMES) expect(name).toMatch(/^[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*$/);
   for (const field of Object.keys(LOG_FIELDS)) expect(field).toMatch(/^[a-z]+(?:[A-Z][a-z]+)*$/);
-  const used = new Set<string>(NAMES.flatMap((name) => [...LOG_EVENTS[name].fields]));
-  expect(Object.keys(LOG_FIELDS).filter((field) => !used.has(field))).toEqual([]);
+  const usedFields = new Set<string>(NAMES.flatMap((name) => [...LOG_EVENTS[name].fields]));
+  expect(Object.keys(LOG_FIELDS).filter((field) => !usedFields.has(field))).toEqual([]);
 });
 
 test('docs/log-events.md equals the page that is generated from the definitions', () => {
@@ -51,9 +51,9 @@ test('a field that the event does not list is not logged, and objects and errors
     authorization: 'SECRET-4',
     apiKey: 'SECRET-5',
   };
-  const nested: unknown = { detail: { inner: 'SECRET-6' }, error: new Error('SECRET-7'), ...secrets };
-  const lines = linesOf('debug', (log) => {
-    for (const name of NAMES) log.write(name, Object.assign({ id: 'm' }, nested));
+  const nestedValue: unknown = { detail: { inner: 'SECRET-6' }, error: new Error('SECRET-7'), ...secrets };
+  const lines = collectLines('debug', (log) => {
+    for (const name of NAMES) log.write(name, Object.assign({ id: 'm' }, nestedValue));
   });
   expect(lines.map(({ event }) => event)).toEqual(NAMES);
   expect(JSON.stringify(lines)).not.toContain('SECRET');
@@ -61,40 +61,40 @@ test('a field that the event does not list is not logged, and objects and errors
     expect(Object.keys(LOG_FIELDS)).not.toContain(name);
 });
 
-test('texts are one line of limited length', () => {
+test('each logged text is one line of limited length', () => {
   const replyText = `a\r\nb\u2028c\u0000${'x'.repeat(5000)}`;
-  const [line] = linesOf('info', (log) => log.write('message.bounced', { replyText }));
+  const [line] = collectLines('info', (log) => log.write('message.bounced', { replyText }));
   const text = String(line?.replyText);
   expect(text.startsWith('a\r\nb\u2028c\u0000x')).toBe(true);
   expect(text.length).toBeLessThanOrEqual(1001);
 });
 
 test('each level writes its events and those of higher levels, and silent writes nothing', () => {
-  const run = (log: Log) => {
+  const writeLines = (log: Log) => {
     log.write('message.accepted', { id: 'm' });
     log.write('message.bounced', { id: 'm' });
     log.write('node.warned', { detail: 'x' });
     log.write('node.operation_failed', { operation: 'x' });
   };
-  const names = (level: LogLevel) => linesOf(level, run).map((line) => line.event);
-  expect(names('debug')).toEqual(['message.accepted', 'message.bounced', 'node.warned', 'node.operation_failed']);
-  expect(names('info')).toEqual(['message.bounced', 'node.warned', 'node.operation_failed']);
-  expect(names('error')).toEqual(['node.operation_failed']);
-  expect(names('silent')).toEqual([]);
+  const listNames = (level: LogLevel) => collectLines(level, writeLines).map((line) => line.event);
+  expect(listNames('debug')).toEqual(['message.accepted', 'message.bounced', 'node.warned', 'node.operation_failed']);
+  expect(listNames('info')).toEqual(['message.bounced', 'node.warned', 'node.operation_failed']);
+  expect(listNames('error')).toEqual(['node.operation_failed']);
+  expect(listNames('silent')).toEqual([]);
 });
 
 test('buffered lines are written at close, and by a process that ends without close', () => {
-  for (const end of ['await log.close(); process.exit(0);', 'process.exit(0);', '']) {
-    const { status, lines } = loggedByProcess(end);
+  for (const ending of ['await log.close(); process.exit(0);', 'process.exit(0);', '']) {
+    const { status, lines } = logInProcess(ending);
     expect(status).toBe(0);
     expect(lines.map((line) => JSON.parse(line).count)).toEqual(Array.from({ length: 500 }, (_, index) => index));
   }
 });
 
-function loggedByProcess(end: string): { status: number | null; lines: string[] } {
+function logInProcess(ending: string): { status: number | null; lines: string[] } {
   const path = new URL('../../../src/observability/log.ts', import.meta.url).href;
   const script = `const { createLog } = await import(${JSON.stringify(path)}); const log = createLog('info');
-    for (let i = 0; i < 500; i += 1) log.write('node.leases_recovered', { count: i }); ${end}`;
-  const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-  return { status: run.status, lines: run.stdout.trim().split('\n') };
+    for (let i = 0; i < 500; i += 1) log.write('node.leases_recovered', { count: i }); ${ending}`;
+  const processRun = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+  return { status: processRun.status, lines: processRun.stdout.trim().split('\n') };
 }

@@ -63,18 +63,18 @@ test('every alarm reason has a series before its first alarm, so that an alert s
     'account-locked',
     'database-files',
   ] as const;
-  const scrapedLines = async () => (await metrics.scrape()).text.split('\n');
-  const before = await scrapedLines();
-  for (const reason of reasons) expect(before).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
+  const scrapeLines = async () => (await metrics.scrape()).text.split('\n');
+  const linesBefore = await scrapeLines();
+  for (const reason of reasons) expect(linesBefore).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
   for (const reason of reasons) metrics.countAlarm(reason);
-  const after = await scrapedLines();
-  for (const reason of reasons) expect(after).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
+  const linesAfter = await scrapeLines();
+  for (const reason of reasons) expect(linesAfter).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
 });
 
 test('concurrent scrapes share one exposition, and a later scrape is current', async () => {
   const { metrics } = createTestMetrics();
-  const [first, second] = await Promise.all([metrics.scrape(), metrics.scrape()]);
-  expect(second).toBe(first);
+  const [firstScrape, secondScrape] = await Promise.all([metrics.scrape(), metrics.scrape()]);
+  expect(secondScrape).toBe(firstScrape);
   metrics.countReplayed();
   expect((await metrics.scrape()).text).toContain('postrider_replayed_total 1');
 });
@@ -95,12 +95,12 @@ test('scrapes query the store at most once per second', async () => {
 });
 
 test('if the store does not answer, the exposition omits only the figures of the queue', async () => {
-  let failing = false;
+  let isFailing = false;
   const { metrics, clock } = createTestMetrics(() =>
-    failing ? Promise.reject(new Error('unavailable')) : Promise.resolve(FIGURES),
+    isFailing ? Promise.reject(new Error('unavailable')) : Promise.resolve(FIGURES),
   );
   await metrics.scrape();
-  failing = true;
+  isFailing = true;
   clock.at += 1000;
   const { text } = await metrics.scrape();
   expect(text).toContain('postrider_accepted_total 0');

@@ -1,4 +1,4 @@
-/** The Grafana dashboard and the alert rules use only metrics and label values that the service exposes. */
+/** Tests that the Grafana dashboard and the alert rules use only metrics and label values that the service exposes. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -38,8 +38,8 @@ const EXPRESSIONS = [
   ...RULES.map(({ alert, expr }) => [alert, expr] as const),
 ];
 
-/** Metrics with every series. */
-function metricsWithEverySeries(): Metrics {
+/** Creates metrics with every series. */
+function createMetricsWithEverySeries(): Metrics {
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
     readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
@@ -53,14 +53,14 @@ function metricsWithEverySeries(): Metrics {
   return metrics;
 }
 
-/** Every series of a scrape. */
-async function series(): Promise<{
+/** Returns every series of a scrape. */
+async function readSeries(): Promise<{
   readonly names: ReadonlySet<string>;
   readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
 }> {
   const names = new Set<string>(['up']);
   const labels = new Map<string, Set<string>>();
-  for (const line of (await metricsWithEverySeries().scrape()).text.split('\n')) {
+  for (const line of (await createMetricsWithEverySeries().scrape()).text.split('\n')) {
     const name = /^([a-z_][a-z0-9_]*)/.exec(line)?.[1];
     if (name === undefined) continue;
     names.add(name);
@@ -72,7 +72,7 @@ async function series(): Promise<{
 }
 
 test.each(EXPRESSIONS)('%s uses only existing metrics: %s', async (_, expression) => {
-  const { names, labels } = await series();
+  const { names, labels } = await readSeries();
   const metrics = [...expression.matchAll(/\b((?:postrider|process|nodejs)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?/g)];
   expect(metrics.length).toBeGreaterThan(0);
   for (const [, name = '', selector = ''] of metrics) {
@@ -80,19 +80,19 @@ test.each(EXPRESSIONS)('%s uses only existing metrics: %s', async (_, expression
     for (const [, label = '', , value = ''] of selector.matchAll(/([a-z_]+)(=~|!~|!=|=)"([^"]*)"/g)) {
       // Labels of Prometheus itself.
       if (['job', 'instance'].includes(label)) continue;
-      const known = labels.get(`${name} ${label}`);
-      expect(known, `${name} has no label ${label}`).toBeDefined();
+      const knownValues = labels.get(`${name} ${label}`);
+      expect(knownValues, `${name} has no label ${label}`).toBeDefined();
       // A series of refused reports appears with its first report; all others exist from the start.
       if (name === 'postrider_feedback_refused_total') continue;
       for (const labelValue of value.split('|'))
-        expect([...(known ?? []), ...(label === 'state' ? STATES : [])]).toContain(labelValue);
+        expect([...(knownValues ?? []), ...(label === 'state' ? STATES : [])]).toContain(labelValue);
     }
   }
 });
 
 test('every metric of the service is used by a panel or an alert', () => {
   const usedText = EXPRESSIONS.map(([, expression]) => expression).join(' ');
-  return series().then(({ names }) => {
+  return readSeries().then(({ names }) => {
     const serviceMetrics = [...names].filter(
       (name) => name.startsWith('postrider_') && !/_(?:bucket|sum|count)$/.test(name),
     );
@@ -102,7 +102,7 @@ test('every metric of the service is used by a panel or an alert', () => {
 
 test('docs/monitoring.md lists every metric of the service and no others', async () => {
   const page = readFileSync(new URL('../../../docs/monitoring.md', import.meta.url), 'utf8');
-  const text = (await metricsWithEverySeries().scrape()).text;
+  const text = (await createMetricsWithEverySeries().scrape()).text;
   const labels = new Map<string, Set<string>>();
   for (const [, name = '', pairs = ''] of text.matchAll(/^(postrider_[a-z_]+?)(?:_bucket|_sum|_count)?\{([^}]*)\}/gm)) {
     for (const [, label = ''] of pairs.matchAll(/([a-z_]+)="/g))

@@ -1,4 +1,4 @@
-/** A real process writes more log lines to a pipe without a reader than the pipe can contain. */
+/** Tests a process that writes more log lines to a pipe without a reader than the pipe can contain. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterEach, expect, test } from 'vitest';
 
@@ -32,11 +32,11 @@ function startProcess() {
 
 test('a stalled reader does not block the process, and lines beyond the limit are dropped and counted', async () => {
   const { child, stderr } = startProcess();
-  // More than twenty lines while the pipe is full.
+  // The process writes more than twenty lines to standard error while the pipe is full.
   await expect.poll(() => stderr().match(/alive \d+\n/g)?.length ?? 0).toBeGreaterThan(20);
-  const dropped = Number(/alive (\d+)\n$/.exec(stderr())?.[1]);
-  expect(dropped).toBeGreaterThan(LINES / 2);
-  expect(dropped).toBeLessThan(LINES);
+  const droppedCount = Number(/alive (\d+)\n$/.exec(stderr())?.[1]);
+  expect(droppedCount).toBeGreaterThan(LINES / 2);
+  expect(droppedCount).toBeLessThan(LINES);
 
   // The reader continues: the buffered lines arrive complete and in order, then the number of dropped lines.
   let text = '';
@@ -46,9 +46,9 @@ test('a stalled reader does not block the process, and lines beyond the limit ar
   await expect.poll(() => text.includes('"event":"log.lines_dropped"')).toBe(true);
   const lines = text.trimEnd().split('\n');
   const entries = lines.map((line) => JSON.parse(line));
-  expect(entries.at(-1)).toMatchObject({ event: 'log.lines_dropped', count: dropped });
+  expect(entries.at(-1)).toMatchObject({ event: 'log.lines_dropped', count: droppedCount });
   expect(entries.slice(0, -1).map(({ count }) => count)).toEqual(
-    Array.from({ length: LINES - dropped }, (_, index) => index),
+    Array.from({ length: LINES - droppedCount }, (_, index) => index),
   );
   expect(Buffer.byteLength(text)).toBeLessThan(1.3 * 1_048_576);
 });

@@ -1,4 +1,7 @@
-/** Traces: one for each message, created on any node, with the original times. Without an SDK there are no traces. */
+/**
+ * Tests traces. Each message has one trace with the original times, and any node can create the trace. Without an SDK
+ * there are no traces.
+ */
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
@@ -35,12 +38,20 @@ test('request, attempts and reports of a message form one trace, whose id is the
   exporter.reset();
   const at = Date.now();
   const message = newMessage({ acceptedAt: at });
-  const leased = { ...message, attempts: 1, lease: { owner: 'node', until: at + 1 } };
+  const leasedMessage = { ...message, attempts: 1, lease: { owner: 'node', until: at + 1 } };
   const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
-  const deferred = newAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
+  const deferredAttempt = newAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
   traces?.traceAcceptance(message, 'sending', at, 12);
-  traces?.traceAttempt(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
-  traces?.traceAttempt({ ...leased, attempts: 2 }, { ...newAttempt(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
+  traces?.traceAttempt(
+    leasedMessage,
+    { ...deferredAttempt, startedAt: at + 5, tookMs: 30 },
+    { ...DELIVERED, to: 'queued' },
+  );
+  traces?.traceAttempt(
+    { ...leasedMessage, attempts: 2 },
+    { ...newAttempt(), startedAt: at + 60_000, tookMs: 40 },
+    DELIVERED,
+  );
   traces?.traceReport(message.id, 'bounced', at + 90_000);
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);

@@ -6,7 +6,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);
 
-/** A counter whose writes are recorded. */
+/** Creates a counter whose writes are recorded. */
 function counterRig(startAt = HOUR) {
   const clock = createVirtualClock(startAt);
   const writes: TrafficRow[][] = [];
@@ -106,8 +106,8 @@ test('stop writes the remaining rows, and later counts start no timer', async ()
   expect(writes).toHaveLength(1);
 });
 
-/** The stored rows after all writes: a row replaces the earlier row of the same interval. */
-function storedRows(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
+/** Returns the stored rows after all writes. A row replaces the earlier row of the same interval. */
+function mergeRows(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
   return new Map(writes.flat().map((row) => [`${row.spanMs} ${row.at}`, row]));
 }
 
@@ -116,31 +116,31 @@ test('the stored rows equal the counts for any clock steps, write times and fail
     /** Offset from the start of an hour. */
     at: fc.integer({ min: -150_000, max: 150_000 }),
     count: fc.constantFrom('accepted', 'delivered', 'bounced', 'cancelled'),
-    written: fc.boolean(),
+    isWritten: fc.boolean(),
     fails: fc.boolean(),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const writes: TrafficRow[][] = [];
       let now = HOUR;
-      let run: (() => void) | null = null;
-      let failing = false;
+      let runTimer: (() => void) | null = null;
+      let isFailing = false;
       const clock = {
         now: () => now,
         after: (_ms: number, timer: () => void) => {
-          run = timer;
+          runTimer = timer;
           return () => {
-            run = null;
+            runTimer = null;
           };
         },
       };
       const writeRows = async (_node: string, rows: readonly TrafficRow[]) => {
-        if (failing) throw new Error('unavailable');
+        if (isFailing) throw new Error('unavailable');
         writes.push(structuredClone([...rows]));
       };
       const counter = startTrafficCounter({ node: 'n', clock, writeRows, onWriteError: () => undefined });
       const expected = new Map<string, { accepted: number; ended: number; delivered: number }>();
-      for (const { at, count, written, fails } of steps) {
+      for (const { at, count, isWritten, fails } of steps) {
         now = HOUR + at;
         if (count === 'accepted') counter.countAccepted();
         else counter.countStateEntry(count, 20);
@@ -151,17 +151,17 @@ test('the stored rows equal the counts for any clock steps, write times and fail
           sums[count === 'accepted' ? 'accepted' : 'ended'] += 1;
           if (count === 'delivered') sums.delivered += 1;
         }
-        failing = fails;
-        if (written) {
-          const due = run as (() => void) | null;
-          run = null;
+        isFailing = fails;
+        if (isWritten) {
+          const due = runTimer as (() => void) | null;
+          runTimer = null;
           due?.();
           await new Promise((resolve) => setImmediate(resolve));
         }
       }
-      failing = false;
+      isFailing = false;
       await counter.stop();
-      const actual = [...storedRows(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
+      const actual = [...mergeRows(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
         expect([...latencies.values()].reduce((sum, n) => sum + n, 0)).toBe(delivered);
         return [key, { accepted, ended, delivered }];
       });

@@ -18,8 +18,8 @@ import { createToken, listTokens, revokeToken } from '../../../src/operations/to
 import { type OperationRig, operationRig } from './operation-rig.ts';
 
 /** Performs an operation. Returns its value after validation by the schema, or the code and field of its error. */
-async function performChecked(rig: OperationRig, operation: Operation, given: Readonly<Record<string, unknown>>) {
-  const performed = await rig.perform(operation, given);
+async function performChecked(rig: OperationRig, operation: Operation, input: Readonly<Record<string, unknown>>) {
+  const performed = await rig.perform(operation, input);
   if (performed.ok) return performed.value;
   const { code, field } = performed.error;
   return { code, field };
@@ -41,24 +41,24 @@ const ACCOUNT: Account = {
 };
 
 test('the warning of an account has the current counts', () => {
-  const shown = (emails: number) => {
+  const describeEmails = (emails: number) => {
     const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
     return { warning: details.warning, text: formatAccount(details, NOW) };
   };
-  const moreEmails = shown(125);
+  const moreEmails = describeEmails(125);
   expect(moreEmails.warning).toContain('7 hard bounces of 125 messages');
   expect(moreEmails.text).toContain('7 hard bounces of 125 messages');
   expect(moreEmails.text).not.toContain('of 100 messages');
-  expect(shown(10_000).warning).toBeNull();
-  expect(shown(10_000).text).not.toContain('warning');
+  expect(describeEmails(10_000).warning).toBeNull();
+  expect(describeEmails(10_000).text).not.toContain('warning');
 });
 
 describe('accounts', () => {
   test('are created, changed, locked, unlocked and shown, with results that match their schemas', async () => {
     const rig = await operationRig();
-    const created = await performChecked(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
-    expect(created).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
-    expect(created).not.toHaveProperty('reputation');
+    const createdAccount = await performChecked(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
+    expect(createdAccount).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
+    expect(createdAccount).not.toHaveProperty('reputation');
     expect(
       await performChecked(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' }),
     ).toMatchObject({
@@ -66,8 +66,8 @@ describe('accounts', () => {
       rate: '10/1h',
       maxBounces: 0.2,
     });
-    const locked = await performChecked(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
-    expect(locked).toMatchObject({ state: 'locked', reason: 'unpaid' });
+    const lockedAccount = await performChecked(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
+    expect(lockedAccount).toMatchObject({ state: 'locked', reason: 'unpaid' });
     expect(await performChecked(rig, unlockAccount, { account: 'shop' })).toMatchObject({
       state: 'active',
       reason: null,
@@ -102,11 +102,11 @@ describe('accounts', () => {
     [showAccount, { account: 'unknown' }, 'not-found', 'account'],
   ] as const)(
     '$name %j is refused as %s, changes nothing and writes no entry',
-    async (operation, given, code, field) => {
+    async (operation, input, code, field) => {
       const rig = await operationRig();
-      const before = await performChecked(rig, listAccounts, {});
-      expect(await performChecked(rig, operation, given)).toEqual({ code, field });
-      expect(await performChecked(rig, listAccounts, {})).toEqual(before);
+      const accountsBefore = await performChecked(rig, listAccounts, {});
+      expect(await performChecked(rig, operation, input)).toEqual({ code, field });
+      expect(await performChecked(rig, listAccounts, {})).toEqual(accountsBefore);
       expect(await performChecked(rig, listAudit, {})).toEqual([]);
     },
   );
@@ -127,31 +127,32 @@ describe('keys', () => {
         field: 'key',
       });
     }
-    const listed = await performChecked(rig, listKeys, { account: 'acme' });
-    expect(listed).toMatchObject([{ id: 'key_1', name: 'web', state: 'revoked' }]);
-    expect(JSON.stringify([listed, await performChecked(rig, listAudit, {})])).not.toContain(BROUGHT_KEY);
+    const listedKeys = await performChecked(rig, listKeys, { account: 'acme' });
+    expect(listedKeys).toMatchObject([{ id: 'key_1', name: 'web', state: 'revoked' }]);
+    expect(JSON.stringify([listedKeys, await performChecked(rig, listAudit, {})])).not.toContain(BROUGHT_KEY);
   });
 
   test('are created, listed without the secret, rotated and revoked', async () => {
     const rig = await operationRig();
-    const created = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
-    expect(created).toMatchObject({
+    const createdKey = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
+    expect(createdKey).toMatchObject({
       id: 'key_1',
       key: expect.stringMatching(/^pr_/),
       expires: '2030-04-01T00:00:00.000Z',
     });
-    const rotated = await performChecked(rig, rotateKey, { key: 'key_1', grace: '1h' });
-    expect(rotated).toMatchObject({ id: 'key_2', replaces: 'key_1', until: '2030-01-01T01:00:00.000Z' });
+    const rotatedKey = await performChecked(rig, rotateKey, { key: 'key_1', grace: '1h' });
+    expect(rotatedKey).toMatchObject({ id: 'key_2', replaces: 'key_1', until: '2030-01-01T01:00:00.000Z' });
     expect(await performChecked(rig, revokeKey, { key: '2' })).toMatchObject({
       id: 'key_2',
       revoked: expect.any(String),
     });
-    const listed = await performChecked(rig, listKeys, { account: 'acme' });
-    expect(listed).toMatchObject([
+    const listedKeys = await performChecked(rig, listKeys, { account: 'acme' });
+    expect(listedKeys).toMatchObject([
       { id: 'key_1', name: 'default', state: 'active', expires: '2030-01-01T01:00:00.000Z' },
       { id: 'key_2', state: 'revoked', expires: '2030-04-01T00:00:00.000Z' },
     ]);
-    for (const { key } of [created, rotated] as { key: string }[]) expect(JSON.stringify(listed)).not.toContain(key);
+    for (const { key } of [createdKey, rotatedKey] as { key: string }[])
+      expect(JSON.stringify(listedKeys)).not.toContain(key);
   });
 
   test.each([
@@ -174,9 +175,9 @@ describe('keys', () => {
     [revokeKey, { key: 'key_999' }, 'not-found', 'key'],
     [rotateKey, { key: 'key_999' }, 'not-found', 'key'],
     [rotateKey, { key: 'key_999', grace: '1' }, 'invalid', 'grace'],
-  ] as const)('$name %j is refused as %s', async (operation, given, code, field) => {
+  ] as const)('$name %j is refused as %s', async (operation, input, code, field) => {
     const rig = await operationRig();
-    expect(await performChecked(rig, operation, given)).toEqual({ code, field });
+    expect(await performChecked(rig, operation, input)).toEqual({ code, field });
     expect(await performChecked(rig, listAudit, {})).toEqual([]);
   });
 });
@@ -184,18 +185,18 @@ describe('keys', () => {
 describe('tokens and the audit log', () => {
   test('a token is created, listed without the secret, and revoked', async () => {
     const rig = await operationRig();
-    const created = await performChecked(rig, createToken, { name: 'ci' });
-    expect(created).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
+    const createdToken = await performChecked(rig, createToken, { name: 'ci' });
+    expect(createdToken).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
     expect(await performChecked(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
     const reading = await performChecked(rig, createToken, { name: 'prometheus', readOnly: 'true' });
     expect(reading).toMatchObject({ token: expect.stringMatching(/^por_/) });
     expect(await performChecked(rig, revokeToken, { id: '1' })).toMatchObject({ id: 1, name: 'ci' });
-    const listed = await performChecked(rig, listTokens, {});
-    expect(listed).toMatchObject([
+    const listedTokens = await performChecked(rig, listTokens, {});
+    expect(listedTokens).toMatchObject([
       { id: 1, name: 'ci', status: 'revoked', readOnly: false },
       { id: 2, name: 'prometheus', status: 'works', readOnly: true },
     ]);
-    expect(JSON.stringify(listed)).not.toContain((created as { token: string }).token);
+    expect(JSON.stringify(listedTokens)).not.toContain((createdToken as { token: string }).token);
   });
 
   test.each([
@@ -206,9 +207,9 @@ describe('tokens and the audit log', () => {
     [revokeToken, { id: 99 }, 'not-found', 'id'],
     [listAudit, { limit: '0' }, 'invalid', 'limit'],
     [listAudit, { before: 'x' }, 'invalid', 'before'],
-  ] as const)('$name %j is refused as %s', async (operation, given, code, field) => {
+  ] as const)('$name %j is refused as %s', async (operation, input, code, field) => {
     const rig = await operationRig();
-    expect(await performChecked(rig, operation, given)).toEqual({ code, field });
+    expect(await performChecked(rig, operation, input)).toEqual({ code, field });
   });
 
   test('the audit log is listed page by page, newest entry first, without secrets', async () => {
@@ -221,8 +222,8 @@ describe('tokens and the audit log', () => {
       { actor: 'cli:tester', action: 'account.lock', target: 'acme', after: { locked: 'unpaid' } },
       { action: 'token.create', target: 'ci', before: null },
     ]);
-    const [, second] = page as { id: number }[];
-    const remaining = await performChecked(rig, listAudit, { before: second?.id });
+    const [, secondEntry] = page as { id: number }[];
+    const remaining = await performChecked(rig, listAudit, { before: secondEntry?.id });
     expect(remaining).toMatchObject([{ action: 'key.create', target: 'acme' }]);
     for (const secret of [key, token]) expect(JSON.stringify([page, remaining])).not.toContain(secret);
   });

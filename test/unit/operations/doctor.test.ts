@@ -28,7 +28,7 @@ describe('doctor', () => {
       'return path',
     ]);
     expect(lines[0]).toBe('0 checked; database …');
-    expect(await rig.audit()).toEqual([]);
+    expect(await rig.listAudit()).toEqual([]);
     expect(existsSync(join(rig.folder, 'secret'))).toBe(false);
   });
 
@@ -37,11 +37,11 @@ describe('doctor', () => {
     await relay.close();
     const rig = await operationRig({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}` });
     const { installation } = rig.context;
-    const broken = {
+    const brokenParts = {
       ...rig.context,
       installation: { ...installation, withStore: () => Promise.reject(new StoreError('the disk is missing')) },
     };
-    const performed = await perform(runDoctor, {}, broken);
+    const performed = await perform(runDoctor, {}, brokenParts);
     const failures = (performed.ok ? performed.value : []).filter(({ result }) => result === 'failure');
     expect(failures).toEqual([
       { check: 'database', result: 'failure', detail: 'the disk is missing', remedy: expect.any(String) },
@@ -53,12 +53,12 @@ describe('doctor', () => {
     const rig = await operationRig();
     const path = join(rig.folder, 'other.db');
     const { settings, installation } = rig.context;
-    const none = {
+    const missingDatabase = {
       ...rig.context,
       settings: { ...settings, database: { kind: 'sqlite', path } as const },
       installation: { ...installation, absence: () => Promise.resolve({ kind: 'absent' } as const) },
     };
-    const performed = await perform(runDoctor, {}, none);
+    const performed = await perform(runDoctor, {}, missingDatabase);
     expect(performed).toMatchObject({
       ok: true,
       value: expect.arrayContaining([expect.objectContaining({ check: 'database', result: 'ok' })]),
@@ -70,8 +70,8 @@ describe('doctor', () => {
 describe('the feedback test', () => {
   test('returns a finding for a transport or an account without feedback', async () => {
     const rig = await operationRig();
-    const [captured] = await rig.performOk(tryLoop, {});
-    expect(captured).toMatchObject({ check: 'loop', result: 'failure' });
+    const [capturedFinding] = await rig.performOk(tryLoop, {});
+    expect(capturedFinding).toMatchObject({ check: 'loop', result: 'failure' });
     const relayed = await operationRig({
       POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',

@@ -34,25 +34,25 @@ function publish({ zone }: FakeDns, { records }: DomainDetails): void {
 
 test('a domain is added, verified, rotated, changed and removed, and each change is in the audit log once', async () => {
   const { rig, dns } = await withDns();
-  const added = await rig.performOk(addDomain, { account: 'acme', domain: 'Example.ORG.', subdomains: true });
-  expect(added).toMatchObject({ domain, account: 'acme', status: 'pending', subdomains: true, sends: false });
-  expect(added.keys.map(({ algorithm, state }) => [algorithm, state])).toEqual([
+  const addedDomain = await rig.performOk(addDomain, { account: 'acme', domain: 'Example.ORG.', subdomains: true });
+  expect(addedDomain).toMatchObject({ domain, account: 'acme', status: 'pending', subdomains: true, sends: false });
+  expect(addedDomain.keys.map(({ algorithm, state }) => [algorithm, state])).toEqual([
     ['rsa', 'active'],
     ['ed25519', 'active'],
   ]);
-  publish(dns, added);
+  publish(dns, addedDomain);
   const verified = await rig.performOk(verifyDomain, { domain });
   expect(verified).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
-  const rotated = await rig.performOk(rotateDomain, { domain });
-  expect([rotated.keys.length, rotated.removedRecords]).toEqual([4, []]);
-  const cancelled = await rig.performOk(rotateDomain, { domain, cancel: true });
-  const stagedNames = rotated.records.filter(({ key }) => key === 'staged').map(({ name }) => name);
-  expect([cancelled.keys.length, cancelled.removedRecords]).toEqual([2, stagedNames]);
+  const rotatedDomain = await rig.performOk(rotateDomain, { domain });
+  expect([rotatedDomain.keys.length, rotatedDomain.removedRecords]).toEqual([4, []]);
+  const cancelledRotation = await rig.performOk(rotateDomain, { domain, cancel: true });
+  const stagedNames = rotatedDomain.records.filter(({ key }) => key === 'staged').map(({ name }) => name);
+  expect([cancelledRotation.keys.length, cancelledRotation.removedRecords]).toEqual([2, stagedNames]);
   expect(await rig.performOk(setDomain, { domain, subdomains: false })).toMatchObject({ subdomains: false });
-  const shown = await rig.performOk(showDomain, { domain });
-  expect(await rig.performOk(listDomains, {})).toEqual([shown]);
-  expect(shown.records.map(({ found }) => found)).toEqual(['found', 'found', 'found', 'found']);
-  const dkim = added.records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name);
+  const shownDomain = await rig.performOk(showDomain, { domain });
+  expect(await rig.performOk(listDomains, {})).toEqual([shownDomain]);
+  expect(shownDomain.records.map(({ found }) => found)).toEqual(['found', 'found', 'found', 'found']);
+  const dkim = addedDomain.records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name);
   expect(await rig.performOk(removeDomain, { domain })).toMatchObject({
     status: 'removed',
     removedRecords: dkim,
@@ -60,22 +60,22 @@ test('a domain is added, verified, rotated, changed and removed, and each change
     remainingIdentity: null,
   });
   expect(await rig.performOk(listDomains, {})).toEqual([]);
-  expect(await rig.audit()).toEqual(
+  expect(await rig.listAudit()).toEqual(
     ['add', 'update', 'update', 'update', 'set', 'remove'].map((verb) => `cli:tester domain.${verb} ${domain}`),
   );
 });
 
 test('a domain without records has a fault with the number of missing records, and a domain with lost records has the end of its grace period', async () => {
   const { rig, dns } = await withDns();
-  const added = await rig.performOk(addDomain, { account: 'acme', domain });
+  const addedDomain = await rig.performOk(addDomain, { account: 'acme', domain });
   expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
     status: 'pending',
     change: null,
     fault: expect.stringContaining('4 missing of 4 records'),
   });
-  publish(dns, added);
+  publish(dns, addedDomain);
   await rig.performOk(verifyDomain, { domain });
-  for (const { name } of added.records) delete dns.zone[name];
+  for (const { name } of addedDomain.records) delete dns.zone[name];
   expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
     status: 'failing',
     change: 'lost',
@@ -97,25 +97,25 @@ describe('an operation that fails has a code and changes nothing', () => {
       const rig = await operationRig();
       expect(await performOperation(rig, domain)).toMatchObject({ error: { code: 'not-found', field: 'domain' } });
       expect(await performOperation(rig, 'exam ple')).toMatchObject({ error: { code: 'invalid', field: 'domain' } });
-      expect(await rig.audit()).toEqual([]);
+      expect(await rig.listAudit()).toEqual([]);
     },
   );
 
   test('adding fails for a public suffix, an unknown account, Easy DKIM without Amazon SES, and an existing domain', async () => {
     const rig = await operationRig();
-    const faultFrom = async (given: Readonly<Record<string, unknown>>) => {
-      const { error } = (await rig.perform(addDomain, { account: 'acme', domain, ...given })) as {
+    const getFault = async (input: Readonly<Record<string, unknown>>) => {
+      const { error } = (await rig.perform(addDomain, { account: 'acme', domain, ...input })) as {
         readonly error?: { readonly code: string; readonly field: string | null };
       };
       return [error?.code, error?.field];
     };
-    expect(await faultFrom({ domain: 'co.uk' })).toEqual(['invalid', 'domain']);
-    expect(await faultFrom({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
-    expect(await faultFrom({ account: 'unknown' })).toEqual(['not-found', 'account']);
-    expect(await rig.audit()).toEqual([]);
+    expect(await getFault({ domain: 'co.uk' })).toEqual(['invalid', 'domain']);
+    expect(await getFault({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
+    expect(await getFault({ account: 'unknown' })).toEqual(['not-found', 'account']);
+    expect(await rig.listAudit()).toEqual([]);
     await rig.performOk(addDomain, { account: 'acme', domain, ed25519: false });
-    expect(await faultFrom({})).toEqual(['conflict', 'domain']);
-    expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
+    expect(await getFault({})).toEqual(['conflict', 'domain']);
+    expect(await rig.listAudit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 
   test('a rotation during a rotation, and a cancellation without one, are conflicts', async () => {
@@ -132,15 +132,15 @@ describe('an operation that fails has a code and changes nothing', () => {
     const { store } = rig.context;
     let subdomains = false;
     const findDomain: typeof store.findDomain = async (name) => {
-      const found = await store.findDomain(name);
+      const storedDomain = await store.findDomain(name);
       subdomains = !subdomains;
       await store.setSubdomains(name, subdomains);
-      return found;
+      return storedDomain;
     };
-    const errorCode = async (operation: Parameters<typeof rig.perform>[0], given: object) => {
+    const getErrorCode = async (operation: Parameters<typeof rig.perform>[0], input: object) => {
       const performed = await perform(
         operation,
-        { domain, ...given },
+        { domain, ...input },
         { ...rig.context, store: { ...store, findDomain } },
       );
       if (performed.ok) return 'ok';
@@ -148,21 +148,21 @@ describe('an operation that fails has a code and changes nothing', () => {
       return performed.error.code;
     };
     // A check that DNS answers writes the domain; a check without an answer does not.
-    expect(await errorCode(verifyDomain, {})).toBe('conflict');
-    expect(await errorCode(rotateDomain, {})).toBe('conflict');
-    expect(await errorCode(setDomain, { subdomains: true })).toBe('ok');
-    expect(await errorCode(removeDomain, {})).toBe('ok');
-    expect(await errorCode(removeDomain, {})).toBe('not-found');
+    expect(await getErrorCode(verifyDomain, {})).toBe('conflict');
+    expect(await getErrorCode(rotateDomain, {})).toBe('conflict');
+    expect(await getErrorCode(setDomain, { subdomains: true })).toBe('ok');
+    expect(await getErrorCode(removeDomain, {})).toBe('ok');
+    expect(await getErrorCode(removeDomain, {})).toBe('not-found');
   });
 
   test('a lost secret is a conflict with its remedy, and no key is created with another secret', async () => {
     const rig = await operationRig();
     await rig.performOk(addDomain, { account: 'acme', domain });
     rmSync(join(rig.folder, 'secret'));
-    const refused = { error: { code: 'conflict', message: expect.stringContaining('restore it from a backup') } };
-    expect(await rig.perform(addDomain, { account: 'acme', domain: 'example.net' })).toMatchObject(refused);
-    expect(await rig.perform(rotateDomain, { domain })).toMatchObject(refused);
-    expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
+    const conflict = { error: { code: 'conflict', message: expect.stringContaining('restore it from a backup') } };
+    expect(await rig.perform(addDomain, { account: 'acme', domain: 'example.net' })).toMatchObject(conflict);
+    expect(await rig.perform(rotateDomain, { domain })).toMatchObject(conflict);
+    expect(await rig.listAudit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 });
 
@@ -181,8 +181,8 @@ describe('with Amazon SES', () => {
       selector: 'corporate',
       privateKey: 'theirs',
     });
-    const added = await rig.perform(addDomain, { account: 'acme', domain, easyDkim: true });
-    expect(added).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
+    const addResult = await rig.perform(addDomain, { account: 'acme', domain, easyDkim: true });
+    expect(addResult).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
     expect(await rig.performOk(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
     const unreachableProvider = await operationRig({
       POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1',

@@ -17,7 +17,7 @@ import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
 import { listPathParameters, type OperationRoute } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import { ErrorBody, TICKET } from '../../../src/operator/schemas.ts';
-import { filesUnder, ROOT } from '../../house/source.ts';
+import { listFiles, ROOT } from '../../house/source.ts';
 import { startDns } from '../../rig/dns.ts';
 import { EXAMPLES } from './examples.ts';
 import { operationRig } from './operation-rig.ts';
@@ -46,7 +46,7 @@ function isOperation(value: unknown): value is Operation {
 
 async function exportedOperations(): Promise<readonly Operation[]> {
   const modules = await Promise.all(
-    filesUnder('src/operations', '.ts').map(
+    listFiles('src/operations', '.ts').map(
       (file) => import(pathToFileURL(join(ROOT, file)).href) as Promise<Readonly<Record<string, unknown>>>,
     ),
   );
@@ -200,11 +200,11 @@ describe('every operation', () => {
       const rig = await operationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
       for (const [before, rawInput] of example.precedingOperations ?? []) await rig.performOk(before, rawInput);
       await example.prepare?.(rig, dns);
-      const written = await rig.audit();
+      const written = await rig.listAudit();
       if ('uploadType' in operation) await rig.upload(operation, example.input, example.file ?? '');
       else if ('downloadType' in operation) expect(await rig.download(operation, example.input)).not.toEqual([]);
       else await rig.performOk(operation, example.input);
-      const entries = (await rig.audit()).slice(written.length);
+      const entries = (await rig.listAudit()).slice(written.length);
       expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));
       expect(entries.length > 0).toBe(operation.changes);
     },

@@ -46,12 +46,12 @@ const QUEUED: StoredMessage = {
   events: [{ at: T0, verb: 'accepted', by: 'node-1', detail: null, attempt: null }],
 };
 
-function attempt(outcome: Outcome): Attempt {
+function createAttempt(outcome: Outcome): Attempt {
   return { outcome, startedAt: T0 + 1000, tookMs: 20, remote: 'relay.example:25', conversation: [] };
 }
 
-function event(verb: string, over: Partial<HistoryEntry> = {}): HistoryEntry {
-  return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...over };
+function createEvent(verb: string, overrides: Partial<HistoryEntry> = {}): HistoryEntry {
+  return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...overrides };
 }
 
 type Delivery = NonNullable<RuntimeStatus['delivery']>;
@@ -73,7 +73,7 @@ function explainText(
   return explain({ message: { ...QUEUED, ...message }, account, lists, status, now, ...ages }).join('\n');
 }
 
-const DEFERRED = attempt({
+const DEFERRED = createAttempt({
   kind: 'deferred',
   reason: 'mailbox-full',
   scope: 'message',
@@ -81,40 +81,40 @@ const DEFERRED = attempt({
 });
 
 describe('the wait reason', () => {
-  const line = (
+  const getWaitReason = (
     message: Partial<StoredMessage>,
     account: Account = ACCOUNT,
     status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
   ) => describeWaitReason({ message: { ...QUEUED, ...message }, account, status, now: T0 + MINUTE });
 
   it('states what a message that has not ended waits for', () => {
-    const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED })];
-    expect(line({ dueAt: T0 + 6 * MINUTE, events })).toBe(
+    const events = [...QUEUED.events, createEvent('deferred', { attempt: DEFERRED })];
+    expect(getWaitReason({ dueAt: T0 + 6 * MINUTE, events })).toBe(
       'the next attempt, in 5 min; the last attempt was deferred: mailbox-full, 452 4.2.2 mailbox full',
     );
-    expect(line({ dueAt: T0 })).toBe('a free connection');
-    expect(line({ dueAt: T0 }, { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } })).toBe(
+    expect(getWaitReason({ dueAt: T0 })).toBe('a free connection');
+    expect(getWaitReason({ dueAt: T0 }, { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } })).toBe(
       'the unlock of its account: unpaid',
     );
-    expect(line({ state: 'sending', dueAt: T0 + HOUR })).toBe('the reply of the next hop');
-    expect(line({ state: 'sending', dueAt: T0 })).toBe('recovery of its expired lease');
-    expect(line({ state: 'uncertain' })).toContain('an operator');
+    expect(getWaitReason({ state: 'sending', dueAt: T0 + HOUR })).toBe('the reply of the next hop');
+    expect(getWaitReason({ state: 'sending', dueAt: T0 })).toBe('recovery of its expired lease');
+    expect(getWaitReason({ state: 'uncertain' })).toContain('an operator');
   });
 
   it('does not mention a free connection while the circuit breaker is open or its state is unknown', () => {
-    expect(line({ dueAt: T0 }, ACCOUNT, { delivery: OPEN })).toBe(
+    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, { delivery: OPEN })).toBe(
       'the next hop: the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min; last failure: connection: 127.0.0.1:9 connection refused',
     );
     const probing = { ...OPEN, breaker: { state: 'half-open', retryAt: null }, lastFailure: null } as const;
-    expect(line({ dueAt: T0 }, ACCOUNT, { delivery: probing })).toBe(
+    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, { delivery: probing })).toBe(
       'the next hop: the circuit breaker is half-open and one message probes the next hop',
     );
-    expect(line({ dueAt: T0 }, ACCOUNT, { delivery: null })).toContain('this node does not deliver');
-    expect(line({ dueAt: T0 }, ACCOUNT, null)).toBe('a running service whose circuit breaker is closed');
+    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, { delivery: null })).toContain('this node does not deliver');
+    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, null)).toBe('a running service whose circuit breaker is closed');
   });
 
   it.each([...TERMINAL_STATES])('is null for a message in the state %s', (state) => {
-    expect(line({ state })).toBeNull();
+    expect(getWaitReason({ state })).toBeNull();
   });
 });
 
@@ -126,7 +126,7 @@ describe('the explanation', () => {
   it('begins with the kind of a bounce, synchronous or asynchronous', () => {
     expect(explainText({ state: 'bounced' })).toContain('is bounced: a hard bounce.');
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-    const events = [event('delivered', { attempt: attempt({ kind: 'delivered', reply }) })];
+    const events = [createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) })];
     expect(explainText({ state: 'bounced', events })).toContain(
       'is bounced: the next hop accepted it, and an asynchronous bounce arrived later',
     );
@@ -136,7 +136,7 @@ describe('the explanation', () => {
     const text = explainText({
       dueAt: T0 + 6 * MINUTE,
       attempts: 1,
-      events: [event('deferred', { attempt: DEFERRED })],
+      events: [createEvent('deferred', { attempt: DEFERRED })],
     });
     expect(text).toContain('One delivery attempt was made; the next one is at 2030-01-01 12:06:00Z, in 5 min.');
     expect(text).toContain('(mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full');
@@ -164,19 +164,19 @@ describe('the explanation', () => {
   });
 
   it('states what this process does not know about deliveries of other processes', () => {
-    for (const [status, part] of [
+    for (const [status, expectedPart] of [
       [null, 'only the service knows'],
       [{ delivery: null }, 'This node does not deliver'],
     ] as const) {
       const text = explainText({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], status);
-      expect(text).toContain(part);
+      expect(text).toContain(expectedPart);
       expect(text).not.toContain('connection is free');
     }
   });
 
   it('states that a queued message of a locked account waits for the unlock, and contains no time', () => {
-    const locked = { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } };
-    const text = explainText({ dueAt: T0 + HOUR }, locked);
+    const lockedAccount = { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } };
+    const text = explainText({ dueAt: T0 + HOUR }, lockedAccount);
     expect(text).toContain('It waits because account acme was locked at 2030-01-01 12:00:00Z (unpaid).');
     expect(text).toContain('is queued: its account acme is locked.');
     expect(text).toContain('postrider account unlock acme');
@@ -190,8 +190,8 @@ describe('the explanation', () => {
 
   it('does not report a connection failure as a rejection of the message', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
-    const openBreaker = attempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
-    expect(explainText({ attempts: 2, events: [event('deferred', { attempt: openBreaker })] })).toContain(
+    const openBreaker = createAttempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
+    expect(explainText({ attempts: 2, events: [createEvent('deferred', { attempt: openBreaker })] })).toContain(
       'failed for a reason that does not depend on this message (connection): relay.example:25, at connect, connection refused. It affects other messages too; `postrider doctor`',
     );
   });
@@ -204,14 +204,18 @@ describe('the explanation', () => {
       text: 'relay.example:25 refused the connection',
     } as const;
     const outcome = { kind: 'deferred', reason: 'connection', scope: 'transport', reply } as const;
-    const text = explainText({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    const text = explainText({
+      events: [createEvent('deferred', { attempt: { ...createAttempt(outcome), remote: null } })],
+    });
     expect(text).toContain('(connection): relay.example:25 refused the connection. It affects other messages too;');
   });
 
   it('does not report a signing failure as a reply of the next hop', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'the key cannot be opened' } as const;
     const outcome = { kind: 'deferred', reason: 'unknown', scope: 'message', reply } as const;
-    const text = explainText({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    const text = explainText({
+      events: [createEvent('deferred', { attempt: { ...createAttempt(outcome), remote: null } })],
+    });
     expect(text).toContain(
       'the message could not be composed or signed on this node: the key cannot be opened. `postrider doctor`',
     );
@@ -222,22 +226,26 @@ describe('the explanation', () => {
   it('does not report an aborted attempt as a failure to compose the message', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'it did not end' } as const;
     const outcome = { kind: 'deferred', reason: 'unknown', scope: 'transport', reply } as const;
-    const text = explainText({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    const text = explainText({
+      events: [createEvent('deferred', { attempt: { ...createAttempt(outcome), remote: null } })],
+    });
     expect(text).toContain('the message was aborted on this node');
     expect(text).not.toContain('signed');
   });
 
   it('counts attempts with an outcome, not leases', () => {
-    expect(explainText({ attempts: 3, events: [event('deferred', { attempt: DEFERRED })] })).toContain(
+    expect(explainText({ attempts: 3, events: [createEvent('deferred', { attempt: DEFERRED })] })).toContain(
       'One delivery attempt was made',
     );
     expect(explainText({ attempts: 3 })).toContain('No delivery attempt has been made yet');
   });
 
   it('names the node that sends a message and the end of its lease, even after the lease has expired', () => {
-    const sending = { state: 'sending', owner: 'node-7', dueAt: T0 + 2 * MINUTE } as const;
-    expect(explainText(sending)).toContain('Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z');
-    expect(explainText(sending, ACCOUNT, T0 + HOUR)).toContain(
+    const sendingMembers = { state: 'sending', owner: 'node-7', dueAt: T0 + 2 * MINUTE } as const;
+    expect(explainText(sendingMembers)).toContain(
+      'Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z',
+    );
+    expect(explainText(sendingMembers, ACCOUNT, T0 + HOUR)).toContain(
       'The lease of Node node-7 expired at 2030-01-01 12:02:00Z; a running service returns it to the queue.',
     );
   });
@@ -245,22 +253,22 @@ describe('the explanation', () => {
   it.each([
     [true, 'was added to the account’s suppression list'],
     [false, 'It suppresses no recipient'],
-  ])('gives a bounce its reply and whether it suppresses the recipient (%s)', (suppress, part) => {
+  ])('gives a bounce its reply and whether it suppresses the recipient (%s)', (suppress, expectedPart) => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' } as const;
-    const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
+    const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
     const text = explainText({
       state: 'bounced',
       endedAt: T0 + 2000,
-      events: [event('bounced', { attempt: bounced })],
+      events: [createEvent('bounced', { attempt: bouncedAttempt })],
     });
     expect(text).toContain('hard bounced (recipient-unknown): relay.example:25 answered 550 5.1.1 no such mailbox');
-    expect(text).toContain(part);
+    expect(text).toContain(expectedPart);
   });
 
   it('does not say that a mailbox of the simulator does not exist', () => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
-    const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
-    const events = [event('bounced', { attempt: { ...bounced, remote: 'simulator' } })];
+    const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
+    const events = [createEvent('bounced', { attempt: { ...bouncedAttempt, remote: 'simulator' } })];
     const text = explainText({ state: 'bounced', to: 'bounce@simulator.postrider.test', events });
     expect(text).toContain('An address of the mailbox simulator is never suppressed.');
     expect(text).not.toContain('mailbox does not exist');
@@ -268,31 +276,33 @@ describe('the explanation', () => {
 
   it('states whether the connection or the node of an uncertain message was lost', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection reset' } as const;
-    const lost = event('uncertain', { attempt: attempt({ kind: 'unanswered', reply }) });
-    const connection = explainText({ state: 'uncertain', events: [lost] });
+    const uncertainEvent = createEvent('uncertain', { attempt: createAttempt({ kind: 'unanswered', reply }) });
+    const connection = explainText({ state: 'uncertain', events: [uncertainEvent] });
     expect(connection).toContain('the connection was lost before the reply');
     expect(connection).not.toMatch(/node (died|ended|stopped)/);
-    const node = explainText({ state: 'uncertain', events: [event('uncertain', { by: 'node-2' })] });
+    const node = explainText({ state: 'uncertain', events: [createEvent('uncertain', { by: 'node-2' })] });
     expect(node).toContain('its node stopped or lost the lease');
     expect(node).not.toContain('connection');
   });
 
   it('distinguishes a disabled mailbox from one that does not exist', () => {
-    const bounced = (reason: 'recipient-disabled' | 'recipient-unknown', enhanced: string) => {
+    const explainBounce = (reason: 'recipient-disabled' | 'recipient-unknown', enhanced: string) => {
       const reply = { stage: 'rcpt', code: 550, enhanced, text: 'no' } as const;
-      const ended = event('bounced', { attempt: attempt({ kind: 'bounced', reason, suppress: true, reply }) });
-      return explainText({ state: 'bounced', endedAt: T0, events: [ended] });
+      const bouncedEvent = createEvent('bounced', {
+        attempt: createAttempt({ kind: 'bounced', reason, suppress: true, reply }),
+      });
+      return explainText({ state: 'bounced', endedAt: T0, events: [bouncedEvent] });
     };
-    expect(bounced('recipient-disabled', '5.2.1')).toContain('the mailbox is disabled');
-    expect(bounced('recipient-disabled', '5.2.1')).not.toMatch(/not exist|no such/);
-    expect(bounced('recipient-unknown', '5.1.1')).toContain('there is no such mailbox');
+    expect(explainBounce('recipient-disabled', '5.2.1')).toContain('the mailbox is disabled');
+    expect(explainBounce('recipient-disabled', '5.2.1')).not.toMatch(/not exist|no such/);
+    expect(explainBounce('recipient-unknown', '5.1.1')).toContain('there is no such mailbox');
   });
 
   it('gives both commands for an uncertain message, with their risks', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
     const text = explainText({
       state: 'uncertain',
-      events: [event('uncertain', { attempt: attempt({ kind: 'unanswered', reply }) })],
+      events: [createEvent('uncertain', { attempt: createAttempt({ kind: 'unanswered', reply }) })],
     });
     expect(text).toContain(`postrider message retry ${QUEUED.id}`);
     expect(text).toContain(`postrider message cancel ${QUEUED.id}`);
@@ -300,60 +310,68 @@ describe('the explanation', () => {
   });
 
   it('states the source of a cancellation or complaint', () => {
-    expect(explainText({ state: 'cancelled', events: [event('cancelled', { by: 'operator' })] })).toContain(
+    expect(explainText({ state: 'cancelled', events: [createEvent('cancelled', { by: 'operator' })] })).toContain(
       'recorded as cancelled at 2030-01-01 12:00:02Z by operator',
     );
-    const complained = {
+    const complainedEvent = {
       state: 'complained',
-      events: [event('complained', { by: 'simulator', detail: 'spam' })],
+      events: [createEvent('complained', { by: 'simulator', detail: 'spam' })],
     } as const;
-    expect(explainText(complained)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
+    expect(explainText(complainedEvent)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
   });
 
   it('gives each feedback report its source, its text and its effect', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'queued' } as const;
-    const delivered = event('delivered', { attempt: attempt({ kind: 'delivered', reply }) });
-    const asynchronousBounce = (verb: string, detail: string) => event(verb, { by: 'feedback:smtp', detail });
-    const softBounceReport = asynchronousBounce('soft-bounced', '4.2.2 mailbox full');
+    const deliveredEvent = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
+    const createAsynchronousBounce = (verb: string, detail: string) =>
+      createEvent(verb, { by: 'feedback:smtp', detail });
+    const softBounceReport = createAsynchronousBounce('soft-bounced', '4.2.2 mailbox full');
     const text = explainText({
       state: 'bounced',
-      events: [delivered, softBounceReport, asynchronousBounce('bounced', '550 5.1.1 gone')],
+      events: [deliveredEvent, softBounceReport, createAsynchronousBounce('bounced', '550 5.1.1 gone')],
     });
     expect(text).toContain('relay.example:25 answered 250 2.0.0 queued');
     expect(text).toMatch(/by smtp \(soft-bounced\) and changed no state: 4\.2\.2 mailbox full\./);
     expect(text).toMatch(/by smtp and ended the message as bounced: 550 5\.1\.1 gone\./);
-    expect(explainText({ state: 'delivered', events: [delivered, softBounceReport] })).toContain(
+    expect(explainText({ state: 'delivered', events: [deliveredEvent, softBounceReport] })).toContain(
       'changed no state: 4.2.2',
     );
     expect(
-      explainText({ state: 'complained', events: [delivered, asynchronousBounce('complained', 'abuse')] }),
+      explainText({ state: 'complained', events: [deliveredEvent, createAsynchronousBounce('complained', 'abuse')] }),
     ).toContain('ended the message as complained: abuse');
   });
 
   it('mentions a retry by an operator and a recovered lease', () => {
-    const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED }), event('retried', { by: 'operator' })];
+    const events = [
+      ...QUEUED.events,
+      createEvent('deferred', { attempt: DEFERRED }),
+      createEvent('retried', { by: 'operator' }),
+    ];
     expect(explainText({ events })).toContain('An operator made it due immediately at 2030-01-01 12:00:02Z.');
-    const recovered = event('recovered', { detail: 'the lease ended before the message was sent' });
-    expect(explainText({ events: [...QUEUED.events, recovered] })).toContain(
+    const recoveredEvent = createEvent('recovered', { detail: 'the lease ended before the message was sent' });
+    expect(explainText({ events: [...QUEUED.events, recoveredEvent] })).toContain(
       'returned to the queue at 2030-01-01 12:00:02Z: the lease ended before the message was sent.',
     );
   });
 
-  const entry = (over: Partial<ListedSuppression>): ListedSuppression => {
-    return { address: 'bob@example.com', reason: 'manual', source: null, at: T0 - HOUR, list: 'acme', ...over };
+  const createEntry = (overrides: Partial<ListedSuppression>): ListedSuppression => {
+    return { address: 'bob@example.com', reason: 'manual', source: null, at: T0 - HOUR, list: 'acme', ...overrides };
   };
   const SUPPRESSED = {
     state: 'suppressed',
     endedAt: T0,
     events: [
       ...QUEUED.events,
-      event('suppressed', { by: 'store', detail: 'the recipient is on the suppression list' }),
+      createEvent('suppressed', { by: 'store', detail: 'the recipient is on the suppression list' }),
     ],
   } as const;
 
   it('gives each suppression its list, reason, time, cause and the command that removes it', () => {
     const source = '01990000-0000-7000-8000-00000000000a';
-    const text = explainText(SUPPRESSED, ACCOUNT, T0, [entry({ list: '*' }), entry({ reason: 'bounce', source })]);
+    const text = explainText(SUPPRESSED, ACCOUNT, T0, [
+      createEntry({ list: '*' }),
+      createEntry({ reason: 'bounce', source }),
+    ]);
     expect(text).toContain(
       'on the suppression list of the whole service since 2030-01-01 11:00:00Z, added by an operator.',
     );
@@ -363,20 +381,20 @@ describe('the explanation', () => {
   });
 
   it('states that new messages are sent when the recipient is no longer suppressed', () => {
-    for (const lists of [[], [entry({ list: 'another account' })]]) {
+    for (const lists of [[], [createEntry({ list: 'another account' })]]) {
       const text = explainText(SUPPRESSED, ACCOUNT, T0, lists);
       expect(text).toContain('new messages to it are sent');
       expect(text).not.toContain('suppression remove');
     }
-    const simulated = event('suppressed', { by: 'simulator' });
-    expect(explainText({ ...SUPPRESSED, events: [simulated] })).toContain(
+    const simulatedEvent = createEvent('suppressed', { by: 'simulator' });
+    expect(explainText({ ...SUPPRESSED, events: [simulatedEvent] })).toContain(
       'the simulator always suppresses this address',
     );
   });
 
   it('names the message itself as the cause of a suppression', () => {
     for (const state of ['bounced', 'complained'] as const) {
-      const lists = [entry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED.id })];
+      const lists = [createEntry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED.id })];
       expect(explainText({ state, endedAt: T0 }, ACCOUNT, T0, lists)).toContain('of this message.');
       expect(explainText({ state, endedAt: T0 })).not.toContain('suppression list of');
     }

@@ -25,20 +25,21 @@ const ENTRY = {
 const entries: readonly InboxEntry[] = ids.map((id) => ({ id, at: 1_700_000_000_000, ...ENTRY }));
 const inbox: Inbox = {
   list: async (limit, before = null) => entries.filter(({ id }) => before === null || id < before).slice(0, limit),
-  findEntry: async (id) => entries.find((one) => one.id === id) ?? null,
+  findEntry: async (id) => entries.find((candidate) => candidate.id === id) ?? null,
   findSource: async (id) => (ids.includes(id) ? SOURCE : null),
 };
 const AT = '2023-11-14T22:13:20.000Z';
 
-const list = (given: Readonly<Record<string, unknown>>, from: Inbox | null = inbox) =>
-  perform(listInbox, given, { inbox: from, readEntity });
-const show = (id: string, from: Inbox | null = inbox) => perform(showInbox, { id }, { inbox: from, readEntity });
+const list = (input: Readonly<Record<string, unknown>>, currentInbox: Inbox | null = inbox) =>
+  perform(listInbox, input, { inbox: currentInbox, readEntity });
+const show = (id: string, currentInbox: Inbox | null = inbox) =>
+  perform(showInbox, { id }, { inbox: currentInbox, readEntity });
 
 describe('the list', () => {
   test('is returned page by page, newest message first', async () => {
-    const listIds = (shown: readonly string[], next: string | null) => ({
+    const listIds = (pageIds: readonly string[], next: string | null) => ({
       ok: true,
-      value: { messages: shown.map((id) => ({ id, at: AT, ...ENTRY })), next },
+      value: { messages: pageIds.map((id) => ({ id, at: AT, ...ENTRY })), next },
     });
     expect(await list({ limit: '2' })).toMatchObject(listIds([NEWEST, MIDDLE], MIDDLE));
     expect(await list({ limit: '2', before: MIDDLE })).toMatchObject(listIds([OLDEST], null));
@@ -62,8 +63,8 @@ describe('the list', () => {
   });
 
   test.each(['colour', '__proto__'])('the unknown member %s is invalid', async (name) => {
-    const given = Object.fromEntries([[name, 'x']]);
-    expect(await list(given)).toMatchObject({ ok: false, error: { code: 'invalid' } });
+    const input = Object.fromEntries([[name, 'x']]);
+    expect(await list(input)).toMatchObject({ ok: false, error: { code: 'invalid' } });
   });
 });
 
@@ -102,7 +103,7 @@ describe('one message', () => {
 describe('reading', () => {
   const MIB = 1_048_576;
   const TYPE = 'Content-Type: text/plain\r\n';
-  const nested = Array.from(
+  const nestedMessage = Array.from(
     { length: 5_000 },
     (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
   );
@@ -114,15 +115,15 @@ describe('reading', () => {
     ['header fields', 'X: y\r\n'.repeat(MIB / 6)],
     ['a folded field', `X: y\r\n${' z\r\n'.repeat(MIB / 4)}`],
     ['encoded words', `Subject: ${'=?utf-8?Q?x?= '.repeat(MIB / 14)}\r\n\r\n`],
-    ['nested multiparts', nested.join('')],
+    ['nested multiparts', nestedMessage.join('')],
     ['parts', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(MIB / 10)}`],
     ['parameters', `Content-Type: text/plain; ${'x*0="a"; '.repeat(MIB / 9)}\r\n\r\n`],
     ['NUL', '\0'.repeat(MIB)],
   ])('reading 1 MiB of %s does not block the service', (_what, source) => {
     const startedAt = performance.now();
-    const read = parseCapturedMessage(Buffer.from(source), readEntity);
+    const readMessage = parseCapturedMessage(Buffer.from(source), readEntity);
     expect(performance.now() - startedAt).toBeLessThan(3_000);
-    expect(read.headers.length).toBeLessThanOrEqual(1_000);
+    expect(readMessage.headers.length).toBeLessThanOrEqual(1_000);
   });
 
   test('a long text is returned completely', () => {

@@ -1,6 +1,6 @@
 /**
- * Performs operations on a store in a folder as the operator `cli:tester`, and checks every result against the definition of the
- * operation.
+ * Performs operations on a store in a folder as the operator `cli:tester`, and checks every result against the
+ * definition of the operation.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -35,7 +35,10 @@ export interface OperationRig {
   readonly events: readonly ServiceEvent[];
   /** The time of the clock of the operations. */
   now: number;
-  /** Performs an operation. Fails if the result does not match its schema, or if the operation does not declare the error code. */
+  /**
+   * Performs an operation. Fails if the result does not match its schema, or if the operation does not declare the
+   * error code.
+   */
   perform<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
@@ -50,7 +53,7 @@ export interface OperationRig {
   /** Returns the pages of a download. */
   download(operation: DownloadOperation, rawInput: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
   /** Returns actor, action and target of each audit log entry, oldest first. */
-  audit(): Promise<readonly string[]>;
+  listAudit(): Promise<readonly string[]>;
 }
 
 /** Creates the rig on a store with the account `acme`. `environment` contains further settings. */
@@ -103,11 +106,14 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       }
       const open = async () => ({ bytes: bytes(), reread: null, close: async () => undefined });
       const progressReports: unknown[] = [];
-      const observer = { onRowsRead: () => undefined, onProgress: (at: unknown) => progressReports.push(at) };
+      const observer = {
+        onRowsRead: () => undefined,
+        onProgress: (progressReport: unknown) => progressReports.push(progressReport),
+      };
       const performed = await performUpload(operation, rawInput, { name: 'the file', open }, rig.context, observer);
       if (!performed.ok) throw new Error(performed.error.message);
       expect(progressReports.length).toBeGreaterThan(0);
-      for (const at of progressReports) expectShape(operation.name, operation.progress, at);
+      for (const progressReport of progressReports) expectShape(operation.name, operation.progress, progressReport);
       expectShape(operation.name, operation.result, performed.value);
       return performed.value;
     },
@@ -121,7 +127,7 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       }
       return pages;
     },
-    async audit() {
+    async listAudit() {
       const entries = await store.listAudit(null, 200);
       return entries.map(({ actor, action, target }) => `${actor} ${action} ${target}`).reverse();
     },
@@ -141,6 +147,6 @@ function expectShape(name: string, schema: TSchema, value: unknown): void {
 function closeSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closeSchema);
   if (typeof schema !== 'object' || schema === null) return schema;
-  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closeSchema(value)]));
-  return 'properties' in schema ? { ...inner, additionalProperties: false } : inner;
+  const closedMembers = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closeSchema(value)]));
+  return 'properties' in schema ? { ...closedMembers, additionalProperties: false } : closedMembers;
 }

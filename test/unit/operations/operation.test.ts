@@ -24,15 +24,17 @@ const SCHEMA = Type.Object({
   subdomains: Type.Optional(Type.Boolean()),
 });
 
-async function operationContext() {
+async function createContext() {
   return (await operationRig()).context;
 }
 
 describe('the input of an operation', () => {
   test('has the types of its schema, from strings and from JSON values', () => {
-    const read = { name: 'acme', reason: 'bounce', limit: 7, subdomains: true };
-    expect(readInput(SCHEMA, { name: 'acme', reason: 'bounce', limit: '7', subdomains: 'true' })).toEqual(ok(read));
-    expect(readInput(SCHEMA, read)).toEqual(ok(read));
+    const typedInput = { name: 'acme', reason: 'bounce', limit: 7, subdomains: true };
+    expect(readInput(SCHEMA, { name: 'acme', reason: 'bounce', limit: '7', subdomains: 'true' })).toEqual(
+      ok(typedInput),
+    );
+    expect(readInput(SCHEMA, typedInput)).toEqual(ok(typedInput));
     expect(readInput(SCHEMA, { name: 'acme' })).toEqual(ok({ name: 'acme', reason: 'manual', limit: 5 }));
     expect(readInput(SCHEMA, { name: 12 })).toMatchObject({ ok: true, value: { name: '12' } });
   });
@@ -57,7 +59,7 @@ describe('the input of an operation', () => {
 });
 
 describe('an operation', () => {
-  const failing = operation({
+  const failingOperation = operation({
     name: 'test.fail',
     id: 'failTest',
     summary: 'Fail',
@@ -75,34 +77,34 @@ describe('an operation', () => {
   });
 
   test('returns unavailable if the store does not answer, a conflict for a lost secret, and throws a bug', async () => {
-    const context = await operationContext();
-    const storeFault = await perform(failing, { as: 'store' }, context);
+    const context = await createContext();
+    const storeFault = await perform(failingOperation, { as: 'store' }, context);
     expect(storeFault).toMatchObject({
       ok: false,
       error: { code: 'unavailable', message: 'the store does not answer: postgres://u:********@db/p' },
     });
     // A repeated request also fails, so the status is not 503.
-    const secretFault = await perform(failing, { as: 'secret' }, context);
+    const secretFault = await perform(failingOperation, { as: 'secret' }, context);
     expect(secretFault).toMatchObject({
       ok: false,
       error: { code: 'conflict', message: 'the secret has changed; restore it' },
     });
-    await expect(perform(failing, { as: 'bug' }, context)).rejects.toThrow(TypeError);
+    await expect(perform(failingOperation, { as: 'bug' }, context)).rejects.toThrow(TypeError);
   });
 
   test('returns its warnings with the result, and the route adds them to the answer', async () => {
-    const performed = await perform(failing, { as: 'warning' }, await operationContext());
+    const performed = await perform(failingOperation, { as: 'warning' }, await createContext());
     const warnings = [{ code: 'almost', message: 'It almost failed.' }];
     expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
-    const route = createOperationRoute('POST', '/tests', 'Tests', failing);
+    const route = createOperationRoute('POST', '/tests', 'Tests', failingOperation);
     expect(toResponse(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
   });
 
   test('that fails is answered with the status of its error code and the name of the parameter', async () => {
-    const route = createOperationRoute('POST', '/tests', 'Tests', failing);
+    const route = createOperationRoute('POST', '/tests', 'Tests', failingOperation);
     for (const [code, { status }] of Object.entries(ERROR_CODES)) {
-      const failed = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
-      const error = { ...failed, code: code as keyof typeof ERROR_CODES };
+      const expectedError = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
+      const error = { ...expectedError, code: code as keyof typeof ERROR_CODES };
       expect(toResponse(route, { ok: false, error, warnings: [] })).toEqual({
         status,
         body: { result: 'error', code, field: 'as', message: code === 'invalid' ? 'as: wrong' : 'wrong' },
@@ -149,9 +151,9 @@ describe('every route of an operation', () => {
 });
 
 test('the results of the operations on suppression lists match their schemas, and each change has one audit log entry', async () => {
-  const context = await operationContext();
+  const context = await createContext();
   const validate = async (id: string, rawInput: Readonly<Record<string, unknown>>) => {
-    const route = OPERATION_ROUTES.find(({ operation: one }) => one.id === id);
+    const route = OPERATION_ROUTES.find(({ operation: candidate }) => candidate.id === id);
     if (route === undefined) throw new Error(`no route has ${id}`);
     const performed = await perform(route.operation, rawInput, context);
     if (!performed.ok) return performed.error.code;

@@ -21,7 +21,7 @@ const SERVICE: RuntimeStatus = {
   delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null },
 };
 
-function overviewInput(environment: Record<string, string>, changes: Partial<OverviewInput> = {}): OverviewInput {
+function createInput(environment: Record<string, string>, changes: Partial<OverviewInput> = {}): OverviewInput {
   return {
     now: NOW,
     settings: loadSettings(environment, null),
@@ -44,8 +44,8 @@ function overviewInput(environment: Record<string, string>, changes: Partial<Ove
 }
 const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:secret@relay.example:587?tls=required' };
 const SHARED = { ...RELAY, POSTRIDER_DATABASE: 'postgres://u:p@db.example/mail' };
-const healthText = (given: OverviewInput, part: string) => listHealth(given).find((item) => item.part === part);
-const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => ({
+const getHealth = (input: OverviewInput, part: string) => listHealth(input).find((item) => item.part === part);
+const createNode = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => ({
   name,
   roles,
   version: '1.2.3',
@@ -55,9 +55,9 @@ const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => (
 });
 
 test('a healthy service has no problem to report and shows no password', () => {
-  expect(listAttention(overviewInput(RELAY))).toEqual([]);
-  expect(JSON.stringify(listHealth(overviewInput(RELAY)))).not.toContain('secret');
-  expect(listHealth(overviewInput(RELAY)).map(({ part, level }) => [part, level])).toEqual([
+  expect(listAttention(createInput(RELAY))).toEqual([]);
+  expect(JSON.stringify(listHealth(createInput(RELAY)))).not.toContain('secret');
+  expect(listHealth(createInput(RELAY)).map(({ part, level }) => [part, level])).toEqual([
     ['database', 'ok'],
     ['transport', 'ok'],
     ['domains', 'ok'],
@@ -65,9 +65,9 @@ test('a healthy service has no problem to report and shows no password', () => {
   ]);
 });
 
-test('a store that does not commit and an open circuit breaker come first', () => {
+test('a store that does not commit and an open circuit breaker are reported first', () => {
   const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
-  const given = overviewInput(RELAY, {
+  const input = createInput(RELAY, {
     status: {
       ...SERVICE,
       storeFault: 'the store cannot commit',
@@ -75,11 +75,11 @@ test('a store that does not commit and an open circuit breaker come first', () =
     },
     queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'oldest-message', acceptedAt: NOW - 2 * HOUR } },
   });
-  expect(healthText(given, 'database')).toMatchObject({ level: 'failure' });
-  expect(healthText(given, 'transport')?.text).toBe(
+  expect(getHealth(input, 'database')).toMatchObject({ level: 'failure' });
+  expect(getHealth(input, 'transport')?.text).toBe(
     'smtp://relay.example:587: the circuit breaker is open; next probe in 1 min',
   );
-  expect(listAttention(given).map(({ level, page }) => [level, page])).toEqual([
+  expect(listAttention(input).map(({ level, page }) => [level, page])).toEqual([
     ['failure', null],
     ['failure', '/messages?state=queued'],
     ['warning', '/messages?state=uncertain'],
@@ -89,42 +89,42 @@ test('a store that does not commit and an open circuit breaker come first', () =
 
 test('removed files of the database are reported with the remedy of the store', () => {
   const storeFault = 'the database file was removed';
-  const given = overviewInput(RELAY, { status: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
-  expect(healthText(given, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
-  expect(listAttention(given)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
+  const input = createInput(RELAY, { status: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
+  expect(getHealth(input, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
+  expect(listAttention(input)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
 });
 
 test('an alarm is reported with the text of the next hop for one hour, each reason once', () => {
   const status = trackRuntimeStatus();
-  const alarm = (reason: AlarmReason, text: string, at: number) => {
+  const createAlarm = (reason: AlarmReason, text: string, at: number) => {
     const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
     const attempt = newAttempt({ kind: 'deferred', reply, reason, scope: 'transport' });
     const event = { at, id: 'm', accountId: 1, to: 'ada@example.com', attempts: 1, attempt, reason } as const;
     status.handlers['attempt.alarm_raised']?.({ type: 'attempt.alarm_raised', ...event });
   };
-  alarm('configuration', 'first', NOW - 2_000);
-  alarm('configuration', '535 bad credentials', NOW - 1_000);
-  alarm('reputation', '550 blocked', NOW - HOUR);
-  const given = overviewInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
-  expect(healthText(given, 'transport')).toMatchObject({ level: 'warning' });
-  expect(listAttention(given)).toMatchObject([
+  createAlarm('configuration', 'first', NOW - 2_000);
+  createAlarm('configuration', '535 bad credentials', NOW - 1_000);
+  createAlarm('reputation', '550 blocked', NOW - HOUR);
+  const input = createInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
+  expect(getHealth(input, 'transport')).toMatchObject({ level: 'warning' });
+  expect(listAttention(input)).toMatchObject([
     { level: 'failure', text: 'The next hop rejects this service (configuration), 1 s ago: 535 bad credentials' },
   ]);
 });
 
 test('alarms of other nodes are reported by their number', () => {
-  const none = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
+  const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
     (typeof TRAFFIC_COUNTS)[number],
     number
   >;
-  const recent: TrafficStep[] = [{ ...none, at: NOW - 60_000, alarmed: 3, latencies: new Map() }];
-  const given = overviewInput(SHARED, {
+  const recent: TrafficStep[] = [{ ...zeroCounts, at: NOW - 60_000, alarmed: 3, latencies: new Map() }];
+  const input = createInput(SHARED, {
     recent,
     status: { ...SERVICE, delivery: null },
-    nodes: [node('b', NOW + 9_000)],
+    nodes: [createNode('b', NOW + 9_000)],
   });
-  expect(healthText(given, 'transport')?.text).toContain('this node does not deliver');
-  expect(listAttention(given)).toMatchObject([
+  expect(getHealth(input, 'transport')?.text).toContain('this node does not deliver');
+  expect(listAttention(input)).toMatchObject([
     {
       level: 'warning',
       text: 'In the last hour 3 attempts failed because the next hop rejected this service or signing failed',
@@ -136,36 +136,36 @@ test('a signing failure is reported with its cause, and not as a fault of the ne
   const status = trackRuntimeStatus();
   const error = new Error('the DKIM key cannot be opened');
   status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
-  const given = overviewInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
-  expect(listAttention(given)).toMatchObject([
+  const input = createInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
+  expect(listAttention(input)).toMatchObject([
     { level: 'failure', text: 'Messages cannot be signed, 2 s ago: the DKIM key cannot be opened', page: '/domains' },
   ]);
-  expect(healthText(given, 'transport')).toMatchObject({ level: 'ok' });
+  expect(getHealth(input, 'transport')).toMatchObject({ level: 'ok' });
 });
 
 test('nodes past the liveness timeout are reported, and so is a cluster in which no node delivers', () => {
-  const given = overviewInput(SHARED, { nodes: [node('a', NOW + 9_000, ['api']), node('b', NOW - 60_000)] });
-  expect(healthText(given, 'nodes')).toEqual({
+  const input = createInput(SHARED, { nodes: [createNode('a', NOW + 9_000, ['api']), createNode('b', NOW - 60_000)] });
+  expect(getHealth(input, 'nodes')).toEqual({
     part: 'nodes',
     level: 'failure',
     text: '1 alive, version 1.2.3; no node delivers; 1 missed the liveness timeout within the last hour',
   });
-  expect(listAttention(given)).toMatchObject([
+  expect(listAttention(input)).toMatchObject([
     { level: 'failure', text: 'No node delivers' },
     { level: 'warning', text: 'Node b sent its last heartbeat 1 min 15 s ago' },
   ]);
 });
 
 test('feedback is reported only if it is configured, with the number of reports that were not understood', () => {
-  const store = { ...overviewInput(RELAY).store, notUnderstood: 2 };
-  expect(healthText(overviewInput(RELAY, { store }), 'feedback')).toBeUndefined();
-  expect(listAttention(overviewInput(RELAY, { store }))).toEqual([]);
+  const store = { ...createInput(RELAY).store, notUnderstood: 2 };
+  expect(getHealth(createInput(RELAY, { store }), 'feedback')).toBeUndefined();
+  expect(listAttention(createInput(RELAY, { store }))).toEqual([]);
   const feedbackSettings = {
     ...RELAY,
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
   };
-  const given = overviewInput(feedbackSettings, { store, lastFeedbackAt: NOW - 5 * 60_000 });
-  expect(healthText(given, 'feedback')?.text).toBe('last report 5 min ago');
-  expect(listAttention(given)).toMatchObject([{ text: '2 reports of the last 24 h were not understood' }]);
+  const input = createInput(feedbackSettings, { store, lastFeedbackAt: NOW - 5 * 60_000 });
+  expect(getHealth(input, 'feedback')?.text).toBe('last report 5 min ago');
+  expect(listAttention(input)).toMatchObject([{ text: '2 reports of the last 24 h were not understood' }]);
 });

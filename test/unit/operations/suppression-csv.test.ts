@@ -13,10 +13,10 @@ const NOW = Date.UTC(2030, 0, 1);
 
 /** Yields the bytes in pieces of `size`. */
 async function* splitBytes(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+  for (let offset = 0; offset < bytes.length; offset += size) yield bytes.subarray(offset, offset + size);
 }
 
-async function read(bytes: Buffer, size = bytes.length): Promise<readonly unknown[]> {
+async function readRows(bytes: Buffer, size = bytes.length): Promise<readonly unknown[]> {
   const rows: unknown[] = [];
   for await (const row of readCsv(splitBytes(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
     if (row.kind === 'invalid') rows.push([row.line, row.lastLine, row.fault]);
@@ -33,10 +33,10 @@ describe('suppression lists of various sources', () => {
   it.each(names)('%s is read as expected, in chunks of any size', async (name) => {
     const bytes = readFileSync(join(CORPUS, name));
     const expected: unknown = JSON.parse(readFileSync(join(CORPUS, name.replace('.csv', '.json')), 'utf8'));
-    expect(await read(bytes)).toEqual(expected);
+    expect(await readRows(bytes)).toEqual(expected);
     // The first chunk contains the first line, from which the delimiter is detected.
     for (const size of [bytes.indexOf(10) + 2, 64, 65_536]) {
-      if (size > bytes.indexOf(10)) expect(await read(bytes, size)).toEqual(expected);
+      if (size > bytes.indexOf(10)) expect(await readRows(bytes, size)).toEqual(expected);
     }
   });
 });
@@ -63,20 +63,20 @@ describe('a file that is not CSV fails with an error of one line', () => {
       /from line 2 on: the row has more than 65536/,
     ],
   ])('%s', async (_name, bytes, fault) => {
-    await expect(read(bytes)).rejects.toThrow(fault);
-    await expect(read(bytes, 16)).rejects.toThrow(fault);
+    await expect(readRows(bytes)).rejects.toThrow(fault);
+    await expect(readRows(bytes, 16)).rejects.toThrow(fault);
   });
 
   it('an error of the source is thrown unchanged', async () => {
-    async function* broken(): AsyncGenerator<Buffer> {
+    async function* failingSource(): AsyncGenerator<Buffer> {
       yield Buffer.from('ada@example.com\n');
       throw new Error('the disk is missing');
     }
     const rows: unknown[] = [];
-    const reading = async () => {
-      for await (const row of readCsv(broken(), 'the file', { reason: 'manual', now: NOW })) rows.push(row);
+    const readAndCount = async () => {
+      for await (const row of readCsv(failingSource(), 'the file', { reason: 'manual', now: NOW })) rows.push(row);
     };
-    await expect(reading()).rejects.toThrow('the disk is missing');
+    await expect(readAndCount()).rejects.toThrow('the disk is missing');
   });
 });
 
@@ -102,22 +102,22 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   );
 
   /**
-   * Reads a file of at most 40 MB that consists of `prefix` and repetitions of `repeated`. Resolves to the fault and the bytes that
-   * were read.
+   * Reads a file of at most 40 MB that consists of `prefix` and repetitions of `repeated`. Resolves to the fault and
+   * the bytes that were read.
    */
   async function readUntilFault(
     prefix: string,
     repeated: string,
   ): Promise<{ readonly fault: string; readonly bytes: number }> {
     let bytes = 0;
-    async function* endless(): AsyncGenerator<Buffer> {
+    async function* yieldEndlessly(): AsyncGenerator<Buffer> {
       const chunk = Buffer.from(repeated.repeat(Math.ceil(CHUNK_BYTES / repeated.length)));
-      for (let next = Buffer.concat([Buffer.from(prefix), chunk]); bytes < 40_000_000; next = chunk) {
-        bytes += next.length;
-        yield next;
+      for (let nextChunk = Buffer.concat([Buffer.from(prefix), chunk]); bytes < 40_000_000; nextChunk = chunk) {
+        bytes += nextChunk.length;
+        yield nextChunk;
       }
     }
-    const rows = readCsv(endless(), 'the file', { reason: 'manual', now: NOW });
+    const rows = readCsv(yieldEndlessly(), 'the file', { reason: 'manual', now: NOW });
     try {
       for await (const row of rows) expect(row.kind).not.toBe('invalid');
     } catch (error) {
@@ -156,10 +156,10 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   });
 
   it('a line of exactly the limit is read, with any line end and in chunks of any size', async () => {
-    for (const end of ['\n', '\r\n', '\r']) {
-      const tail = 'x'.repeat(BOUND_BYTES - 'ada@example.com,manual,,'.length);
-      const text = `address,reason,at,note${end}ada@example.com,manual,,${tail}${end}bob@example.com,manual,,${end}`;
-      for (const size of [text.length, 1_000, 65_536]) expect(await read(Buffer.from(text), size)).toHaveLength(2);
+    for (const lineEnd of ['\n', '\r\n', '\r']) {
+      const padding = 'x'.repeat(BOUND_BYTES - 'ada@example.com,manual,,'.length);
+      const text = `address,reason,at,note${lineEnd}ada@example.com,manual,,${padding}${lineEnd}bob@example.com,manual,,${lineEnd}`;
+      for (const size of [text.length, 1_000, 65_536]) expect(await readRows(Buffer.from(text), size)).toHaveLength(2);
     }
   });
 });
@@ -174,7 +174,7 @@ describe('rows with another number of cells than the first row need no more proc
     // Only the errors of the parser capture a stack.
     const stackReads = vi.spyOn(Error, 'captureStackTrace');
     onTestFinished(() => stackReads.mockRestore());
-    const rows = await read(Buffer.from(`ada@example.com\n${row.repeat(2_000)}eve@example.com\n`));
+    const rows = await readRows(Buffer.from(`ada@example.com\n${row.repeat(2_000)}eve@example.com\n`));
     expect([rows[0], rows.at(-1)]).toEqual([
       ['ada@example.com', 'manual', null],
       ['eve@example.com', 'manual', null],
@@ -187,7 +187,9 @@ describe('rows with another number of cells than the first row need no more proc
 it('the export of any list is read back unchanged', async () => {
   const address = fc
     .tuple(fc.string({ minLength: 1, maxLength: 12 }), fc.boolean())
-    .map(([text, quoted]) => (quoted ? `"${text.replaceAll(/["\\]/g, '\\$&')}"@example.com` : `${text}@example.com`))
+    .map(([text, isQuoted]) =>
+      isQuoted ? `"${text.replaceAll(/["\\]/g, '\\$&')}"@example.com` : `${text}@example.com`,
+    )
     .map((text) => parseAddress(text))
     .filter((parsed) => parsed !== null)
     .map(toCanonicalAddress);

@@ -17,7 +17,7 @@ import type { OperatorStore } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { type OperationRig, operationRig } from './operation-rig.ts';
 
-const csvRows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
+const createRows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
 
 /** Returns a file that can be read only once, in chunks. */
 function toFileContent(...chunks: readonly string[]): FileContent {
@@ -34,15 +34,18 @@ const NO_OBSERVER: UploadObserver<ImportProgress> = { onRowsRead: () => undefine
 function runImport(
   { context }: OperationRig,
   content: FileContent,
-  { store = {}, ...more }: { readonly store?: Partial<OperatorStore>; readonly imports?: typeof context.imports } = {},
+  {
+    store = {},
+    ...otherMembers
+  }: { readonly store?: Partial<OperatorStore>; readonly imports?: typeof context.imports } = {},
   observer = NO_OBSERVER,
 ) {
-  const given = { ...context, ...more, store: { ...context.store, ...store } };
-  return performUpload(importSuppressions, { account: 'acme' }, content, given, observer);
+  const importContext = { ...context, ...otherMembers, store: { ...context.store, ...store } };
+  return performUpload(importSuppressions, { account: 'acme' }, content, importContext, observer);
 }
 
 /** Returns the audit log entries of imports, newest first. */
-async function auditEntries({ store }: OperationRig): Promise<readonly unknown[]> {
+async function listAuditEntries({ store }: OperationRig): Promise<readonly unknown[]> {
   const entries = await store.listAudit(null, 99);
   return entries.map(({ actor, action, target, after }) => [
     `${actor} ${action} ${target}`,
@@ -54,27 +57,30 @@ const ENTRY = 'cli:tester suppression.import acme';
 
 test('rows are added in batches and counted, with one audit log entry', async () => {
   const rig = await operationRig();
-  const sizes: number[] = [];
+  const batchSizes: number[] = [];
   const progress: ImportProgress[] = [];
-  const observer = { onRowsRead: () => undefined, onProgress: (at: ImportProgress) => progress.push(at) };
+  const observer = {
+    onRowsRead: () => undefined,
+    onProgress: (progressReport: ImportProgress) => progress.push(progressReport),
+  };
   const countingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
-      sizes.push(entries.length);
+      batchSizes.push(entries.length);
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const text = `${csvRows(6_000)}nonsense\n`;
+  const text = `${createRows(6_000)}nonsense\n`;
   const skipped = [{ line: 6_001, reason: '"nonsense" is not an email address' }];
   expect(await runImport(rig, toFileContent(text), { store: countingStore }, observer)).toEqual({
     ok: true,
     value: { read: 6_001, added: 6_000, known: 0, skipped, skippedCount: 1 },
     warnings: [],
   });
-  expect(sizes).toEqual([500, 5_000, 500]);
+  expect(batchSizes).toEqual([500, 5_000, 500]);
   const counts = { read: 6_001, added: 6_000, known: 0, skipped: 1 };
   expect(progress[0]).toEqual({ read: 0, added: 0, known: 0, skipped: 0, bytes: 0, total: text.length });
   expect(progress.at(-1)).toEqual({ ...counts, bytes: text.length, total: text.length });
-  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, bytes: text.length }]]);
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, bytes: text.length }]]);
 });
 
 test('an import that is killed between two batches has one entry with the counts of the committed batches', async () => {
@@ -91,14 +97,14 @@ test('an import that is killed between two batches has one entry with the counts
       return testEnded.promise;
     },
   };
-  const text = `nonsense\n${csvRows(12_000)}`;
-  const running = runImport(rig, toFileContent(text), { store: blockingStore });
+  const text = `nonsense\n${createRows(12_000)}`;
+  const runningImport = runImport(rig, toFileContent(text), { store: blockingStore });
   await thirdBatch.promise;
   const counts = { read: 5_501, added: 5_500, known: 0, skipped: 1, bytes: text.length };
-  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, unfinished: true }]]);
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, unfinished: true }]]);
   // Ends the import, so that the rig can close its resources.
   testEnded.reject(new StoreError('the test is over.'));
-  await running;
+  await runningImport;
 });
 
 test('after a store error, the audit log entry of the import has `stopped` and the counts of the added rows', async () => {
@@ -112,17 +118,17 @@ test('after a store error, the audit log entry of the import has `stopped` and t
         : rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  expect(await runImport(rig, toFileContent(csvRows(9_000)), { store: failingStore })).toMatchObject({
+  expect(await runImport(rig, toFileContent(createRows(9_000)), { store: failingStore })).toMatchObject({
     ok: false,
     error: {
       code: 'unavailable',
       message: expect.stringMatching(/disk is full\. \(500 addresses were added before that/),
     },
   });
-  const counts = { read: 500, added: 500, known: 0, skipped: 0, bytes: csvRows(9_000).length };
-  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
+  const counts = { read: 500, added: 500, known: 0, skipped: 0, bytes: createRows(9_000).length };
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
   // Importing the file again adds the remaining rows.
-  expect(await runImport(rig, toFileContent(csvRows(9_000)))).toMatchObject({
+  expect(await runImport(rig, toFileContent(createRows(9_000)))).toMatchObject({
     ok: true,
     value: { added: 8_500, known: 500 },
   });
@@ -133,11 +139,11 @@ test('an import whose first batch fails has no entry and adds nothing', async ()
   const fullStore: Partial<OperatorStore> = {
     importSuppressions: () => Promise.reject(new StoreError('the disk is full.')),
   };
-  expect(await runImport(rig, toFileContent(csvRows(10)), { store: fullStore })).toMatchObject({
+  expect(await runImport(rig, toFileContent(createRows(10)), { store: fullStore })).toMatchObject({
     ok: false,
     error: { code: 'unavailable', message: 'the import of the file stopped: the disk is full.' },
   });
-  expect(await auditEntries(rig)).toEqual([]);
+  expect(await listAuditEntries(rig)).toEqual([]);
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
 });
 
@@ -145,7 +151,7 @@ test('import and export are unavailable while the store does not answer', async 
   const rig = await operationRig();
   const store = { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) };
   const unavailableResult = { ok: false, error: { code: 'unavailable', message: 'the connection was refused.' } };
-  expect(await runImport(rig, toFileContent(csvRows(1)), { store })).toMatchObject(unavailableResult);
+  expect(await runImport(rig, toFileContent(createRows(1)), { store })).toMatchObject(unavailableResult);
   const context = { ...rig.context, store: { ...rig.context.store, ...store } };
   expect(await performDownload(exportSuppressions, { account: 'acme' }, context)).toMatchObject(unavailableResult);
 });
@@ -153,21 +159,21 @@ test('import and export are unavailable while the store does not answer', async 
 test.each([
   ['an unclosed quote', '"open\n', /from line 14 on: a quote in this line is not closed/],
   ['binary data', '\0\0\n', /line 14 contains binary data/],
-])('a file that ends in %s adds nothing', async (_, end, message) => {
+])('a file that ends in %s adds nothing', async (_, ending, message) => {
   const rig = await operationRig();
-  expect(await runImport(rig, toFileContent(`bad\n${csvRows(12)}${end}`))).toMatchObject({
+  expect(await runImport(rig, toFileContent(`bad\n${createRows(12)}${ending}`))).toMatchObject({
     ok: false,
     error: { code: 'invalid', field: null, message: expect.stringMatching(message) },
   });
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
-  expect(await auditEntries(rig)).toEqual([]);
+  expect(await listAuditEntries(rig)).toEqual([]);
 });
 
 test('the error of an unknown list or reason names the invalid member, and the file is not opened', async () => {
   const { context } = await operationRig();
   const content = { name: 'the file', open: () => Promise.reject(new Error('it is opened')) };
-  const performImport = (given: object) =>
-    performUpload(importSuppressions, { ...given }, content, context, NO_OBSERVER);
+  const performImport = (input: object) =>
+    performUpload(importSuppressions, { ...input }, content, context, NO_OBSERVER);
   expect(await performImport({ account: 'unknown' })).toMatchObject({ error: { code: 'not-found', field: 'account' } });
   expect(await performImport({ account: 'acme', reason: 'spite' })).toMatchObject({
     error: { code: 'invalid', field: 'reason' },
@@ -193,30 +199,30 @@ test('a temporary folder without space is a conflict with its remedy, and no add
   const rig = await operationRig();
   vi.stubEnv('TMPDIR', '/no/such/folder');
   onTestFinished(() => void vi.unstubAllEnvs());
-  expect(await runImport(rig, toFileContent(csvRows(1)))).toMatchObject({
+  expect(await runImport(rig, toFileContent(createRows(1)))).toMatchObject({
     ok: false,
     error: { code: 'conflict', field: null, message: expect.stringMatching(/\(ENOENT\); set TMPDIR to a folder/) },
   });
-  expect(await auditEntries(rig)).toEqual([]);
+  expect(await listAuditEntries(rig)).toEqual([]);
 });
 
 test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
   const rig = await operationRig();
   let batches = 0;
-  const second = Promise.withResolvers<void>();
+  const secondBatch = Promise.withResolvers<void>();
   const slowStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       batches += 1;
-      if (batches === 2) second.resolve();
+      if (batches === 2) secondBatch.resolve();
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const running = runImport(rig, toFileContent(csvRows(12_000)), { store: slowStore });
-  await second.promise;
+  const runningImport = runImport(rig, toFileContent(createRows(12_000)), { store: slowStore });
+  await secondBatch.promise;
   await rig.context.imports.stop();
-  const counts = { read: 5_500, added: 5_500, known: 0, skipped: 0, bytes: csvRows(12_000).length };
-  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
-  expect(await running).toMatchObject({
+  const counts = { read: 5_500, added: 5_500, known: 0, skipped: 0, bytes: createRows(12_000).length };
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
+  expect(await runningImport).toMatchObject({
     ok: false,
     error: {
       code: 'unavailable',
@@ -225,27 +231,30 @@ test('a shutdown ends an import between two batches, and waits for its audit log
       ),
     },
   });
-  expect(await runImport(rig, toFileContent(csvRows(1)))).toMatchObject({
+  expect(await runImport(rig, toFileContent(createRows(1)))).toMatchObject({
     ok: false,
     error: { code: 'unavailable', message: 'the service is shutting down; no address was added' },
   });
-  expect(await auditEntries(rig)).toHaveLength(1);
+  expect(await listAuditEntries(rig)).toHaveLength(1);
 });
 
 test('an import adds large batches if no node is alive, and small ones while a service accepts messages', async () => {
   const rig = await operationRig();
-  const sizes: number[] = [];
+  const batchSizes: number[] = [];
   const countingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
-      sizes.push(entries.length);
+      batchSizes.push(entries.length);
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const newRig = () => ({ store: countingStore, imports: createImportScheduler(rig.context.store, rig.context.clock) });
-  await runImport(rig, toFileContent(csvRows(1_200)), newRig());
+  const createRig = () => ({
+    store: countingStore,
+    imports: createImportScheduler(rig.context.store, rig.context.clock),
+  });
+  await runImport(rig, toFileContent(createRows(1_200)), createRig());
   await rig.store.recordHeartbeat({ name: 'a', roles: ['api'], version: '1' }, 60_000, rig.now);
-  await runImport(rig, toFileContent(csvRows(1_200)), newRig());
-  expect(sizes).toEqual([500, 700, 500, 500, 200]);
+  await runImport(rig, toFileContent(createRows(1_200)), createRig());
+  expect(batchSizes).toEqual([500, 700, 500, 500, 200]);
 });
 
 /** A node that is alive at any time. */
@@ -272,7 +281,7 @@ test('batches are large and without pauses while no message is accepted, and sma
     },
   };
   const scheduler = createImportScheduler({ newestId: () => Promise.resolve(newest), listNodes }, clock);
-  const seen: (readonly [number, number])[] = [];
+  const batchResults: (readonly [number, number])[] = [];
   for (const [at, id] of [
     [0, 'a'],
     [999, 'a'],
@@ -285,9 +294,9 @@ test('batches are large and without pauses while no message is accepted, and sma
     now = at;
     newest = id;
     await scheduler.runBatch(() => Promise.resolve());
-    seen.push([scheduler.batchRows(), pauses]);
+    batchResults.push([scheduler.batchRows(), pauses]);
   }
-  expect(seen).toEqual([
+  expect(batchResults).toEqual([
     [500, 1],
     [500, 2],
     [5_000, 2],
@@ -309,42 +318,44 @@ test('while it is unknown whether messages are accepted, batches are small', asy
     },
   };
   const scheduler = createImportScheduler({ newestId: () => newest(), listNodes }, clock);
-  const batchRowsAfter = async (ms: number) => {
+  const readBatchRowsAfter = async (ms: number) => {
     now += ms;
     expect(await scheduler.runBatch(() => Promise.resolve('added'))).toBe('added');
     return scheduler.batchRows();
   };
-  expect([await batchRowsAfter(0), await batchRowsAfter(5_000)]).toEqual([500, 500]);
+  expect([await readBatchRowsAfter(0), await readBatchRowsAfter(5_000)]).toEqual([500, 500]);
   newest = () => Promise.resolve(null);
-  expect([await batchRowsAfter(10), await batchRowsAfter(999), await batchRowsAfter(1)]).toEqual([500, 500, 5_000]);
+  expect([await readBatchRowsAfter(10), await readBatchRowsAfter(999), await readBatchRowsAfter(1)]).toEqual([
+    500, 500, 5_000,
+  ]);
 });
 
 test('the batches of concurrent imports run one at a time, even after a failed batch', async () => {
   const scheduler = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
-  let running = 0;
+  let runningCount = 0;
   let maxConcurrent = 0;
   const add = async () => {
-    running += 1;
-    maxConcurrent = Math.max(maxConcurrent, running);
+    runningCount += 1;
+    maxConcurrent = Math.max(maxConcurrent, runningCount);
     await new Promise(setImmediate);
-    running -= 1;
+    runningCount -= 1;
   };
-  const failed = scheduler.runBatch(() => Promise.reject(new Error('the disk is full.')));
-  const others = [scheduler.runBatch(add), scheduler.runBatch(add), scheduler.runBatch(add)];
-  await expect(failed).rejects.toThrow('the disk is full.');
-  await Promise.all(others);
+  const failedBatch = scheduler.runBatch(() => Promise.reject(new Error('the disk is full.')));
+  const otherBatches = [scheduler.runBatch(add), scheduler.runBatch(add), scheduler.runBatch(add)];
+  await expect(failedBatch).rejects.toThrow('the disk is full.');
+  await Promise.all(otherBatches);
   expect(maxConcurrent).toBe(1);
 });
 
 test('a shutdown ends a pause, and no pause begins after the shutdown', async () => {
   let pausing = 0;
-  let cancelled = 0;
+  let cancelledCount = 0;
   const clock: Clock = {
     now: () => 0,
     after: () => {
       pausing += 1;
       return () => {
-        cancelled += 1;
+        cancelledCount += 1;
       };
     },
   };
@@ -354,5 +365,5 @@ test('a shutdown ends a pause, and no pause begins after the shutdown', async ()
   void scheduler.stop();
   expect(await step).toBe(1);
   expect(await scheduler.runBatch(() => Promise.resolve(2))).toBe(2);
-  expect([pausing, cancelled]).toEqual([1, 1]);
+  expect([pausing, cancelledCount]).toEqual([1, 1]);
 });

@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { AccessControl, MAX_DELAY_MS, MAX_FAILURES } from '../../../src/operator/access.ts';
 
-const basic = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString('base64')}`;
+const createBasicHeader = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString('base64')}`;
 const createCheck = (access: AccessControl) => (address: string, password: string, now: number) =>
-  access.check(address, 'h', basic(password), now);
+  access.check(address, 'h', createBasicHeader(password), now);
 
 test('after ten wrong passwords within one minute a peer is refused, even with the correct password, and other peers are not', () => {
   const access = new AccessControl('right');
@@ -29,14 +29,14 @@ test('all addresses of an IPv6 /64 network are one peer', () => {
 
 test('wrong passwords of many peers increase the delay of each password up to a limit, and cause no refusal', () => {
   const checkPassword = createCheck(new AccessControl('right'));
-  const delayAt = (now: number) => {
+  const getDelay = (now: number) => {
     const decision = checkPassword('198.51.100.1', 'right', now);
     if (decision.kind !== 'granted') throw new Error(`the result for the correct password is ${decision.kind}`);
     return decision.delayMs;
   };
   const delays: number[] = [];
   for (let n = 0; n < 1_000; n += 1) {
-    delays.push(delayAt(n));
+    delays.push(getDelay(n));
     expect(checkPassword(`2001:db8:1:${n.toString(16)}::1`, 'wrong', n)).toEqual({
       kind: 'challenge',
       delayMs: delays.at(-1),
@@ -47,8 +47,8 @@ test('wrong passwords of many peers increase the delay of each password up to a 
   expect(delays.slice(0, 100)).toEqual(delays.slice(0, 100).toSorted((left, right) => left - right));
   expect(Math.max(...delays)).toBe(MAX_DELAY_MS);
   // The delay ends a few minutes later. A clock that is set back does not change it.
-  expect(delayAt(10 * 60_000)).toBe(0);
-  expect(delayAt(-10 * 60_000)).toBe(MAX_DELAY_MS);
+  expect(getDelay(10 * 60_000)).toBe(0);
+  expect(getDelay(-10 * 60_000)).toBe(MAX_DELAY_MS);
 });
 
 test('a request without a password is not delayed and causes no delay', () => {

@@ -26,20 +26,20 @@ async function startServer(onRequest: (request: IncomingMessage, bodyTimeouts: B
   socket.on('data', (chunk: Buffer) => {
     received += chunk.toString();
   });
-  const closed = new Promise<string>((resolve) => socket.on('close', () => resolve(received)));
+  const receivedAtClose = new Promise<string>((resolve) => socket.on('close', () => resolve(received)));
   socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n');
-  return { clock, socket, request: await firstRequest.promise, closed };
+  return { clock, socket, request: await firstRequest.promise, receivedAtClose };
 }
 
 test('a body that is incomplete after 30 s causes a 408, and the connection is closed', async () => {
-  const { clock, closed } = await startServer((request) => void request.resume());
+  const { clock, receivedAtClose } = await startServer((request) => void request.resume());
   await clock.advance(30_000);
-  expect(await closed).toMatch(/^HTTP\/1\.1 408 .*Request timeout/s);
+  expect(await receivedAtClose).toMatch(/^HTTP\/1\.1 408 .*Request timeout/s);
 });
 
 test('each chunk of an upload restarts its timeout', async () => {
   const chunks: string[] = [];
-  const { clock, socket, closed, request } = await startServer((upload, bodyTimeouts) =>
+  const { clock, socket, receivedAtClose, request } = await startServer((upload, bodyTimeouts) =>
     upload.on('data', (chunk: Buffer) => {
       chunks.push(chunk.toString());
       bodyTimeouts.restart(upload);
@@ -52,11 +52,11 @@ test('each chunk of an upload restarts its timeout', async () => {
     expect(request.destroyed).toBe(false);
   }
   await clock.advance(1_000);
-  expect(await closed).toMatch(/^HTTP\/1\.1 408 /);
+  expect(await receivedAtClose).toMatch(/^HTTP\/1\.1 408 /);
 });
 
 test('a complete body does not time out during a long response', async () => {
-  const { clock, socket, request } = await startServer((whole) => void whole.resume());
+  const { clock, socket, request } = await startServer((upload) => void upload.resume());
   socket.write('abc');
   await expect.poll(() => request.complete).toBe(true);
   await clock.advance(600_000);

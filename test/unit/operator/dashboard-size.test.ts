@@ -35,11 +35,15 @@ beforeAll(async () => {
 });
 
 /** Returns the files of an entry and of all its static imports. */
-function filesOf(name: string, visited = new Set<string>()): readonly string[] {
+function listFiles(name: string, visited = new Set<string>()): readonly string[] {
   const entry = manifestEntries.get(name);
   if (entry === undefined || visited.has(name)) return [];
   visited.add(name);
-  return [entry.file, ...(entry.css ?? []), ...(entry.imports ?? []).flatMap((imported) => filesOf(imported, visited))];
+  return [
+    entry.file,
+    ...(entry.css ?? []),
+    ...(entry.imports ?? []).flatMap((imported) => listFiles(imported, visited)),
+  ];
 }
 
 test(`the scripts of the first load of each page have less than ${MAX_KB} kB`, () => {
@@ -47,15 +51,15 @@ test(`the scripts of the first load of each page have less than ${MAX_KB} kB`, (
   expect(pages.length).toBeGreaterThan(5);
   const loads = pages
     .map((page) => {
-      const files = [...new Set([...filesOf('index.html'), ...filesOf(page)])];
-      return { page, script: totalKb(files, '.js'), style: totalKb(files, '.css') };
+      const files = [...new Set([...listFiles('index.html'), ...listFiles(page)])];
+      return { page, script: sumKb(files, '.js'), style: sumKb(files, '.css') };
     })
-    .toSorted((one, imported) => imported.script - one.script);
+    .toSorted((left, right) => right.script - left.script);
   const summary = loads.map(({ page, script, style }) => `${page}: ${script} kB of script, ${style} kB of style`);
   expect(loads[0]?.script, summary.join('\n')).toBeLessThan(MAX_KB);
 });
 
-function totalKb(files: readonly string[], extension: string): number {
+function sumKb(files: readonly string[], extension: string): number {
   const sizes = files.filter((file) => file.endsWith(extension)).map((file) => compressedBytes.get(file) ?? Number.NaN);
   return Math.round(sizes.reduce((sum, bytes) => sum + bytes, 0) / 100) / 10;
 }

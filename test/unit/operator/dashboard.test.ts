@@ -69,8 +69,8 @@ describe('the page', () => {
   test('explains how to create a missing build, and is served after the build', async () => {
     const folder = join(createTemporaryFolder(), 'dist');
     const request = serve(folder);
-    const before = await request('/');
-    expect([before.statusCode, before.body.includes('npm run build')]).toEqual([200, true]);
+    const missingBuildResponse = await request('/');
+    expect([missingBuildResponse.statusCode, missingBuildResponse.body.includes('npm run build')]).toEqual([200, true]);
     expect((await request('/assets/app-1a2b.js')).statusCode).toBe(404);
     mkdirSync(folder);
     writeFileSync(join(folder, 'index.html'), INDEX);
@@ -89,17 +89,21 @@ describe('the page', () => {
 describe('assets', () => {
   test('have a media type, are immutable in caches, and are compressed for clients that accept it', async () => {
     const request = serve(createBuild());
-    const plain = await request('/assets/app-1a2b.js');
-    expect([plain.statusCode, plain.body, plain.headers['content-encoding']]).toEqual([200, SCRIPT, undefined]);
-    expect(plain.headers).toMatchObject({
+    const plainResponse = await request('/assets/app-1a2b.js');
+    expect([plainResponse.statusCode, plainResponse.body, plainResponse.headers['content-encoding']]).toEqual([
+      200,
+      SCRIPT,
+      undefined,
+    ]);
+    expect(plainResponse.headers).toMatchObject({
       'content-type': 'text/javascript; charset=utf-8',
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'accept-encoding',
     });
-    const compressed = await request('/assets/app-1a2b.js', { 'Accept-Encoding': 'gzip, deflate, br' });
-    expect(compressed.headers['content-encoding']).toBe('br');
-    expect(compressed.rawPayload.length).toBeLessThan(SCRIPT.length / 4);
-    expect(brotliDecompressSync(compressed.rawPayload).toString()).toBe(SCRIPT);
+    const compressedResponse = await request('/assets/app-1a2b.js', { 'Accept-Encoding': 'gzip, deflate, br' });
+    expect(compressedResponse.headers['content-encoding']).toBe('br');
+    expect(compressedResponse.rawPayload.length).toBeLessThan(SCRIPT.length / 4);
+    expect(brotliDecompressSync(compressedResponse.rawPayload).toString()).toBe(SCRIPT);
     const style = await request('/assets/app-1a2b.css', { 'Accept-Encoding': 'br' });
     expect([style.headers['content-type'], style.headers['content-encoding']]).toEqual([
       'text/css; charset=utf-8',
@@ -129,13 +133,13 @@ describe('assets', () => {
 });
 
 describe('a build while the service runs', () => {
-  const page = (text: string) => INDEX.replace('"root"', `"root" class="${text}"`);
+  const createPage = (text: string) => INDEX.replace('"root"', `"root" class="${text}"`);
   const rebuild = (folder: string, name: string) => {
     const newBuild = `${folder}.new`;
     mkdirSync(join(newBuild, 'assets'), { recursive: true });
     writeFileSync(join(newBuild, 'assets', `app-${name}.js`), `${name}${SCRIPT}`);
     writeFileSync(join(newBuild, 'assets', 'shared-7g8h.js'), 'shared');
-    writeFileSync(join(newBuild, 'index.html'), page(name));
+    writeFileSync(join(newBuild, 'index.html'), createPage(name));
     finishBuild(newBuild, folder);
   };
 

@@ -1,4 +1,6 @@
-/** Tests of live updates over HTTP: authentication, expiry, the maximum number of streams, and clients that do not read. */
+/**
+ * Tests of live updates over HTTP: authentication, expiry, the maximum number of streams, and clients that do not read.
+ */
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -17,11 +19,11 @@ import { SESSION_LIFETIME_MS } from '../../../src/operator/sessions.ts';
 import { createConnections } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 
-const running: OperatorListener[] = [];
+const runningListeners: OperatorListener[] = [];
 const sockets: Socket[] = [];
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  for (const listener of running.splice(0)) await listener.close();
+  for (const listener of runningListeners.splice(0)) await listener.close();
 });
 
 /** Starts a listener. The token is valid while `store.token` is not null. */
@@ -34,9 +36,9 @@ async function startListener(
     events: { subscribe: () => () => undefined },
   }),
 ) {
-  const at = { createdAt: 0, expiresAt: null, revokedAt: null, lastUsedAt: null };
+  const times = { createdAt: 0, expiresAt: null, revokedAt: null, lastUsedAt: null };
   const store: { token: OperatorToken | null } = {
-    token: { id: 1, name: 'ci', prefix: 'po_', hash: hashToken('po_ci'), ...at },
+    token: { id: 1, name: 'ci', prefix: 'po_', hash: hashToken('po_ci'), ...times },
   };
   const listener = createOperatorListener({
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null, trustedProxies: [] },
@@ -73,7 +75,7 @@ async function startListener(
       throw error;
     },
   });
-  running.push(listener);
+  runningListeners.push(listener);
   const { port, signInUrl } = await listener.start();
   const session = await signInByLink(signInUrl ?? '');
   const lines = Object.entries(session).map(([name, value]) => `${name}: ${value}`);
@@ -86,12 +88,12 @@ interface Stream {
   readonly socket: Socket;
 }
 
-function openStream(port: number, header: string, read = true): Stream {
+function openStream(port: number, header: string, isReading = true): Stream {
   const socket = connect(port, '127.0.0.1');
   sockets.push(socket);
   let [text, isClosed] = ['', false];
   socket.write(`GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n`);
-  if (read) {
+  if (isReading) {
     socket.on('data', (chunk) => {
       text += chunk.toString();
     });
@@ -156,9 +158,11 @@ test('the number of streams is limited, and a new stream can be opened after ano
   const { port } = await startListener();
   const streams = Array.from({ length: MAX_STREAMS }, () => openStream(port, BEARER_HEADER));
   for (const { received: text } of streams) await expect.poll(text).toContain('retry: ');
-  const refused = await fetch(`http://127.0.0.1:${port}/api/v1/events`, { headers: { Authorization: 'Bearer po_ci' } });
-  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
-  expect(await refused.json()).toEqual({
+  const refusedResponse = await fetch(`http://127.0.0.1:${port}/api/v1/events`, {
+    headers: { Authorization: 'Bearer po_ci' },
+  });
+  expect([refusedResponse.status, refusedResponse.headers.get('retry-after')]).toEqual([429, '10']);
+  expect(await refusedResponse.json()).toEqual({
     result: 'error',
     code: 'rate-limited',
     message: 'Too many live streams are open (100); close a page of the dashboard',

@@ -15,17 +15,17 @@ import { StoreError } from '../../../src/store/error.ts';
 import { createConnections } from '../../rig/connections.ts';
 import { signIn as beginSession } from '../../rig/session.ts';
 
-const running: OperatorListener[] = [];
+const runningListeners: OperatorListener[] = [];
 afterEach(async () => {
-  for (const listener of running.splice(0)) await listener.close();
+  for (const listener of runningListeners.splice(0)) await listener.close();
 });
 
 const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
 
 /**
- * Starts a listener. Delays of responses end when `endDelays` is called. With `delaysLookups`, the interval between two lookups
- * ends when the test runs the functions in `intervals`.
+ * Starts a listener. Delays of responses end when `endDelays` is called. With `delaysLookups`, the interval between two
+ * lookups ends when the test runs the functions in `intervals`.
  */
 async function startListener(delaysLookups = false, tokenText = TOKEN) {
   const store = { isUnavailable: false };
@@ -100,7 +100,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
       throw error;
     },
   });
-  running.push(listener);
+  runningListeners.push(listener);
   const { port } = await listener.start();
 
   interface RequestOptions {
@@ -142,26 +142,28 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
   };
 }
 
-const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
-const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` });
+const createBearerHeader = (token: string) => ({ Authorization: `Bearer ${token}` });
+const createBasicHeader = (password: string) => ({
+  Authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}`,
+});
 
 test('after many wrong tokens only further wrong tokens of the address are refused, and valid credentials are accepted', async () => {
   const { ask: sendRequest, signIn } = await startListener();
   const statuses: number[] = [];
   for (let n = 0; n < 12; n += 1) {
-    statuses.push((await sendRequest('/api/v1/session', { headers: bearer(`po_wrong${n}`) })).status);
+    statuses.push((await sendRequest('/api/v1/session', { headers: createBearerHeader(`po_wrong${n}`) })).status);
   }
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
-  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
   expect((await signIn(PASSWORD)).status).toBe(200);
-  expect((await sendRequest('/metrics', { headers: basic(PASSWORD) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: createBasicHeader(PASSWORD) })).status).toBe(200);
 });
 
 test('after many wrong passwords of an address its tokens are accepted', async () => {
   const { ask: sendRequest, signIn } = await startListener();
   for (let n = 0; n < 10; n += 1) expect((await signIn('guess')).status).toBe(401);
   expect((await signIn(PASSWORD)).status).toBe(429);
-  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
 });
 
 test.each([
@@ -173,13 +175,18 @@ test.each([
   async (_name, from) => {
     const { ask: sendRequest, signIn } = await startListener();
     for (let n = 0; n < 12; n += 1) {
-      for (const headers of [bearer('po_wrong'), bearer(TOKEN), basic('wrong'), basic(PASSWORD)]) {
+      for (const headers of [
+        createBearerHeader('po_wrong'),
+        createBearerHeader(TOKEN),
+        createBasicHeader('wrong'),
+        createBasicHeader(PASSWORD),
+      ]) {
         expect((await sendRequest('/api/v1/session', { headers: { ...headers, ...from } })).status).toBe(403);
         expect((await sendRequest('/metrics', { headers: { ...headers, ...from } })).status).toBe(403);
       }
       expect((await sendRequest('/api/v1/sign-in', { headers: from, body: { password: 'wrong' } })).status).toBe(403);
     }
-    expect((await sendRequest('/api/v1/session', { headers: bearer('po_wrong') })).status).toBe(401);
+    expect((await sendRequest('/api/v1/session', { headers: createBearerHeader('po_wrong') })).status).toBe(401);
     expect((await signIn('wrong')).status).toBe(401);
     expect((await signIn(PASSWORD)).status).toBe(200);
   },
@@ -194,12 +201,12 @@ test('wrong passwords from many addresses delay passwords, but not sessions and 
   await expect.poll(() => pendingDelays.length).toBe(30);
   const rightToken = [
     signIn(PASSWORD, '127.0.3.1'),
-    sendRequest('/metrics', { headers: basic(PASSWORD), from: '127.0.3.2' }),
+    sendRequest('/metrics', { headers: createBasicHeader(PASSWORD), from: '127.0.3.2' }),
   ];
   await expect.poll(() => pendingDelays.length).toBe(32);
   expect(Math.max(...delaysMs)).toBeLessThanOrEqual(5_000);
   for (let n = 0; n < 3; n += 1) {
-    expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+    expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
     expect((await sendRequest('/api/v1/session', { headers: { ...session } })).status).toBe(200);
   }
   expect(pendingDelays).toHaveLength(32);
@@ -210,19 +217,19 @@ test('wrong passwords from many addresses delay passwords, but not sessions and 
 
 test('wrong tokens are looked up in batches, and a token that was valid before does not wait for them', async () => {
   const { ask: sendRequest, queries, intervals } = await startListener(true);
-  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
   for (const run of intervals.splice(0)) run();
   queries.length = 0;
-  expect((await sendRequest('/api/v1/session', { headers: bearer('po_first') })).status).toBe(401);
+  expect((await sendRequest('/api/v1/session', { headers: createBearerHeader('po_first') })).status).toBe(401);
   const guesses = Array.from({ length: 50 }, (_, n) =>
-    sendRequest('/api/v1/session', { headers: bearer(`po_wrong${n}`) }),
+    sendRequest('/api/v1/session', { headers: createBearerHeader(`po_wrong${n}`) }),
   );
   for (let n = 0; n < 3; n += 1)
-    expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+    expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
   const rightToken = hashToken(TOKEN);
   expect(queries).toEqual([[hashToken('po_first')], [rightToken], [rightToken], [rightToken]]);
   let isAnswered = false;
-  const all = Promise.all(guesses).finally(() => {
+  const allGuesses = Promise.all(guesses).finally(() => {
     isAnswered = true;
   });
   await expect
@@ -231,34 +238,34 @@ test('wrong tokens are looked up in batches, and a token that was valid before d
       return isAnswered;
     })
     .toBe(true);
-  expect((await all).filter(({ status }) => status === 401)).toHaveLength(9);
+  expect((await allGuesses).filter(({ status }) => status === 401)).toHaveLength(9);
   expect(new Set(queries.flat()).size).toBe(52);
 });
 
 test('the metrics route accepts a valid token and refuses a wrong one, like the API', async () => {
   const { ask: sendRequest } = await startListener();
-  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
   const statuses: number[] = [];
   for (let n = 0; n < 11; n += 1)
-    statuses.push((await sendRequest('/metrics', { headers: bearer(`po_wrong${n}`) })).status);
+    statuses.push((await sendRequest('/metrics', { headers: createBearerHeader(`po_wrong${n}`) })).status);
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
-  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
 });
 
 test('while the store does not respond, the metrics route accepts a token that was valid before, and the API does not', async () => {
   const { ask: sendRequest, store } = await startListener();
-  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
   store.isUnavailable = true;
-  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
-  expect((await sendRequest('/metrics', { headers: bearer('po_unknown') })).status).toBe(503);
-  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(503);
+  expect((await sendRequest('/metrics', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: createBearerHeader('po_unknown') })).status).toBe(503);
+  expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(503);
 });
 
 test('a read-only token can read the API and metrics, but cannot make changes', async () => {
   const text = generateToken((bytes) => Buffer.alloc(bytes, 1), true).token;
   expect([isReadOnlyToken(text), isReadOnlyToken(TOKEN)]).toEqual([true, false]);
   const { ask: sendRequest } = await startListener(false, text);
-  const headers = bearer(text);
+  const headers = createBearerHeader(text);
   expect((await sendRequest('/metrics', { headers })).status).toBe(200);
   expect((await sendRequest('/api/v1/session', { headers })).status).toBe(200);
   for (const path of ['/api/v1/accounts', '/api/v1/doctor/loop', '/api/v1/accounts/acme/suppressions/import'])
@@ -267,17 +274,19 @@ test('a read-only token can read the API and metrics, but cannot make changes', 
 
 test('wrong passwords behind a trusted proxy count for the client that the proxy reports', async () => {
   const { ask } = await startListener();
-  const wrong = (from: string, client: string) =>
+  const sendWrongPassword = (from: string, client: string) =>
     ask('/metrics', { from, headers: { Authorization: `Basic ${btoa('x:wrong')}`, 'X-Forwarded-For': client } });
   const PROXY = '127.0.0.9';
-  for (let at = 0; at < MAX_FAILURES; at += 1) expect((await wrong(PROXY, '203.0.113.1')).status).toBe(401);
-  expect((await wrong(PROXY, '203.0.113.1')).status).toBe(429);
+  for (let index = 0; index < MAX_FAILURES; index += 1)
+    expect((await sendWrongPassword(PROXY, '203.0.113.1')).status).toBe(401);
+  expect((await sendWrongPassword(PROXY, '203.0.113.1')).status).toBe(429);
   // The client sent the first address itself.
-  expect((await wrong(PROXY, '203.0.113.2, 203.0.113.1')).status).toBe(429);
-  expect((await wrong(PROXY, '203.0.113.2')).status).toBe(401);
+  expect((await sendWrongPassword(PROXY, '203.0.113.2, 203.0.113.1')).status).toBe(429);
+  expect((await sendWrongPassword(PROXY, '203.0.113.2')).status).toBe(401);
   // Another peer cannot choose its address.
-  for (let at = 0; at < MAX_FAILURES; at += 1) expect((await wrong('127.0.0.8', `203.0.113.${at}`)).status).toBe(401);
-  expect((await wrong('127.0.0.8', '203.0.113.99')).status).toBe(429);
+  for (let index = 0; index < MAX_FAILURES; index += 1)
+    expect((await sendWrongPassword('127.0.0.8', `203.0.113.${index}`)).status).toBe(401);
+  expect((await sendWrongPassword('127.0.0.8', '203.0.113.99')).status).toBe(429);
 });
 
 test('the session cookie is Secure if a trusted proxy reports HTTPS', async () => {

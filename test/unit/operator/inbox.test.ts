@@ -36,7 +36,7 @@ describe('one message', () => {
     expect(response.rawPayload).toEqual(source);
   });
 
-  test('a message without HTML has no HTML for a frame', async () => {
+  test('the HTML of a message without HTML is not found', async () => {
     const response = await serve({ [MESSAGE_ID]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${MESSAGE_ID}/html`);
     expect([response.statusCode, response.json()]).toEqual([
       404,

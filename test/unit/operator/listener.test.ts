@@ -8,9 +8,9 @@ import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener, OperatorOptions } from '../../../src/operator/ports.ts';
 import { createConnections } from '../../rig/connections.ts';
 
-const running: OperatorListener[] = [];
+const runningListeners: OperatorListener[] = [];
 afterEach(async () => {
-  for (const listener of running.splice(0)) await listener.close();
+  for (const listener of runningListeners.splice(0)) await listener.close();
 });
 
 function createOptions(
@@ -37,7 +37,7 @@ function createOptions(
 
 async function startListener(changes: Parameters<typeof createOptions>[0] = {}): Promise<number> {
   const listener = createOperatorListener(createOptions(changes));
-  running.push(listener);
+  runningListeners.push(listener);
   return (await listener.start()).port;
 }
 
@@ -54,15 +54,15 @@ function sendRequest(
   method = 'GET',
 ): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
-    const req = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (res) => {
+    const clientRequest = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (incoming) => {
       let text = '';
-      res.on('data', (chunk) => {
+      incoming.on('data', (chunk) => {
         text += chunk;
       });
-      res.on('end', () => resolve({ status: res.statusCode ?? 0, headers: res.headers, text }));
+      incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text }));
     });
-    req.on('error', reject);
-    req.end();
+    clientRequest.on('error', reject);
+    clientRequest.end();
   });
 }
 
@@ -78,7 +78,9 @@ function sendRaw(port: number, bytes: string): Promise<string> {
   });
 }
 
-const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` });
+const createBasicHeader = (password: string) => ({
+  Authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}`,
+});
 
 describe('pages', () => {
   test('metrics, the OpenAPI document and health are served', async () => {
@@ -229,8 +231,8 @@ describe('access', () => {
     }
     for (const path of ['/healthz', '/', '/inbox', '/messages/m-1'])
       expect((await sendRequest(port, path)).status).toBe(200);
-    expect((await sendRequest(port, '/metrics', basic('corréct horse'))).status).toBe(200);
-    expect((await sendRequest(port, '/metrics', basic('wrong'))).status).toBe(401);
+    expect((await sendRequest(port, '/metrics', createBasicHeader('corréct horse'))).status).toBe(200);
+    expect((await sendRequest(port, '/metrics', createBasicHeader('wrong'))).status).toBe(401);
     expect((await sendRequest(port, '/metrics', { Authorization: 'Basic %%%' })).status).toBe(401);
     expect((await sendRequest(port, '/metrics', { Authorization: 'Bearer corréct' })).status).toBe(401);
   });

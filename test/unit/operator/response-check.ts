@@ -1,4 +1,7 @@
-/** Sends requests to a listener and checks each response against the OpenAPI document: status, headers, media type and body. */
+/**
+ * Sends requests to a listener and checks each response against the OpenAPI document: status, headers, media type and
+ * body.
+ */
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'vitest';
@@ -95,7 +98,7 @@ export function sendRequest(
 }
 
 /** Returns the path with its parameter values and the query. */
-export function targetOf(path: string, { path: parameters = {}, query = {} }: RequestOptions): string {
+export function createTarget(path: string, { path: parameters = {}, query = {} }: RequestOptions): string {
   const filledPath = path.replace(/\{([^}]+)\}/g, (_whole, name: string) =>
     encodeURIComponent(parameters[name] ?? 'x'),
   );
@@ -124,8 +127,8 @@ export function createResponseCheck(document: ApiDocument) {
   }
 
   /**
-   * Throws if the document does not contain the response or describes it differently. `isHead` is true for a response without a
-   * body.
+   * Throws if the document does not contain the response or describes it differently. `isHead` is true for a response
+   * without a body.
    */
   return ({ operationId, responses }: DocumentedOperation, received: ReceivedResponse, isHead = false): void => {
     const label = `${operationId} ${received.status}`;
@@ -149,12 +152,12 @@ export function createResponseCheck(document: ApiDocument) {
     expectValid(label, media.schema, mediaType === 'application/json' ? JSON.parse(received.text) : received.text);
     const item = media['x-item-schema'];
     if (item !== undefined)
-      for (const value of itemsOf(mediaType, received.text)) expectValid(`${label} item`, item, value);
+      for (const value of parseItems(mediaType, received.text)) expectValid(`${label} item`, item, value);
   };
 }
 
 /** Returns the data of each event, or the value of each line. */
-function itemsOf(type: string, text: string): readonly unknown[] {
+function parseItems(type: string, text: string): readonly unknown[] {
   const lines = text.split('\n').filter((line) => line !== '');
   const data =
     type === 'text/event-stream'
@@ -164,11 +167,16 @@ function itemsOf(type: string, text: string): readonly unknown[] {
   return data.map((value) => JSON.parse(value) as unknown);
 }
 
-/** Resolves the references of a schema and disallows unknown members in each object, so undocumented members are detected. */
+/**
+ * Resolves the references of a schema and disallows unknown members in each object, so undocumented members are
+ * detected.
+ */
 function closeSchema(schema: unknown, schemas: Readonly<Record<string, object>>): unknown {
   if (Array.isArray(schema)) return schema.map((value) => closeSchema(value, schemas));
   if (typeof schema !== 'object' || schema === null) return schema;
   if ('$ref' in schema) return closeSchema(schemas[String(schema.$ref).split('/').at(-1) ?? ''] ?? false, schemas);
-  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closeSchema(value, schemas)]));
-  return 'properties' in schema ? { ...inner, additionalProperties: false } : inner;
+  const closedMembers = Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => [name, closeSchema(value, schemas)]),
+  );
+  return 'properties' in schema ? { ...closedMembers, additionalProperties: false } : closedMembers;
 }

@@ -1,7 +1,7 @@
 /**
- * The requests to the operator API for responses.test.ts, in order: the operationId, the expected status and the options. They
- * cause every success and every error of an operation. The test itself causes errors that occur before the operation (400, 401,
- * 403, 413, 415, 429, 503) on all routes.
+ * The requests to the operator API for responses.test.ts, in order: the operationId, the expected status and the
+ * options. They cause every success and every error of an operation. The test itself causes errors that occur before
+ * the operation (400, 401, 403, 413, 415, 429, 503) on all routes.
  */
 import type { RequestOptions } from './response-check.ts';
 
@@ -10,11 +10,11 @@ export type RequestStep = readonly [operation: string, status: number, given: Re
 /** Values that are known only after the service has started. */
 export interface KnownIds {
   /** Ids of queued messages with deferred recipients. */
-  readonly queued: readonly [string, string];
+  readonly queuedIds: readonly [string, string];
   /** Ids of messages in other states. */
   readonly otherStates: readonly string[];
   /** Ids of captured messages: one with HTML, and one with only text. */
-  readonly captured: readonly [string, string];
+  readonly capturedIds: readonly [string, string];
   /** The headers of the session of a page. */
   readonly session: Readonly<Record<string, string>>;
   readonly password: string;
@@ -30,9 +30,9 @@ const ADDRESS = 'gone@example.com';
 const CSV = { 'Content-Type': 'text/csv' };
 
 export function createSteps({
-  queued: [first, second],
+  queuedIds: [firstId, secondId],
   otherStates,
-  captured: [html, plain],
+  capturedIds: [html, plain],
   session,
   password,
 }: KnownIds) {
@@ -94,18 +94,18 @@ export function createSteps({
     ['listMessages', 200, { query: { waitReason: 'true', limit: '2' } }],
     ['listMessages', 404, { query: UNKNOWN_ACCOUNT }],
     ['listMessages', 400, { query: { cursor: 'elsewhere' } }],
-    ...[first, ...otherStates].flatMap((id): readonly RequestStep[] => [
+    ...[firstId, ...otherStates].flatMap((id): readonly RequestStep[] => [
       ['showMessage', 200, { path: { id } }],
       ['explainMessage', 200, { path: { id } }],
     ]),
     ['showMessage', 404, { path: { id: UNKNOWN_ID } }],
     ['explainMessage', 404, { path: { id: UNKNOWN_ID } }],
-    ['retryMessage', 200, { path: { id: first } }],
+    ['retryMessage', 200, { path: { id: firstId } }],
     ['retryMessage', 404, { path: { id: UNKNOWN_ID } }],
-    ['cancelMessage', 200, { path: { id: second } }],
-    ['cancelMessage', 409, { path: { id: second } }],
+    ['cancelMessage', 200, { path: { id: secondId } }],
+    ['cancelMessage', 409, { path: { id: secondId } }],
     ['cancelMessage', 404, { path: { id: UNKNOWN_ID } }],
-    ['retryMessage', 409, { path: { id: second } }],
+    ['retryMessage', 409, { path: { id: secondId } }],
 
     ['listFeedback', 200, {}],
     ['findFeedback', 200, { path: { id: '1' } }],

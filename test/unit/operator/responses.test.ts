@@ -1,6 +1,6 @@
 /**
- * Checks the operator listener against its OpenAPI document. The registered routes must be the documented routes. Each documented
- * response of a route is caused over HTTP and checked against its schema.
+ * Checks the operator listener against its OpenAPI document. The registered routes must be the documented routes. Each
+ * documented response of a route is caused over HTTP and checked against its schema.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
@@ -20,10 +20,10 @@ import { signIn } from '../../rig/session.ts';
 import {
   type ApiDocument,
   createResponseCheck,
+  createTarget,
   type DocumentedOperation,
   type RequestOptions,
   sendRequest,
-  targetOf,
 } from './response-check.ts';
 import { createSteps, UNREACHABLE_ERRORS } from './response-steps.ts';
 
@@ -43,7 +43,10 @@ interface RunningService {
   readonly store: Store;
   /** The registered routes, such as `GET /accounts/:account`. */
   readonly routes: readonly string[];
-  /** While `storeUnavailable` is true, the store does not respond. While `settingsUnreadable` is true, the settings cannot be read. */
+  /**
+   * While `storeUnavailable` is true, the store does not respond. While `settingsUnreadable` is true, the settings
+   * cannot be read.
+   */
   readonly simulatedFailures: { storeUnavailable: boolean; settingsUnreadable: boolean };
 }
 
@@ -63,7 +66,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     instances.push(routes);
     const { fastify } = message as { readonly fastify: FastifyInstance };
     fastify.addHook('onRoute', ({ method, url }) => {
-      for (const one of [method].flat()) routes.push(`${one} ${url}`);
+      for (const routeMethod of [method].flat()) routes.push(`${routeMethod} ${url}`);
     });
   };
   let store: Store | null = null;
@@ -82,7 +85,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     },
   }).finally(() => unsubscribe('fastify.initialization', watch));
   onTestFinished(() => service.stop());
-  const routes = instances.find((one) => one.includes('GET /metrics'));
+  const routes = instances.find((instanceRoutes) => instanceRoutes.includes('GET /metrics'));
   if (store === null || routes === undefined || service.operatorUrl === null)
     throw new Error('the service has not started');
   return { service, url: service.operatorUrl, store, routes, simulatedFailures };
@@ -97,7 +100,7 @@ function withFailures(store: Store, isUnavailable: () => boolean): Store {
       : (...args: readonly unknown[]) =>
           isUnavailable()
             ? Promise.reject(new StoreError('the database does not respond'))
-            : (member as (...given: readonly unknown[]) => unknown)(...args),
+            : (member as (...memberArgs: readonly unknown[]) => unknown)(...args),
   ]);
   return Object.fromEntries(methods) as Store;
 }
@@ -106,14 +109,14 @@ function withFailures(store: Store, isUnavailable: () => boolean): Store {
 async function submitMessages({ service, url, store }: RunningService, token: string) {
   const submit = (to: string, message = 'Hello.') =>
     submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to, message });
-  const captured = [await submit('ada@example.com', '<html><p>Hello.</p></html>'), await submit('bob@example.com')];
+  const capturedIds = [await submit('ada@example.com', '<html><p>Hello.</p></html>'), await submit('bob@example.com')];
   const submitSimulated = (name: string) => submit(`${name}@simulator.postrider.test`);
   const otherStates = [
     await submitSimulated('bounce'),
     await submitSimulated('complaint'),
     await submitSimulated('suppressed'),
   ];
-  const queued = [await submitSimulated('defer'), await submitSimulated('defer')];
+  const queuedIds = [await submitSimulated('defer'), await submitSimulated('defer')];
   await store.recordFeedback([
     {
       messageRef: { reference: 'nowhere' },
@@ -126,7 +129,7 @@ async function submitMessages({ service, url, store }: RunningService, token: st
       isFinal: true,
     },
   ]);
-  const stateOf = async (id: string) => {
+  const readState = async (id: string) => {
     const { text } = await sendRequest(url, 'GET', `/api/v1/messages/${id}`, {
       headers: { Authorization: `Bearer ${token}` },
     });
@@ -134,11 +137,15 @@ async function submitMessages({ service, url, store }: RunningService, token: st
     return `${state} ${attempts.length}`;
   };
   await expect
-    .poll(() => Promise.all([...captured, ...otherStates, ...queued].map(stateOf)))
+    .poll(() => Promise.all([...capturedIds, ...otherStates, ...queuedIds].map(readState)))
     .toEqual(['delivered 1', 'delivered 1', 'bounced 1', 'complained 1', 'suppressed 0', 'queued 1', 'queued 1']);
-  const [html = '', plain = ''] = captured;
-  const [first = '', second = ''] = queued;
-  return { captured: [html, plain], queued: [first, second], otherStates: [...captured, ...otherStates] } as const;
+  const [html = '', plain = ''] = capturedIds;
+  const [firstId = '', secondId = ''] = queuedIds;
+  return {
+    capturedIds: [html, plain],
+    queuedIds: [firstId, secondId],
+    otherStates: [...capturedIds, ...otherStates],
+  } as const;
 }
 
 test('every route is in the document, and every response matches the document', async () => {
@@ -154,7 +161,7 @@ test('every route is in the document, and every response matches the document', 
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
-  const byId = new Map(operations.map((one) => [one.operation.operationId, one]));
+  const byId = new Map(operations.map((entry) => [entry.operation.operationId, entry]));
 
   // The registered routes are the documented routes.
   const documented = operations.map(({ method, path }) => `${method} ${path.replaceAll('{', ':').replaceAll('}', '')}`);
@@ -169,38 +176,45 @@ test('every route is in the document, and every response matches the document', 
   const failures: string[] = [];
   const successfulOptions = new Map<string, RequestOptions>();
   /** Sends a request and checks the response against the document. Returns the status. */
-  const requestOperation = async (operationId: string, given: RequestOptions, method?: string): Promise<number> => {
-    const one = byId.get(operationId);
-    if (one === undefined) throw new Error(`there is no ${operationId} in the document`);
-    const got = await sendRequest(url, method ?? one.method, targetOf(one.path, given), given);
-    check(one.operation, got, method === 'HEAD');
-    const answer = `${operationId} ${got.status}`;
+  const requestOperation = async (operationId: string, options: RequestOptions, method?: string): Promise<number> => {
+    const documentedOperation = byId.get(operationId);
+    if (documentedOperation === undefined) throw new Error(`there is no ${operationId} in the document`);
+    const response = await sendRequest(
+      url,
+      method ?? documentedOperation.method,
+      createTarget(documentedOperation.path, options),
+      options,
+    );
+    check(documentedOperation.operation, response, method === 'HEAD');
+    const answer = `${operationId} ${response.status}`;
     received.set(answer, (received.get(answer) ?? 0) + 1);
-    return got.status;
+    return response.status;
   };
   /** Sends a request and checks the response and its status. */
   const expectStatus = async (
     operationId: string,
     status: number,
-    given: RequestOptions,
+    options: RequestOptions,
     method?: string,
   ): Promise<void> => {
     try {
-      const got = await requestOperation(operationId, given, method);
-      if (got !== status)
-        failures.push(`${operationId}: expected status ${status}, received ${got} for ${JSON.stringify(given)}`);
+      const actualStatus = await requestOperation(operationId, options, method);
+      if (actualStatus !== status)
+        failures.push(
+          `${operationId}: expected status ${status}, received ${actualStatus} for ${JSON.stringify(options)}`,
+        );
     } catch (error) {
       failures.push(String(error));
     }
   };
   /** Returns credentials that the operation accepts. */
-  const credentialsOf = (operation: DocumentedOperation) =>
-    operation.security?.some((one) => 'password' in one) === true ? BASIC : bearer;
-  const withCredentials = (operation: DocumentedOperation, given: RequestOptions): RequestOptions => ({
-    ...given,
+  const selectCredentials = (operation: DocumentedOperation) =>
+    operation.security?.some((requirement) => 'password' in requirement) === true ? BASIC : bearer;
+  const withCredentials = (operation: DocumentedOperation, options: RequestOptions): RequestOptions => ({
+    ...options,
     headers: {
-      ...(given.headers?.Cookie === undefined ? credentialsOf(operation) : {}),
-      ...given.headers,
+      ...(options.headers?.Cookie === undefined ? selectCredentials(operation) : {}),
+      ...options.headers,
     },
   });
 
@@ -210,10 +224,10 @@ test('every route is in the document, and every response matches the document', 
     session: { ...session, Origin: url },
     password: PASSWORD,
   });
-  for (const [operationId, status, given] of steps) {
+  for (const [operationId, status, options] of steps) {
     const operation = byId.get(operationId)?.operation;
     if (operation === undefined) throw new Error(`there is no ${operationId} in the document`);
-    const authenticatedOptions = withCredentials(operation, given);
+    const authenticatedOptions = withCredentials(operation, options);
     // This change is made after the subscription, so it causes an event.
     const changeList = () => void expectStatus('addSuppression', 200, successfulOptions.get('addSuppression') ?? {});
     await expectStatus(
@@ -236,9 +250,9 @@ test('every route is in the document, and every response matches the document', 
   for (const operationId of ['listInbox', 'showInbox', 'showInboxSource', 'showInboxHtml']) {
     const { path, operation } = byId.get(operationId) ?? {};
     if (path === undefined || operation === undefined) throw new Error(`there is no ${operationId} in the document`);
-    const got = await sendRequest(relay.url, 'GET', targetOf(path, {}), { headers: BASIC });
-    check(operation, got);
-    expect(got.status).toBe(404);
+    const response = await sendRequest(relay.url, 'GET', createTarget(path, {}), { headers: BASIC });
+    check(operation, response);
+    expect(response.status).toBe(404);
     received.set(`${operationId} 404`, 1);
   }
 
@@ -247,21 +261,21 @@ test('every route is in the document, and every response matches the document', 
     await sendRequest(url, 'GET', '/api/v1/session', { localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN });
     await sendRequest(url, 'GET', '/metrics', { localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD });
   }
-  const withoutHeaders = ({ headers: _headers, ...given }: RequestOptions): RequestOptions => given;
+  const withoutHeaders = ({ headers: _headers, ...options }: RequestOptions): RequestOptions => options;
   for (const { operation } of operations) {
     const { operationId, responses } = operation;
-    const given = successfulOptions.get(operationId);
-    if (given === undefined) throw new Error(`response-steps.ts has no successful step for ${operationId}`);
-    const byPassword = credentialsOf(operation) === BASIC || operationId === 'signIn';
+    const options = successfulOptions.get(operationId);
+    if (options === undefined) throw new Error(`response-steps.ts has no successful step for ${operationId}`);
+    const byPassword = selectCredentials(operation) === BASIC || operationId === 'signIn';
     const invalidOptions: Readonly<Record<number, RequestOptions>> = {
-      400: { ...given, hostHeaderCount: 2 },
-      401: withoutHeaders(given),
-      403: { ...given, headers: { ...given.headers, ...OTHER_ORIGIN } },
-      413: { ...given, body: { text: 'x'.repeat(MAX_BODY_BYTES) } },
-      415: { ...given, body: 'x', headers: { ...given.headers, 'Content-Type': 'application/xml' } },
+      400: { ...options, hostHeaderCount: 2 },
+      401: withoutHeaders(options),
+      403: { ...options, headers: { ...options.headers, ...OTHER_ORIGIN } },
+      413: { ...options, body: { text: 'x'.repeat(MAX_BODY_BYTES) } },
+      415: { ...options, body: 'x', headers: { ...options.headers, 'Content-Type': 'application/xml' } },
       429: byPassword
-        ? { ...given, localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD }
-        : { ...given, localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN },
+        ? { ...options, localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD }
+        : { ...options, localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN },
     };
     for (const [text, options] of Object.entries(invalidOptions)) {
       const status = Number(text);
@@ -281,15 +295,17 @@ test('every route is in the document, and every response matches the document', 
   for (const { operation } of operations) {
     const { operationId, responses } = operation;
     if (responses['503'] === undefined) continue;
-    const given = successfulOptions.get(operationId) ?? {};
-    // If the store does not respond, routes outside the API accept a token that was valid at its last lookup. This token was not
+    const options = successfulOptions.get(operationId) ?? {};
+    // If the store does not respond, routes outside the API accept a token that was valid at its last lookup. This
+    // token was not
     // looked up before.
-    const unknown = { Authorization: 'Bearer po_unknown' };
-    const headers = operationId === 'signOut' ? { ...session } : credentialsOf(operation) === BASIC ? unknown : bearer;
+    const unknownToken = { Authorization: 'Bearer po_unknown' };
+    const headers =
+      operationId === 'signOut' ? { ...session } : selectCredentials(operation) === BASIC ? unknownToken : bearer;
     simulatedFailures.storeUnavailable = true;
-    await expectStatus(operationId, 503, { ...given, headers: { ...given.headers, ...headers } });
+    await expectStatus(operationId, 503, { ...options, headers: { ...options.headers, ...headers } });
     if (operationId !== 'subscribeToChanges' && operationId !== 'runDoctor')
-      await requestOperation(operationId, { ...given, headers: { ...given.headers, ...BASIC } }).catch(
+      await requestOperation(operationId, { ...options, headers: { ...options.headers, ...BASIC } }).catch(
         (error: unknown) => failures.push(String(error)),
       );
     simulatedFailures.storeUnavailable = false;

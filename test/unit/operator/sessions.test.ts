@@ -28,15 +28,15 @@ test('a cookie of an older version without two parts is never valid', () => {
 
 test('a ticket is valid for 30 s for its path together with its cookie', () => {
   const sessions = createSessions(KEY, false);
-  const [first, second] = [sessions.create(NOW), sessions.create(NOW)];
-  const ticket = sessions.createTicket(first.cookie, '/a', NOW);
-  expect(createSessions(KEY, false).verifyTicket(ticket, first.cookie, '/a', NOW)).toBe(true);
-  expect(sessions.verifyTicket(ticket, first.cookie, '/b', NOW)).toBe(false);
-  expect(sessions.verifyTicket(ticket, second.cookie, '/a', NOW)).toBe(false);
-  expect(sessions.verifyTicket(ticket, first.cookie, '/a', NOW + TICKET_LIFETIME_MS)).toBe(false);
+  const [firstSession, secondSession] = [sessions.create(NOW), sessions.create(NOW)];
+  const ticket = sessions.createTicket(firstSession.cookie, '/a', NOW);
+  expect(createSessions(KEY, false).verifyTicket(ticket, firstSession.cookie, '/a', NOW)).toBe(true);
+  expect(sessions.verifyTicket(ticket, firstSession.cookie, '/b', NOW)).toBe(false);
+  expect(sessions.verifyTicket(ticket, secondSession.cookie, '/a', NOW)).toBe(false);
+  expect(sessions.verifyTicket(ticket, firstSession.cookie, '/a', NOW + TICKET_LIFETIME_MS)).toBe(false);
   expect(
-    sessions.verifyTicket(`${NOW + 2 * TICKET_LIFETIME_MS}.${ticket.split('.')[1]}`, first.cookie, '/a', NOW),
+    sessions.verifyTicket(`${NOW + 2 * TICKET_LIFETIME_MS}.${ticket.split('.')[1]}`, firstSession.cookie, '/a', NOW),
   ).toBe(false);
   for (const invalidTicket of ['', '.', 'x', `${NOW + 1}.`])
-    expect(sessions.verifyTicket(invalidTicket, first.cookie, '/a', NOW)).toBe(false);
+    expect(sessions.verifyTicket(invalidTicket, firstSession.cookie, '/a', NOW)).toBe(false);
 });

@@ -10,9 +10,9 @@ import { StoreError } from '../../../src/store/error.ts';
 import { createConnections } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 
-const running: OperatorListener[] = [];
+const runningListeners: OperatorListener[] = [];
 afterEach(async () => {
-  for (const listener of running.splice(0)) await listener.close();
+  for (const listener of runningListeners.splice(0)) await listener.close();
 });
 
 const rejectUnavailable = async (): Promise<never> => {
@@ -58,7 +58,7 @@ async function startListener() {
     },
     onError: () => undefined,
   });
-  running.push(listener);
+  runningListeners.push(listener);
   const { port, signInUrl } = await listener.start();
   return { url: `http://127.0.0.1:${port}`, session: await signInByLink(signInUrl ?? '') };
 }

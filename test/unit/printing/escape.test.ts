@@ -21,14 +21,14 @@ const CONTROLS = [
   0xd800,
 ].map((unit) => String.fromCharCode(unit));
 const HARMLESS = 'Grüße 👩‍👩‍👧 日本 \u00a0\u200d\ufeff "\\/';
-const unescapedControls = (text: string) =>
+const findUnescapedControls = (text: string) =>
   [...text].filter((character) => isUnprintable(character.charCodeAt(0)) || /\p{Cs}/u.test(character));
 
 test('escaped JSON contains no control characters, and its parsed value is unchanged', () => {
   for (const control of [...CONTROLS, CONTROLS.join('')]) {
     const value = { [`k${control}`]: [`a${control}b`, HARMLESS] };
     const json = escapeJson(JSON.stringify(value));
-    expect(unescapedControls(json)).toEqual([]);
+    expect(findUnescapedControls(json)).toEqual([]);
     expect(JSON.parse(json)).toEqual(value);
   }
   fc.assert(
@@ -46,7 +46,7 @@ test('a log line contains no control characters, and its parsed value is unchang
   log.write('message.bounced', { detail: text, to: 'a\u0085b\u202ec' });
   void log.close();
   const line = lines.join('');
-  expect(unescapedControls(line.slice(0, -1))).toEqual([]);
+  expect(findUnescapedControls(line.slice(0, -1))).toEqual([]);
   expect(JSON.parse(line)).toMatchObject({ detail: text, to: 'a\u0085b\u202ec' });
 });
 
@@ -142,8 +142,8 @@ const SETTINGS = [
   'POSTRIDER_MAX_REQUEST',
 ];
 
-/** The whole output of `config` for a setting, or the error line. */
-function printed(name: string, value: string): string {
+/** Returns the whole output of `config` for a setting, or the error line. */
+function printSetting(name: string, value: string): string {
   try {
     return JSON.stringify(describeSettings({ [name]: value }, null));
   } catch (error) {
@@ -159,11 +159,11 @@ describe('a password in a setting', () => {
         const value = write(scheme, SECRET);
         expect([value, maskUrl(value).includes(SECRET)]).toEqual([value, false]);
         for (const name of ['POSTRIDER_DATABASE', 'POSTRIDER_TRANSPORT']) {
-          expect([name, value, printed(name, value).includes(SECRET)]).toEqual([name, value, false]);
+          expect([name, value, printSetting(name, value).includes(SECRET)]).toEqual([name, value, false]);
         }
         if (!value.includes('//') || !value.includes('@')) continue;
         for (const name of SETTINGS) {
-          expect([name, value, printed(name, value).includes(SECRET)]).toEqual([name, value, false]);
+          expect([name, value, printSetting(name, value).includes(SECRET)]).toEqual([name, value, false]);
         }
       }
     },
@@ -172,11 +172,11 @@ describe('a password in a setting', () => {
   test('is in no output, for any characters in it', () => {
     const word = fc.string({ unit: fc.constantFrom(...'aZ09:/?#@%&=+, ![]~'), maxLength: 12 });
     fc.assert(
-      fc.property(word, word, fc.constantFrom(...SCHEMES), (before, after, scheme) => {
-        const value = `${scheme}://user:${before}${SECRET}${after}@db.example/mail`;
+      fc.property(word, word, fc.constantFrom(...SCHEMES), (prefix, suffix, scheme) => {
+        const value = `${scheme}://user:${prefix}${SECRET}${suffix}@db.example/mail`;
         expect(maskUrl(value)).not.toContain(SECRET);
-        expect(printed('POSTRIDER_DATABASE', value)).not.toContain(SECRET);
-        expect(printed('POSTRIDER_TRANSPORT', value)).not.toContain(SECRET);
+        expect(printSetting('POSTRIDER_DATABASE', value)).not.toContain(SECRET);
+        expect(printSetting('POSTRIDER_TRANSPORT', value)).not.toContain(SECRET);
         expect(maskUrl(maskUrl(value))).not.toContain(SECRET);
       }),
       { seed: 12_022, numRuns: 2_000 },
@@ -219,15 +219,20 @@ describe('masking', () => {
       expect(maskSecrets(line)).toBe(line);
   });
 
-  const part = (characters: string) => fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 8 });
-  const name = part('abcxyz019');
+  const createTextArbitrary = (characters: string) =>
+    fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 8 });
+  const name = createTextArbitrary('abcxyz019');
   const host = fc.oneof(
     fc.tuple(name, name).map((labels) => labels.join('.')),
     fc.constant('[2001:db8::1]'),
   );
   const port = fc.option(fc.integer({ min: 1, max: 65_535 })).map((number) => (number === null ? '' : `:${number}`));
-  const tail = fc
-    .tuple(part('abc/@:;.-_~'), fc.option(part('abc@:/.-')), fc.option(part('ab@/')))
+  const pathAndQuery = fc
+    .tuple(
+      createTextArbitrary('abc/@:;.-_~'),
+      fc.option(createTextArbitrary('abc@:/.-')),
+      fc.option(createTextArbitrary('ab@/')),
+    )
     .map(
       ([path, query, fragment]) =>
         `/${path}${query === null ? '' : `?x=${query}`}${fragment === null ? '' : `#${fragment}`}`,
@@ -240,10 +245,10 @@ describe('masking', () => {
         fc.constantFrom('http', 'https', 'HTTPS'),
         host,
         port,
-        tail,
+        pathAndQuery,
         around,
-        (scheme, at, number, rest, [before, after]) => {
-          const line = `${before}${scheme}://${at}${number}${rest}${after}`;
+        (scheme, hostText, number, path, [prefix, suffix]) => {
+          const line = `${prefix}${scheme}://${hostText}${number}${path}${suffix}`;
           expect(maskSecrets(line)).toBe(line);
         },
       ),
@@ -252,18 +257,20 @@ describe('masking', () => {
   });
 
   test('of a line hides the password of every URL, for any text after its host, and keeps scheme and user', () => {
-    const word = part('aZ09:/?#@%&=+,![]~$;*().-_');
+    const word = createTextArbitrary('aZ09:/?#@%&=+,![]~$;*().-_');
     fc.assert(
       fc.property(
         fc.constantFrom('http', ...SCHEMES),
         fc.tuple(word, word),
-        fc.tuple(host, port, tail),
+        fc.tuple(host, port, pathAndQuery),
         around,
-        (scheme, [one, other], at, [before, after]) => {
+        (scheme, [secretPrefix, secretSuffix], address, [prefix, suffix]) => {
           const login = `${scheme}://user:`;
-          const masked = maskSecrets(`${before}${login}x${one}${SECRET}${other}@${at.join('')}${after}`);
+          const masked = maskSecrets(
+            `${prefix}${login}x${secretPrefix}${SECRET}${secretSuffix}@${address.join('')}${suffix}`,
+          );
           expect(masked).not.toContain(SECRET);
-          expect(masked.startsWith(`${before}${login}${MASK}`)).toBe(true);
+          expect(masked.startsWith(`${prefix}${login}${MASK}`)).toBe(true);
           expect(maskSecrets(masked)).toBe(masked);
         },
       ),

@@ -16,59 +16,59 @@ const change = (suppress: StateChange['suppress']): StateChange => ({
 
 function checkRig(answer: boolean) {
   const clock = createVirtualClock(START);
-  const queried: string[] = [];
+  const queriedIds: string[] = [];
   const check = createSuppressionCheck(clock, async ({ id }) => {
-    queried.push(id);
+    queriedIds.push(id);
     return answer;
   });
-  const leased = (to = 'rita@example.com', accountId = 1): LeasedMessage => ({
+  const createLeasedMessage = (to = 'rita@example.com', accountId = 1): LeasedMessage => ({
     ...newMessage({ to, accountId }),
     attempts: 1,
     lease: { owner: 'n', until: clock.now() + LEASE_MS },
   });
-  return { clock, queried, check, leased };
+  return { clock, queriedIds, check, createLeasedMessage };
 }
 
 test('no message is sent to a recipient that this node has just suppressed, in upper or lower case', () => {
-  const { check, leased } = checkRig(true);
-  expect(check.mayReceive(leased())).toBe(true);
-  check.recordChange(leased('Rita@example.com'), change('bounce'));
-  expect(check.mayReceive(leased())).toBe(false);
-  expect(check.mayReceive(leased('max@example.com'))).toBe(true);
-  expect(check.mayReceive(leased('rita@example.com', 2))).toBe(true);
+  const { check, createLeasedMessage } = checkRig(true);
+  expect(check.mayReceive(createLeasedMessage())).toBe(true);
+  check.recordChange(createLeasedMessage('Rita@example.com'), change('bounce'));
+  expect(check.mayReceive(createLeasedMessage())).toBe(false);
+  expect(check.mayReceive(createLeasedMessage('max@example.com'))).toBe(true);
+  expect(check.mayReceive(createLeasedMessage('rita@example.com', 2))).toBe(true);
 });
 
 test('a bounce that suppresses no recipient prevents no other message', () => {
-  const { check, leased } = checkRig(true);
-  check.recordChange(leased(), change(null));
-  expect(check.mayReceive(leased())).toBe(true);
+  const { check, createLeasedMessage } = checkRig(true);
+  check.recordChange(createLeasedMessage(), change(null));
+  expect(check.mayReceive(createLeasedMessage())).toBe(true);
 });
 
 test('for a lease older than one second, the node also queries the store, which contains the suppressions of other nodes', async () => {
   for (const answer of [true, false]) {
-    const { clock, queried, check, leased } = checkRig(answer);
-    const message = leased();
+    const { clock, queriedIds, check, createLeasedMessage } = checkRig(answer);
+    const message = createLeasedMessage();
     expect(check.mayReceive(message)).toBe(true);
     await clock.advance(1_000);
     expect(await check.mayReceive(message)).toBe(answer);
-    expect(queried).toEqual([message.id]);
+    expect(queriedIds).toEqual([message.id]);
   }
 });
 
 test('after five seconds only the store determines the result, so that a removed suppression prevents no message', async () => {
-  const { clock, check, leased } = checkRig(true);
-  check.recordChange(leased(), change('bounce'));
+  const { clock, check, createLeasedMessage } = checkRig(true);
+  check.recordChange(createLeasedMessage(), change('bounce'));
   await clock.advance(5_000);
-  expect(check.mayReceive(leased())).toBe(true);
+  expect(check.mayReceive(createLeasedMessage())).toBe(true);
 });
 
 test('a recent suppression stays in memory after many old ones', async () => {
-  const { clock, check, leased } = checkRig(true);
-  for (let n = 0; n < 9_999; n += 1) check.recordChange(leased(`n${n}@example.com`), change('bounce'));
+  const { clock, check, createLeasedMessage } = checkRig(true);
+  for (let n = 0; n < 9_999; n += 1) check.recordChange(createLeasedMessage(`n${n}@example.com`), change('bounce'));
   await clock.advance(5_000);
-  check.recordChange(leased(), change('bounce'));
-  check.recordChange(leased('max@example.com'), change('bounce'));
-  expect(check.mayReceive(leased())).toBe(false);
+  check.recordChange(createLeasedMessage(), change('bounce'));
+  check.recordChange(createLeasedMessage('max@example.com'), change('bounce'));
+  expect(check.mayReceive(createLeasedMessage())).toBe(false);
 });
 
 // These tests check that the circuit breaker probes a failing next hop with one attempt at a time, at increasing
@@ -129,11 +129,11 @@ describe('the circuit breaker', () => {
     const waits: number[] = [];
     let now = 1_000;
     for (let n = 0; n < 10; n += 1) {
-      const at = breaker.retryAt(now) ?? 0;
-      now = at;
-      expect(breaker.allowsAttempt(at)).toBe(true);
-      breaker.recordOutcome(UNREACHABLE, at);
-      waits.push((breaker.retryAt(at) ?? 0) - at);
+      const dueAt = breaker.retryAt(now) ?? 0;
+      now = dueAt;
+      expect(breaker.allowsAttempt(dueAt)).toBe(true);
+      breaker.recordOutcome(UNREACHABLE, dueAt);
+      waits.push((breaker.retryAt(dueAt) ?? 0) - dueAt);
     }
     expect(waits).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
     breaker.recordOutcome(DELIVERED, 9_999_999);
@@ -167,16 +167,16 @@ describe('the circuit breaker', () => {
   });
 
   test('publishes every change of state once', () => {
-    const published: unknown[] = [];
+    const publishedEvents: unknown[] = [];
     const breaker = createCircuitBreaker({
       random: () => 0,
-      publish: ({ type, retryAt }) => published.push([type, retryAt]),
+      publish: ({ type, retryAt }) => publishedEvents.push([type, retryAt]),
     });
     for (let n = 0; n < 5; n += 1) breaker.recordOutcome(UNREACHABLE, 0);
     breaker.allowsAttempt(2_000);
     breaker.recordOutcome(DELIVERED, 2_000);
     breaker.recordOutcome(DELIVERED, 2_001);
-    expect(published).toEqual([
+    expect(publishedEvents).toEqual([
       ['circuit_breaker.opened', 2_000],
       ['circuit_breaker.half_opened', 602_000],
       ['circuit_breaker.closed', null],

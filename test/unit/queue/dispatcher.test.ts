@@ -12,13 +12,13 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const COMPLAINT = { kind: 'complaint', by: 'simulator', detail: 'spam' } as const;
 
-const deferral = (scope: 'message' | 'transport' = 'message'): Attempt['outcome'] => ({
+const createDeferral = (scope: 'message' | 'transport' = 'message'): Attempt['outcome'] => ({
   kind: 'deferred',
   reply: { stage: 'rcpt', code: 451, enhanced: '4.7.1', text: 'try again later' },
   reason: 'greylisted',
   scope,
 });
-const unanswered: Attempt['outcome'] = {
+const unansweredOutcome: Attempt['outcome'] = {
   kind: 'unanswered',
   reply: { stage: 'content', code: null, enhanced: null, text: 'connection lost' },
 };
@@ -34,7 +34,7 @@ test('a queued message is delivered once, in one attempt', async () => {
 });
 
 test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
-  const { clock, store, dispatcher, attempts } = createQueueRig({ respond: () => newAttempt(deferral()) });
+  const { clock, store, dispatcher, attempts } = createQueueRig({ respond: () => newAttempt(createDeferral()) });
   const message = newMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
@@ -81,11 +81,11 @@ test('the number of leases stays within its limit, and returned leases are avail
 });
 
 test('an outcome that cannot be recorded is recorded later, and until then no attempt starts and no message is sent again', async () => {
-  let broken = true;
+  let isBroken = true;
   const rig = createQueueRig({
     parts: {
       settle: async (settlement) => {
-        if (broken) throw rig.storeError;
+        if (isBroken) throw rig.storeError;
         return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
       },
     },
@@ -99,7 +99,7 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
   rig.store.accept([laterMessage]);
   await rig.clock.advance(10_000);
   expect(rig.attempts.map(({ id }) => id)).toEqual([message.id]);
-  broken = false;
+  isBroken = false;
   await rig.clock.advance(10_000);
   expect([rig.store.findMessage(message.id)?.state, rig.store.findMessage(laterMessage.id)?.state]).toEqual([
     'delivered',
@@ -109,11 +109,11 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
 });
 
 test('a failed claim is reported and repeated', async () => {
-  let broken = true;
+  let isBroken = true;
   const rig = createQueueRig({
     parts: {
       claim: async (limits, lease, now) => {
-        if (broken) throw rig.storeError;
+        if (isBroken) throw rig.storeError;
         return rig.store.claim(limits, lease, now);
       },
     },
@@ -122,7 +122,7 @@ test('a failed claim is reported and repeated', async () => {
   rig.dispatcher.start();
   await rig.clock.advance(3_000);
   expect(rig.failures).toContain('claim: the disk is full');
-  broken = false;
+  isBroken = false;
   await rig.clock.advance(3_000);
   expect(rig.attempts).toHaveLength(1);
 });
@@ -132,10 +132,10 @@ test('an unanswered message is sent again under resend and waits for the operato
     ['resend', 'delivered', 2],
     ['hold', 'uncertain', 1],
   ] as const) {
-    let answers = 0;
+    let answerCount = 0;
     const rig = createQueueRig({
       parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain } },
-      respond: () => newAttempt(answers++ === 0 ? unanswered : undefined),
+      respond: () => newAttempt(answerCount++ === 0 ? unansweredOutcome : undefined),
     });
     const message = newMessage({ acceptedAt: START });
     rig.store.accept([message]);
@@ -146,11 +146,11 @@ test('an unanswered message is sent again under resend and waits for the operato
 });
 
 test('under hold the mark is in the store before the message is completed, and no message is completed under a lost lease', async () => {
-  const marks: string[] = [];
+  const markedIds: string[] = [];
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' } },
-    respond: async ({ id }, mark) => {
-      if (marks.length === 1)
+    respond: async ({ id }, beforeCompletion) => {
+      if (markedIds.length === 1)
         rig.store.recover({
           now: rig.clock.now(),
           includeAllLeases: true,
@@ -159,11 +159,11 @@ test('under hold the mark is in the store before the message is completed, and n
           node: 'thief',
         });
       try {
-        await mark?.();
-        marks.push('marked');
+        await beforeCompletion?.();
+        markedIds.push('marked');
       } catch {
-        marks.push('refused');
-        return newAttempt(deferral());
+        markedIds.push('refused');
+        return newAttempt(createDeferral());
       }
       rig.store.recover({
         now: rig.clock.now(),
@@ -172,7 +172,7 @@ test('under hold the mark is in the store before the message is completed, and n
         onUncertain: 'hold',
         node: 'thief',
       });
-      marks.push(rig.store.findMessage(id)?.state ?? 'none');
+      markedIds.push(rig.store.findMessage(id)?.state ?? 'none');
       return newAttempt();
     },
   });
@@ -180,7 +180,7 @@ test('under hold the mark is in the store before the message is completed, and n
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(1_000);
-  expect(marks).toEqual(['marked', 'uncertain']);
+  expect(markedIds).toEqual(['marked', 'uncertain']);
   expect(rig.lost).toEqual([message.id]);
 });
 
@@ -238,25 +238,25 @@ test('when the circuit breaker opens, leased messages are released to the store 
         releaseProbe: () => undefined,
       },
     },
-    respond: () => newAttempt(deferral('transport')),
+    respond: () => newAttempt(createDeferral('transport')),
   });
   const messages = Array.from({ length: 5 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(5_000);
-  const stored = messages.map(({ id }) => rig.store.findMessage(id));
-  expect(stored.map((message) => message?.state)).toEqual(Array(5).fill('queued'));
-  expect(stored.map((message) => message?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
+  const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
+  expect(storedMessages.map((message) => message?.state)).toEqual(Array(5).fill('queued'));
+  expect(storedMessages.map((message) => message?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
   expect(rig.store.cancelMessage(messages[4]?.id ?? '', START)).toEqual({ kind: 'done' });
 });
 
 test('a message whose probe the circuit breaker refuses waits for the next probe', async () => {
-  let allowed = false;
+  let isAllowed = false;
   const rig = createQueueRig({
     parts: {
       breaker: {
-        allowsAttempt: () => allowed,
-        retryAt: () => (allowed ? null : START + 60_000),
+        allowsAttempt: () => isAllowed,
+        retryAt: () => (isAllowed ? null : START + 60_000),
         recordOutcome: () => undefined,
         releaseProbe: () => undefined,
       },
@@ -266,14 +266,14 @@ test('a message whose probe the circuit breaker refuses waits for the next probe
   rig.dispatcher.start();
   await rig.clock.advance(30_000);
   expect(rig.attempts).toHaveLength(0);
-  allowed = true;
+  isAllowed = true;
   await rig.clock.advance(2_000);
   expect(rig.attempts).toHaveLength(1);
 });
 
 test('a drain waits for running attempts and releases the other leases without counting an attempt', async () => {
-  const answers: ((attempt: Attempt) => void)[] = [];
-  const rig = createQueueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
+  const pendingAnswers: ((attempt: Attempt) => void)[] = [];
+  const rig = createQueueRig({ concurrency: 1, respond: () => new Promise((resolve) => pendingAnswers.push(resolve)) });
   const messages = [
     newMessage({ acceptedAt: START }),
     newMessage({ acceptedAt: START }),
@@ -282,14 +282,16 @@ test('a drain waits for running attempts and releases the other leases without c
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
-  const drained = rig.dispatcher.drain(60_000);
+  const drain = rig.dispatcher.drain(60_000);
   await rig.clock.advance(1_000);
-  answers[0]?.(newAttempt());
+  pendingAnswers[0]?.(newAttempt());
   await rig.clock.advance(1_000);
-  await drained;
-  const stored = messages.map(({ id }) => rig.store.findMessage(id));
-  expect(stored.map((message) => message?.state).sort()).toEqual(['delivered', 'queued', 'queued']);
-  expect(stored.filter((message) => message?.state === 'queued').map((message) => message?.attempts)).toEqual([0, 0]);
+  await drain;
+  const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
+  expect(storedMessages.map((message) => message?.state).sort()).toEqual(['delivered', 'queued', 'queued']);
+  expect(storedMessages.filter((message) => message?.state === 'queued').map((message) => message?.attempts)).toEqual([
+    0, 0,
+  ]);
 });
 
 test('a drain ends within its time limit even if an attempt never ends', async () => {
@@ -298,12 +300,12 @@ test('a drain ends within its time limit even if an attempt never ends', async (
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
-  let ended = false;
+  let hasEnded = false;
   void rig.dispatcher.drain(5_000).then(() => {
-    ended = true;
+    hasEnded = true;
   });
   await rig.clock.advance(5_001);
-  expect([ended, rig.store.findMessage(message.id)?.state]).toEqual([true, 'sending']);
+  expect([hasEnded, rig.store.findMessage(message.id)?.state]).toEqual([true, 'sending']);
 });
 
 test('the complaint of a local answer follows the delivery in the same transaction', async () => {
@@ -312,8 +314,8 @@ test('the complaint of a local answer follows the delivery in the same transacti
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  const stored = rig.store.findMessage(message.id);
-  expect([stored?.state, stored?.events.map(({ verb }) => verb)]).toEqual([
+  const storedMessage = rig.store.findMessage(message.id);
+  expect([storedMessage?.state, storedMessage?.events.map(({ verb }) => verb)]).toEqual([
     'complained',
     ['accepted', 'delivered', 'complained'],
   ]);
@@ -325,46 +327,51 @@ test('a message that must not be attempted is released without a counted attempt
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(100);
-  const stored = rig.store.findMessage(message.id);
-  expect([stored?.state, stored?.attempts, rig.attempts.length, stored?.events.length]).toEqual(['queued', 0, 0, 1]);
+  const storedMessage = rig.store.findMessage(message.id);
+  expect([storedMessage?.state, storedMessage?.attempts, rig.attempts.length, storedMessage?.events.length]).toEqual([
+    'queued',
+    0,
+    0,
+    1,
+  ]);
 });
 
 test('leased messages in memory are served round-robin by account', async () => {
   const rig = createQueueRig({ concurrency: 1 });
   rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
   rig.store.accept(Array.from({ length: 20 }, () => newMessage({ acceptedAt: START })));
-  const other = newMessage({ acceptedAt: START, accountId: 2 });
-  rig.store.accept([other]);
+  const otherMessage = newMessage({ acceptedAt: START, accountId: 2 });
+  rig.store.accept([otherMessage]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
   expect(rig.attempts).toHaveLength(21);
-  expect(rig.attempts.findIndex(({ id }) => id === other.id)).toBeLessThan(3);
+  expect(rig.attempts.findIndex(({ id }) => id === otherMessage.id)).toBeLessThan(3);
 });
 
 test('a prepared message is not sent after its account is locked or its recipient is suppressed', async () => {
-  let [locked, suppressed] = [false, false];
-  const answers: ((attempt: Attempt) => void)[] = [];
+  let [isLocked, isSuppressed] = [false, false];
+  const pendingAnswers: ((attempt: Attempt) => void)[] = [];
   const rig = createQueueRig({
     concurrency: 1,
-    parts: { mustNotAttempt: () => locked, mayReceive: async () => !suppressed },
-    respond: () => new Promise((resolve) => answers.push(resolve)),
+    parts: { mustNotAttempt: () => isLocked, mayReceive: async () => !isSuppressed },
+    respond: () => new Promise((resolve) => pendingAnswers.push(resolve)),
   });
   const messages = Array.from({ length: 6 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(100);
   expect(rig.attempts).toHaveLength(1);
-  locked = true;
-  answers[0]?.(newAttempt());
+  isLocked = true;
+  pendingAnswers[0]?.(newAttempt());
   await rig.clock.advance(100);
   expect(rig.attempts).toHaveLength(1);
-  [locked, suppressed] = [false, true];
+  [isLocked, isSuppressed] = [false, true];
   await rig.clock.advance(1_100);
   expect(rig.attempts).toHaveLength(1);
-  suppressed = false;
-  const drained = rig.dispatcher.drain(1_000);
+  isSuppressed = false;
+  const drain = rig.dispatcher.drain(1_000);
   await rig.clock.advance(1_000);
-  await drained;
+  await drain;
   const states = messages.map(({ id }) => rig.store.findMessage(id));
   expect(states.map((message) => [message?.state, message?.attempts]).sort()).toEqual([
     ['delivered', 1],
@@ -423,10 +430,10 @@ test('a backlog of large messages is delivered with a limited number of them in 
     concurrency: 2,
     parts: {
       claim: async (limits, lease, now) => {
-        const claimed = rig.store.claim(limits, lease, now);
-        leasedCount += claimed.messages.length;
+        const claimResult = rig.store.claim(limits, lease, now);
+        leasedCount += claimResult.messages.length;
         maxLeasedCount = Math.max(maxLeasedCount, leasedCount);
-        return claimed;
+        return claimResult;
       },
       settle: async (settlement) => {
         leasedCount -= 1;
@@ -447,17 +454,17 @@ test('a backlog of large messages is delivered with a limited number of them in 
 
 test('while the store fails, a lease with an unrecorded outcome is not recovered, so no message is sent twice', async () => {
   for (const onUncertain of ['resend', 'hold'] as const) {
-    let broken = true;
+    let isBroken = true;
     const rig = createQueueRig({
       parts: {
         policy: { maxAgeMs: 24 * HOUR, onUncertain },
         settle: async (settlement) => {
-          if (broken) throw rig.storeError;
+          if (isBroken) throw rig.storeError;
           return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
         },
       },
-      respond: async (_message, mark) => {
-        await mark?.();
+      respond: async (_message, beforeCompletion) => {
+        await beforeCompletion?.();
         return newAttempt();
       },
     });
@@ -475,7 +482,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
       node: 'node-a',
       excludedIds: except,
     });
-    broken = false;
+    isBroken = false;
     await rig.clock.advance(10_000);
     expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
     expect(rig.dispatcher.leasedMessageIds()).toEqual([]);
@@ -496,9 +503,9 @@ test('a drain without running attempts ends at once, even if leases are released
   rig.store.accept([message]);
   rig.dispatcher.start();
   rig.dispatcher.wake();
-  const drained = rig.dispatcher.drain(60_000);
+  const drain = rig.dispatcher.drain(60_000);
   await rig.clock.advance(0);
-  await drained;
+  await drain;
   expect(rig.clock.now()).toBe(START);
   expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 0 });
 });
@@ -521,13 +528,13 @@ test('a drain that releases leases ends before its time limit', async () => {
   rig.store.accept([newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
-  let ended = false;
+  let hasEnded = false;
   const drained = rig.dispatcher.drain(60_000).then(() => {
-    ended = true;
+    hasEnded = true;
   });
   answers[0]?.(newAttempt());
   await rig.clock.advance(10);
-  expect(ended).toBe(false);
+  expect(hasEnded).toBe(false);
   (finish as (() => void) | null)?.();
   await rig.clock.advance(0);
   await drained;
@@ -539,23 +546,23 @@ test('a drain waits for a running claim and releases its leases', async () => {
   const rig = createQueueRig({
     parts: {
       claim: async (limits, lease, now) => {
-        const claimed = rig.store.claim(limits, lease, now);
+        const claimResult = rig.store.claim(limits, lease, now);
         await new Promise<void>((resolve) => {
           answer = resolve;
         });
-        return claimed;
+        return claimResult;
       },
     },
   });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
-  let ended = false;
+  let hasEnded = false;
   const drained = rig.dispatcher.drain(60_000).then(() => {
-    ended = true;
+    hasEnded = true;
   });
   await rig.clock.advance(10);
-  expect([ended, rig.store.findMessage(message.id)?.state]).toEqual([false, 'sending']);
+  expect([hasEnded, rig.store.findMessage(message.id)?.state]).toEqual([false, 'sending']);
   (answer as (() => void) | null)?.();
   await rig.clock.advance(0);
   await drained;
@@ -565,7 +572,7 @@ test('a drain waits for a running claim and releases its leases', async () => {
 
 test('while the circuit breaker is not closed, each probe leases one message, and the other messages get no history entry', async () => {
   const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
-  let leased = 0;
+  let leasedCount = 0;
   const rig = createQueueRig({
     parts: {
       breaker,
@@ -575,39 +582,39 @@ test('while the circuit breaker is not closed, each probe leases one message, an
         return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
       },
       claim: async (limits, lease, now) => {
-        const claimed = rig.store.claim(limits, lease, now);
-        leased += claimed.messages.length;
-        return claimed;
+        const claimResult = rig.store.claim(limits, lease, now);
+        leasedCount += claimResult.messages.length;
+        return claimResult;
       },
     },
-    respond: () => newAttempt(deferral('transport')),
+    respond: () => newAttempt(createDeferral('transport')),
   });
   const messages = Array.from({ length: 50 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(100);
-  const [leasedBefore, attemptsBefore] = [leased, rig.attempts.length];
+  const [leasedBefore, attemptsBefore] = [leasedCount, rig.attempts.length];
   await rig.clock.advance(20 * MINUTE);
   expect(rig.attempts.length - attemptsBefore).toBeGreaterThan(5);
-  expect(leased - leasedBefore).toBe(rig.attempts.length - attemptsBefore);
+  expect(leasedCount - leasedBefore).toBe(rig.attempts.length - attemptsBefore);
   const events = messages.map(({ id }) => (rig.store.findMessage(id)?.events.length ?? 0) - 1);
   expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
 });
 
 test('an attempt that never ends is aborted and recorded, and the next probe begins', async () => {
-  for (const [onUncertain, marks, state] of [
+  for (const [onUncertain, markCount, state] of [
     ['resend', false, 'delivered'],
     ['hold', false, 'delivered'],
     ['hold', true, 'uncertain'],
   ] as const) {
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
-    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(deferral('transport'), START);
+    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(createDeferral('transport'), START);
     let answers = 0;
     const rig = createQueueRig({
       parts: { breaker, policy: { maxAgeMs: 24 * HOUR, onUncertain } },
-      respond: async (_message, mark) => {
+      respond: async (_message, beforeCompletion) => {
         answers += 1;
-        if (marks || answers > 1) await mark?.();
+        if (markCount || answers > 1) await beforeCompletion?.();
         return answers === 1 ? new Promise(() => undefined) : newAttempt();
       },
     });
@@ -626,16 +633,16 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
 });
 
 test('if the store does not answer a mark, the attempt ends before the message is complete', async () => {
-  let completed = false;
+  let isCompleted = false;
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
     respond: async (_message, mark) => {
       try {
         await mark?.();
-        completed = true;
+        isCompleted = true;
         return newAttempt();
       } catch {
-        return newAttempt(deferral());
+        return newAttempt(createDeferral());
       }
     },
   });
@@ -643,7 +650,7 @@ test('if the store does not answer a mark, the attempt ends before the message i
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(40_000);
-  expect([completed, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
+  expect([isCompleted, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
 });
 
 test('after a stop, the failed recording of an outcome is not repeated', async () => {
@@ -662,9 +669,9 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
   const drained = rig.dispatcher.drain(1_000);
   await rig.clock.advance(10_000);
   await drained;
-  const after = attemptCount;
+  const attemptsAfterStop = attemptCount;
   await rig.clock.advance(HOUR);
-  expect([attemptCount, rig.dispatcher.inFlightCount]).toEqual([after, 0]);
+  expect([attemptCount, rig.dispatcher.inFlightCount]).toEqual([attemptsAfterStop, 0]);
 });
 
 test('each change of a settlement is published after it is recorded', async () => {
@@ -704,7 +711,7 @@ test('an outcome is published after its commit, even if the store is slow', asyn
 });
 
 test('a local answer changes no reputation, and an answer of the next hop changes it', async () => {
-  const bounced = {
+  const bouncedOutcome = {
     kind: 'bounced',
     reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
     reason: 'recipient-unknown',
@@ -713,7 +720,7 @@ test('a local answer changes no reputation, and an answer of the next hop change
   for (const simulated of [true, false]) {
     const rig = createQueueRig({
       ...(simulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
-      respond: () => newAttempt(bounced),
+      respond: () => newAttempt(bouncedOutcome),
     });
     rig.store.accept([newMessage({ acceptedAt: START })]);
     rig.dispatcher.start();
@@ -746,12 +753,12 @@ const RUNNING_TIME_NOW = 5_000_000_000;
 /** Creates an intake with a store that returns `answer` and a dispatcher that returns `lease`. Records the calls. */
 function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   const calls: string[] = [];
-  const offered: LeasedMessage[] = [];
-  const committed: NewMessage[] = [];
+  const offeredMessages: LeasedMessage[] = [];
+  const committedMessages: NewMessage[] = [];
   const parts = {
     ages: { getCutoff: (ageMs: number) => RUNNING_TIME_NOW - ageMs },
     commit: async (message: NewMessage) => {
-      committed.push(message);
+      committedMessages.push(message);
       if (answer instanceof Error) throw answer;
       return answer;
     },
@@ -767,7 +774,7 @@ function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
     returnLease: () => void calls.push('returned'),
     offer: (message: LeasedMessage) => {
       calls.push('offered');
-      offered.push(message);
+      offeredMessages.push(message);
     },
     wake: () => void calls.push('woken'),
   };
@@ -775,36 +782,38 @@ function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
     submit: createIntake({ ...parts, dispatcher }),
     submitWithoutDispatcher: createIntake({ ...parts, dispatcher: null }),
     calls,
-    offered,
-    committed,
+    offeredMessages,
+    committedMessages,
   };
 }
 
-const accepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResult => ({
+const createAccepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResult => ({
   kind: 'accepted',
   state,
   limits: LIMITS,
 });
 
 test('a message accepted under a lease is offered to the dispatcher from memory, as its first attempt', async () => {
-  const { submit, calls, offered, committed } = intakeRig(accepted('sending'), LEASE);
+  const { submit, calls, offeredMessages, committedMessages } = intakeRig(createAccepted('sending'), LEASE);
   const submitted = newMessage();
-  expect(await submit(submitted)).toEqual(accepted('sending'));
+  expect(await submit(submitted)).toEqual(createAccepted('sending'));
   expect(calls).toEqual(['offered']);
-  expect(committed[0]).toEqual({ ...submitted, lease: LEASE, suppressedBy: null });
+  expect(committedMessages[0]).toEqual({ ...submitted, lease: LEASE, suppressedBy: null });
   const { id, accountId, to, from, subject, message, acceptedAt } = submitted;
-  expect(offered).toEqual([{ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: LEASE }]);
+  expect(offeredMessages).toEqual([
+    { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: LEASE },
+  ]);
 });
 
 test('a message accepted without a lease wakes the dispatcher', async () => {
-  const { submit, calls } = intakeRig(accepted('queued'), null);
+  const { submit, calls } = intakeRig(createAccepted('queued'), null);
   await submit(newMessage());
   expect(calls).toEqual(['woken']);
 });
 
 describe('an unused lease is returned exactly once', () => {
-  const unused: readonly (readonly [string, AcceptResult])[] = [
-    ['suppressed', accepted('suppressed')],
+  const unusedCases: readonly (readonly [string, AcceptResult])[] = [
+    ['suppressed', createAccepted('suppressed')],
     ['replayed', { kind: 'replayed', id: newMessage().id }],
     ['in conflict', { kind: 'idempotency-conflict' }],
     ['locked', { kind: 'locked' }],
@@ -812,7 +821,7 @@ describe('an unused lease is returned exactly once', () => {
     ['past its volume date', { kind: 'refused', reason: 'volume-expired', limits: LIMITS }],
     ['over its rate', { kind: 'refused', reason: 'rate-limit-exceeded', limits: LIMITS }],
   ];
-  test.each(unused)('where the request is %s', async (_what, answer) => {
+  test.each(unusedCases)('where the request is %s', async (_what, answer) => {
     const withLease = intakeRig(answer, LEASE);
     expect(await withLease.submit(newMessage())).toEqual(answer);
     expect(withLease.calls).toEqual(['returned']);
@@ -829,20 +838,23 @@ describe('an unused lease is returned exactly once', () => {
 });
 
 test('a message that the transport suppresses is marked for the store', async () => {
-  const { submit, committed } = intakeRig(accepted('suppressed'), LEASE);
+  const { submit, committedMessages } = intakeRig(createAccepted('suppressed'), LEASE);
   await submit(newMessage({ to: 'suppressed@x.example' }));
-  expect(committed[0]?.suppressedBy).toBe('simulator');
+  expect(committedMessages[0]?.suppressedBy).toBe('simulator');
 });
 
 test('a node without the role deliver stores every message without a lease', async () => {
-  const { submitWithoutDispatcher, calls, committed } = intakeRig(accepted('queued'), LEASE);
+  const { submitWithoutDispatcher, calls, committedMessages } = intakeRig(createAccepted('queued'), LEASE);
   await submitWithoutDispatcher(newMessage());
-  expect([calls, committed[0]?.lease]).toEqual([[], null]);
+  expect([calls, committedMessages[0]?.lease]).toEqual([[], null]);
 });
 
 test('an idempotency key is valid for 24 hours of running time, whatever the steps of the clock', async () => {
-  const { submit, committed } = intakeRig(accepted('queued'), null);
+  const { submit, committedMessages } = intakeRig(createAccepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
   await submit(newMessage({ idempotency }));
-  expect(committed[0]?.idempotency).toEqual({ ...idempotency, expiredBefore: RUNNING_TIME_NOW - 24 * 3_600_000 });
+  expect(committedMessages[0]?.idempotency).toEqual({
+    ...idempotency,
+    expiredBefore: RUNNING_TIME_NOW - 24 * 3_600_000,
+  });
 });

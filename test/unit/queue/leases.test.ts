@@ -20,9 +20,9 @@ test('leases stay within the limits on number and size', () => {
   const budget = createLeaseBudget();
   for (let n = 0; n < MIN_LEASE_LIMIT; n += 1) budget.reserve(1);
   expect([budget.fits(1), budget.getClaimLimits(0)]).toEqual([false, null]);
-  const large = createLeaseBudget();
-  large.reserve(MAX_LEASED_BYTES - 10);
-  expect([large.fits(10), large.fits(11)]).toEqual([true, false]);
+  const largeBudget = createLeaseBudget();
+  largeBudget.reserve(MAX_LEASED_BYTES - 10);
+  expect([largeBudget.fits(10), largeBudget.fits(11)]).toEqual([true, false]);
 });
 
 test('a message larger than the limit is leased alone', () => {
@@ -69,20 +69,20 @@ function createLeasedMessage(accountId: number, id: string): LeasedMessage {
 }
 
 test('accounts are served round-robin, so that one message does not wait behind a thousand messages of another account', () => {
-  const ready = createReadyQueue();
-  for (let n = 0; n < 1_000; n += 1) ready.enqueue(createLeasedMessage(1, `a${n}`));
-  ready.enqueue(createLeasedMessage(2, 'b0'));
-  ready.enqueue(createLeasedMessage(3, 'c0'));
-  const returned = Array.from({ length: 5 }, () => ready.dequeue()?.id);
-  expect(returned).toEqual(['a0', 'b0', 'c0', 'a1', 'a2']);
-  expect(ready.size).toBe(997);
+  const readyQueue = createReadyQueue();
+  for (let n = 0; n < 1_000; n += 1) readyQueue.enqueue(createLeasedMessage(1, `a${n}`));
+  readyQueue.enqueue(createLeasedMessage(2, 'b0'));
+  readyQueue.enqueue(createLeasedMessage(3, 'c0'));
+  const returnedIds = Array.from({ length: 5 }, () => readyQueue.dequeue()?.id);
+  expect(returnedIds).toEqual(['a0', 'b0', 'c0', 'a1', 'a2']);
+  expect(readyQueue.size).toBe(997);
 });
 
 test('an empty queue returns nothing and can be filled again', () => {
-  const ready = createReadyQueue();
-  expect([ready.dequeue(), ready.size, ready.dequeueAll()]).toEqual([undefined, 0, []]);
-  ready.enqueue(createLeasedMessage(1, 'a'));
-  expect([ready.dequeue()?.id, ready.dequeue(), ready.size]).toEqual(['a', undefined, 0]);
+  const readyQueue = createReadyQueue();
+  expect([readyQueue.dequeue(), readyQueue.size, readyQueue.dequeueAll()]).toEqual([undefined, 0, []]);
+  readyQueue.enqueue(createLeasedMessage(1, 'a'));
+  expect([readyQueue.dequeue()?.id, readyQueue.dequeue(), readyQueue.size]).toEqual(['a', undefined, 0]);
 });
 
 test('no message is lost or returned twice, each account keeps its order, and the total size is correct', () => {
@@ -90,32 +90,32 @@ test('no message is lost or returned twice, each account keeps its order, and th
     maxLength: 2_000,
   });
   fc.assert(
-    fc.property(steps, (run) => {
-      const ready = createReadyQueue();
-      const waiting = new Map<number, string[]>();
+    fc.property(steps, (stepList) => {
+      const readyQueue = createReadyQueue();
+      const waitingIds = new Map<number, string[]>();
       let [enqueuedCount, size] = [0, 0];
-      for (const step of run) {
+      for (const step of stepList) {
         if (step === 'dequeue') {
-          const message = ready.dequeue();
+          const message = readyQueue.dequeue();
           expect(message === undefined).toBe(size === 0);
           if (message === undefined) continue;
-          expect(waiting.get(message.accountId)?.shift()).toBe(message.id);
+          expect(waitingIds.get(message.accountId)?.shift()).toBe(message.id);
           size -= 1;
         } else {
           enqueuedCount += 1;
-          ready.enqueue(createLeasedMessage(step, `m${enqueuedCount}`));
-          waiting.set(step, [...(waiting.get(step) ?? []), `m${enqueuedCount}`]);
+          readyQueue.enqueue(createLeasedMessage(step, `m${enqueuedCount}`));
+          waitingIds.set(step, [...(waitingIds.get(step) ?? []), `m${enqueuedCount}`]);
           size += 1;
         }
-        expect(ready.size).toBe(size);
+        expect(readyQueue.size).toBe(size);
       }
       expect(
-        ready
+        readyQueue
           .dequeueAll()
           .map(({ id }) => id)
           .sort(),
-      ).toEqual([...waiting.values()].flat().sort());
-      expect(ready.size).toBe(0);
+      ).toEqual([...waitingIds.values()].flat().sort());
+      expect(readyQueue.size).toBe(0);
     }),
     { numRuns: 30 },
   );
@@ -138,7 +138,7 @@ const PATHS: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
 };
 
 test('the mode follows its table of transitions; every other transition throws and changes nothing', () => {
-  const returned = MODES.flatMap((from) =>
+  const allowedTransitions = MODES.flatMap((from) =>
     MODES.flatMap((to) => {
       const mode = createModeHolder();
       for (const step of PATHS[from]) mode.enter(step);
@@ -153,16 +153,21 @@ test('the mode follows its table of transitions; every other transition throws a
       return [];
     }),
   );
-  expect(returned).toEqual(['starting → running', 'starting → draining', 'running → draining', 'draining → stopped']);
+  expect(allowedTransitions).toEqual([
+    'starting → running',
+    'starting → draining',
+    'running → draining',
+    'draining → stopped',
+  ]);
 });
 
 test('a dispatcher starts once, and does not start after it has drained', async () => {
   const { dispatcher, clock } = createQueueRig();
   dispatcher.start();
   expect(() => dispatcher.start()).toThrow('no transition from running to running');
-  const drained = dispatcher.drain(1_000);
+  const drain = dispatcher.drain(1_000);
   await clock.advance(0);
-  await drained;
+  await drain;
   expect(() => dispatcher.start()).toThrow('no transition from stopped to running');
 });
 
@@ -176,8 +181,8 @@ test('before its start a dispatcher claims no message, returns no lease, and dra
     'queued',
     null,
   ]);
-  const drained = rig.dispatcher.drain(60_000);
+  const drain = rig.dispatcher.drain(60_000);
   await rig.clock.advance(0);
-  await drained;
+  await drain;
   expect(rig.clock.now()).toBe(START + 10_000);
 });

@@ -45,23 +45,23 @@ test('a lease is valid while heartbeats succeed, and invalid after they have fai
 
 test('a lease from before a gap in the heartbeats is invalid, and a lease from after the gap is valid', async () => {
   const { clock, store, membership } = await createMember();
-  const before = clock.now();
+  const leasedAt = clock.now();
   store.failing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS);
   store.failing = false;
   await clock.advance(2 * HEARTBEAT_MS);
-  expect(membership.isLeaseValid(before)).toBe(false);
+  expect(membership.isLeaseValid(leasedAt)).toBe(false);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
 test('a late answer to a heartbeat is also a gap, because other nodes may have treated this node as dead', async () => {
   const { clock, store, membership } = await createMember();
-  const before = clock.now();
+  const leasedAt = clock.now();
   store.delayMs = LIVENESS_TIMEOUT_MS;
   await clock.advance(HEARTBEAT_MS + LIVENESS_TIMEOUT_MS);
   store.delayMs = 0;
   await clock.advance(2 * HEARTBEAT_MS);
-  expect(membership.isLeaseValid(before)).toBe(false);
+  expect(membership.isLeaseValid(leasedAt)).toBe(false);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
@@ -94,7 +94,7 @@ test('a node that leaves is removed and sends no further heartbeat', async () =>
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-/** A store whose data remains over several starts. */
+/** Creates a store whose data remains over several starts. */
 function storeRig() {
   const store = {
     stored: null as RunningTime | null,
@@ -146,22 +146,22 @@ test('after a step, the clock is not stable for the liveness timeout', async () 
 });
 
 test('a start after days without a service continues with the running time of the last run', async () => {
-  const first = await startClock();
-  await first.clock.advance(5 * MINUTE);
-  await first.stop();
+  const firstClock = await startClock();
+  await firstClock.clock.advance(5 * MINUTE);
+  await firstClock.stop();
   const clock = createVirtualClock(START + 3 * DAY);
-  const second = await startClock(first.store, clock);
-  expect(second.ageOf(START)).toBe(5 * MINUTE);
+  const secondClock = await startClock(firstClock.store, clock);
+  expect(secondClock.ageOf(START)).toBe(5 * MINUTE);
   await clock.advance(MINUTE);
-  expect(second.ageOf(START)).toBe(6 * MINUTE);
+  expect(secondClock.ageOf(START)).toBe(6 * MINUTE);
 });
 
 test('a restart that lasts seconds counts as running time', async () => {
-  const first = await startClock();
-  await first.clock.advance(5 * MINUTE);
-  await first.stop();
-  const second = await startClock(first.store, createVirtualClock(START + 5 * MINUTE + 20_000));
-  expect(second.ageOf(START)).toBe(5 * MINUTE + 20_000);
+  const firstClock = await startClock();
+  await firstClock.clock.advance(5 * MINUTE);
+  await firstClock.stop();
+  const secondClock = await startClock(firstClock.store, createVirtualClock(START + 5 * MINUTE + 20_000));
+  expect(secondClock.ageOf(START)).toBe(5 * MINUTE + 20_000);
 });
 
 test('while the store fails, running time continues, and it is written after the store has recovered', async () => {

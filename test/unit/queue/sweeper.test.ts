@@ -8,7 +8,7 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR = 3_600_000;
 const POLICY = { maxAgeMs: 24 * HOUR, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR } as const;
 
-/** A sweeper with a store that returns the given results. `calls` contains every call and event. */
+/** Creates a sweeper with a store that returns the given results. `calls` contains every call and event. */
 function sweeperRig(
   answers: {
     expire?: () => string[];
@@ -22,7 +22,7 @@ function sweeperRig(
 ) {
   const clock = createVirtualClock(START);
   const calls: unknown[][] = [];
-  const published = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
+  const publishedEvents = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
   const store = {
     async expire(...args: [number, number, number, string]) {
       calls.push(['expire', ...args]);
@@ -64,68 +64,68 @@ function sweeperRig(
     publish: (event) => {
       switch (event.type) {
         case 'message.expired':
-          return published.expired.push(event.id);
+          return publishedEvents.expired.push(event.id);
         case 'node.leases_recovered':
-          return published.recovered.push(event.count);
+          return publishedEvents.recovered.push(event.count);
         case 'node.operation_failed':
-          return published.failed.push(`${event.operation}: ${String(event.error)}`);
+          return publishedEvents.failed.push(`${event.operation}: ${String(event.error)}`);
       }
     },
   });
   onTestFinished(stop);
-  const callsTo = (name: string) => calls.filter(([called]) => called === name);
-  return { clock, calls, published, stop, callsTo };
+  const listCalls = (name: string) => calls.filter(([called]) => called === name);
+  return { clock, calls, publishedEvents, stop, listCalls };
 }
 
 test('the leases of a dead node are recovered within 30 s of its last heartbeat', async () => {
-  const { clock, callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, listCalls } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
-  const before = callsTo('recover').length;
+  const countBefore = listCalls('recover').length;
   await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
-  const [next] = callsTo('recover').slice(before);
-  expect(next).toEqual(['recover', expect.objectContaining({ includeDeadNodes: true })]);
+  const [nextCall] = listCalls('recover').slice(countBefore);
+  expect(nextCall).toEqual(['recover', expect.objectContaining({ includeDeadNodes: true })]);
 });
 
 test('each round expires messages, recovers leases and purges bodies', async () => {
-  const { clock, callsTo } = sweeperRig();
+  const { clock, listCalls } = sweeperRig();
   await clock.advance(0);
-  expect(callsTo('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
+  expect(listCalls('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
   const excludedIds = ['in-memory', 'leased-by-this-node'];
-  expect(callsTo('recover')[0]).toEqual([
+  expect(listCalls('recover')[0]).toEqual([
     'recover',
     { now: START, includeAllLeases: false, includeDeadNodes: false, onUncertain: 'hold', node: 'node-a', excludedIds },
   ]);
-  expect(callsTo('resetExcessiveDueTimes')).toEqual([['resetExcessiveDueTimes', START + 138 * 60_000, START, 500]]);
-  expect(callsTo('purgeBodiesAndKeys')).toEqual([
+  expect(listCalls('resetExcessiveDueTimes')).toEqual([['resetExcessiveDueTimes', START + 138 * 60_000, START, 500]]);
+  expect(listCalls('purgeBodiesAndKeys')).toEqual([
     ['purgeBodiesAndKeys', START - 7 * 24 * HOUR, START - 24 * HOUR, 500],
   ]);
-  expect(callsTo('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(callsTo('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
+  expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
 });
 
 test('expiry and the recovery of leases run every 5 s, and the purge of bodies runs every minute', async () => {
-  const { clock, callsTo } = sweeperRig();
+  const { clock, listCalls } = sweeperRig();
   await clock.advance(60_000);
-  expect([callsTo('expire').length, callsTo('recover').length, callsTo('purgeBodiesAndKeys').length]).toEqual([
+  expect([listCalls('expire').length, listCalls('recover').length, listCalls('purgeBodiesAndKeys').length]).toEqual([
     13, 13, 2,
   ]);
 });
 
 test('the next round starts at once after a full round, and every expired message is published', async () => {
-  const rounds = [500, 500, 3];
-  const { clock, callsTo, published } = sweeperRig({
-    expire: () => Array.from({ length: rounds.shift() ?? 0 }, (_, n) => `id-${rounds.length}-${n}`),
+  const roundSizes = [500, 500, 3];
+  const { clock, listCalls, publishedEvents } = sweeperRig({
+    expire: () => Array.from({ length: roundSizes.shift() ?? 0 }, (_, n) => `id-${roundSizes.length}-${n}`),
     recover: () => 2,
   });
   await clock.advance(0);
-  expect(callsTo('expire')).toHaveLength(3);
-  expect(published.expired).toHaveLength(1_003);
-  expect(published.recovered).toEqual([2, 2, 2]);
+  expect(listCalls('expire')).toHaveLength(3);
+  expect(publishedEvents.expired).toHaveLength(1_003);
+  expect(publishedEvents.recovered).toEqual([2, 2, 2]);
 });
 
 test('a failed round is published and repeated after its interval, and the other periodic work continues', async () => {
   let failures = 1;
-  const { clock, callsTo, published } = sweeperRig({
+  const { clock, listCalls, publishedEvents } = sweeperRig({
     expire: () => {
       failures -= 1;
       if (failures === 0) throw new Error('the disk is full');
@@ -133,32 +133,32 @@ test('a failed round is published and repeated after its interval, and the other
     },
   });
   await clock.advance(5_000);
-  expect(published.failed).toEqual(['expire: Error: the disk is full']);
-  expect([callsTo('expire').length, callsTo('recover').length, callsTo('purgeBodiesAndKeys').length]).toEqual([
+  expect(publishedEvents.failed).toEqual(['expire: Error: the disk is full']);
+  expect([listCalls('expire').length, listCalls('recover').length, listCalls('purgeBodiesAndKeys').length]).toEqual([
     2, 1, 1,
   ]);
 });
 
 test('a stop waits for the running round and starts no other round', async () => {
-  const { clock, callsTo, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
-  const stopped = stop();
+  const { clock, listCalls, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
+  const stopping = stop();
   await clock.advance(0);
-  await stopped;
-  const before = callsTo('expire').length;
+  await stopping;
+  const countBefore = listCalls('expire').length;
   await clock.advance(60_000);
-  expect(callsTo('expire').length).toBe(before);
+  expect(listCalls('expire').length).toBe(countBefore);
 });
 
 test('only a node that can detect dead nodes recovers the leases of dead nodes', async () => {
-  const { clock, callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, listCalls } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
-  expect(callsTo('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
+  expect(listCalls('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
 });
 
 test('a lease of this node that is not in its memory is recovered after one minute', async () => {
-  const { clock, callsTo } = sweeperRig();
+  const { clock, listCalls } = sweeperRig();
   await clock.advance(30_000);
-  const audits = callsTo('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
+  const audits = listCalls('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
   expect(audits[0]?.[1]).toMatchObject({
     ownLeasesUntil: START + 25_000 + LEASE_MS - 60_000,
     excludedIds: ['in-memory', 'leased-by-this-node'],
@@ -166,25 +166,25 @@ test('a lease of this node that is not in its memory is recovered after one minu
 });
 
 test('ages are measured in running time, so that a step of the clock neither expires a message nor purges a body', async () => {
-  const { clock, callsTo } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
+  const { clock, listCalls } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
   await clock.advance(0);
   const now = START - 30 * 24 * HOUR;
-  expect(callsTo('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
-  expect(callsTo('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
-  expect(callsTo('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(callsTo('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
+  expect(listCalls('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
+  expect(listCalls('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
+  expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
 });
 
 test('no lease is recovered just after a step of the clock, and a lease in the memory of this node is never recovered', async () => {
   let isClockStable = false;
-  const { clock, callsTo } = sweeperRig({ isClockStable: () => isClockStable, canDetectDeadNodes: () => true });
+  const { clock, listCalls } = sweeperRig({ isClockStable: () => isClockStable, canDetectDeadNodes: () => true });
   await clock.advance(30_000);
-  expect(callsTo('recover')).toEqual([]);
-  expect(callsTo('expire').length).toBeGreaterThan(5);
+  expect(listCalls('recover')).toEqual([]);
+  expect(listCalls('expire').length).toBeGreaterThan(5);
   isClockStable = true;
   await clock.advance(30_000);
-  expect(callsTo('recover').length).toBeGreaterThan(5);
-  for (const [, options] of callsTo('recover')) {
+  expect(listCalls('recover').length).toBeGreaterThan(5);
+  for (const [, options] of listCalls('recover')) {
     expect(options).toMatchObject({ excludedIds: ['in-memory', 'leased-by-this-node'] });
   }
 });

@@ -10,18 +10,18 @@ const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 
 test('the duration of a claim does not depend on the number of queued messages of locked accounts', () => {
   /** Returns the shortest duration of a claim, in ms, while a locked account has this many queued messages. */
-  const measureClaim = (locked: number): number => {
+  const measureClaim = (lockedCount: number): number => {
     const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
     onTestFinished(() => database.close());
     const { operations: store, run } = createEngine(database);
     store.createAccount('locked', NO_LIMITS, 1);
     store.createAccount('other', NO_LIMITS, 1);
-    const batch = Array.from({ length: locked }, () => newMessage({ message: 'x' }));
+    const batch = Array.from({ length: lockedCount }, () => newMessage({ message: 'x' }));
     run([{ number: 1, name: 'accept', args: [batch] }]);
     store.lockAccount('locked', 'abuse', 1);
     const message = newMessage({ accountId: 2 });
     store.accept([message]);
-    const times = Array.from({ length: 20 }, () => {
+    const durationsMs = Array.from({ length: 20 }, () => {
       const startedAt = performance.now();
       const { messages, hasMore: more } = store.claim({ messages: 512, bytes: 1_000_000 }, LEASE, Date.now());
       const tookMs = performance.now() - startedAt;
@@ -29,7 +29,7 @@ test('the duration of a claim does not depend on the number of queued messages o
       store.release([{ id: message.id, owner: LEASE.owner, attempts: 1 }], Date.now());
       return tookMs;
     });
-    return Math.min(...times);
+    return Math.min(...durationsMs);
   };
   // With a scan of the rows, the second claim would be a few hundred times slower than the first.
   expect(measureClaim(30_000)).toBeLessThan(20 * measureClaim(10));

@@ -9,26 +9,26 @@ import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../../src/store/sqlite/thread.ts';
 
-function openAndExit(path: string, locked: boolean): DatabaseSync {
+function openAndExit(path: string, isLocked: boolean): DatabaseSync {
   const exitIfRequested = () => {
     if (existsSync(`${path}-die`)) process.exit(7);
   };
   exitIfRequested();
-  const database = openDatabase(path, locked);
+  const database = openDatabase(path, isLocked);
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
     const statement = prepare(sql);
     // The statements of listAccounts and readQueueStatistics.
     if (!sql.includes('FROM account ORDER BY name') && !sql.includes('INDEXED BY mail_request_due WHERE'))
       return statement;
-    const [all, get] = [statement.all.bind(statement), statement.get.bind(statement)];
+    const [runAll, runGet] = [statement.all.bind(statement), statement.get.bind(statement)];
     statement.all = () => {
       exitIfRequested();
-      return all();
+      return runAll();
     };
     statement.get = () => {
       exitIfRequested();
-      return get();
+      return runGet();
     };
     return statement;
   };

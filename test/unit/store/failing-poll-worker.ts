@@ -8,15 +8,15 @@ import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../../src/store/sqlite/thread.ts';
 
-function openFailing(path: string, locked: boolean): DatabaseSync {
-  const database = openDatabase(path, locked);
+function openFailing(path: string, isLocked: boolean): DatabaseSync {
+  const database = openDatabase(path, isLocked);
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
     const statement = prepare(sql);
     if (sql !== 'SELECT revision FROM meta') return statement;
-    const get = statement.get.bind(statement);
+    const runGet = statement.get.bind(statement);
     statement.get = () => {
-      if (!existsSync(`${path}-fail`)) return get();
+      if (!existsSync(`${path}-fail`)) return runGet();
       rmSync(`${path}-fail`);
       throw Object.assign(new Error('disk I/O error'), { errcode: 10 });
     };

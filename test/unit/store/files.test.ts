@@ -1,4 +1,4 @@
-/** The folder of the embedded database. */
+/** Tests the folder of the embedded database. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { createFolder } from '../../../src/folder.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { runCommand } from '../../rig/service.ts';
 
-test('missing folders are created for this user alone, and an existing folder is left as it is', () => {
+test('only the user of the process can access a created folder, and an existing folder is not changed', () => {
   const folder = join(createTemporaryFolder(), 'a', 'b');
   createFolder(folder);
   createFolder(folder);
@@ -14,7 +14,8 @@ test('missing folders are created for this user alone, and an existing folder is
 });
 
 test('a database in a folder that cannot be created ends the command with one line', async () => {
-  // Linux refuses a new folder in /proc with ENOENT, at which the recursive mode of Node never returns. Other systems refuse /proc.
+  // Linux refuses a new folder in /proc with ENOENT, at which the recursive mode of Node never returns. Other systems
+  // refuse /proc.
   const { code, stderr } = await runCommand(createTemporaryFolder(), ['key', 'create', 'default'], {
     POSTRIDER_DATABASE: 'sqlite:/proc/postrider/a.db',
   });

@@ -15,27 +15,27 @@ const now = () => 0;
 
 test('items that arrive during commits share the next commit, and each item has its own result', async () => {
   const { pendingCommits, commit } = createPendingCommits();
-  const group = createGroupCommit(commit, { maxBatch: 100, now });
-  const first = group.submit(1);
+  const groupCommit = createGroupCommit(commit, { maxBatch: 100, now });
+  const firstSubmit = groupCommit.submit(1);
   await expect.poll(() => pendingCommits.length).toBe(1);
-  const second = group.submit(2);
+  const secondSubmit = groupCommit.submit(2);
   await expect.poll(() => pendingCommits.length).toBe(2);
-  const remainingItems = [3, 4, 5].map((n) => group.submit(n));
+  const remainingItems = [3, 4, 5].map((n) => groupCommit.submit(n));
   pendingCommits[0]?.finish();
-  expect(await first).toBe(10);
+  expect(await firstSubmit).toBe(10);
   await expect.poll(() => pendingCommits.length).toBe(3);
   expect(pendingCommits.map(({ batch }) => batch)).toEqual([[1], [2], [3, 4, 5]]);
   pendingCommits[1]?.finish();
   pendingCommits[2]?.finish();
-  expect(await Promise.all([second, ...remainingItems])).toEqual([20, 30, 40, 50]);
+  expect(await Promise.all([secondSubmit, ...remainingItems])).toEqual([20, 30, 40, 50]);
 });
 
 test('a failed commit rejects only the items of its batch', async () => {
   const { pendingCommits, commit } = createPendingCommits();
-  const group = createGroupCommit(commit, { maxBatch: 100, now });
-  const failedItems = [1, 2].map((n) => group.submit(n));
+  const groupCommit = createGroupCommit(commit, { maxBatch: 100, now });
+  const failedItems = [1, 2].map((n) => groupCommit.submit(n));
   await expect.poll(() => pendingCommits.length).toBe(1);
-  const laterItem = group.submit(3);
+  const laterItem = groupCommit.submit(3);
   await expect.poll(() => pendingCommits.length).toBe(2);
   pendingCommits[0]?.fail(new Error('disk full'));
   pendingCommits[1]?.finish();
@@ -43,53 +43,53 @@ test('a failed commit rejects only the items of its batch', async () => {
     await expect.poll(() => pendingCommits.length).toBeGreaterThan(part);
     pendingCommits[part]?.fail(new Error('disk full'));
   }
-  const settled = await Promise.allSettled([...failedItems, laterItem]);
-  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
+  const settledSubmits = await Promise.allSettled([...failedItems, laterItem]);
+  expect(settledSubmits.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
 });
 
-/** Returns a commit function that rejects every batch that contains an item of `poisoned` and records the batches. */
-function createPoisonedCommits(poisoned: (item: number) => boolean) {
+/** Returns a commit function that rejects every batch that contains an item for which `isPoisoned` is true and records the batches. */
+function createPoisonedCommits(isPoisoned: (item: number) => boolean) {
   const committedBatches: (readonly number[])[] = [];
   const commit = async (batch: readonly number[]) => {
     committedBatches.push(batch);
-    if (batch.some(poisoned)) throw new Error('constraint failed');
+    if (batch.some(isPoisoned)) throw new Error('constraint failed');
     return batch.map((n) => n * 10);
   };
-  return { committedBatches, group: createGroupCommit(commit, { maxBatch: 512, now }) };
+  return { committedBatches, groupCommit: createGroupCommit(commit, { maxBatch: 512, now }) };
 }
 
 test('only the item that cannot be committed is rejected, at any position, with a few additional commits', async () => {
   for (const badItem of [0, 100, 511]) {
-    const { committedBatches, group } = createPoisonedCommits((item) => item === badItem);
-    const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
-    expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([badItem]);
-    expect(all.every((one, n) => one.status === 'rejected' || one.value === n * 10)).toBe(true);
+    const { committedBatches, groupCommit } = createPoisonedCommits((item) => item === badItem);
+    const results = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => groupCommit.submit(n)));
+    expect(results.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([badItem]);
+    expect(results.every((result, n) => result.status === 'rejected' || result.value === n * 10)).toBe(true);
     expect(committedBatches.length).toBeLessThan(60);
   }
 });
 
 test('only the items that cannot be committed are rejected', async () => {
-  const { group } = createPoisonedCommits((item) => [3, 4, 77].includes(item));
-  const all = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => group.submit(n)));
-  expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
+  const { groupCommit } = createPoisonedCommits((item) => [3, 4, 77].includes(item));
+  const results = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => groupCommit.submit(n)));
+  expect(results.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
 });
 
 test('if every commit fails, the store is not called once per item', async () => {
-  const { committedBatches, group } = createPoisonedCommits(() => true);
-  const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
-  expect(all.every(({ status }) => status === 'rejected')).toBe(true);
+  const { committedBatches, groupCommit } = createPoisonedCommits(() => true);
+  const results = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => groupCommit.submit(n)));
+  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
   expect(committedBatches.length).toBeLessThan(100);
 });
 
 test('a batch is never larger than the maximum, and items are committed in order', async () => {
   const { pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 2, now });
-  const all = [1, 2, 3, 4, 5].map((n) => group.submit(n));
+  const submits = [1, 2, 3, 4, 5].map((n) => group.submit(n));
   for (let n = 0; n < 3; n += 1) {
     await expect.poll(() => pendingCommits.length).toBeGreaterThan(n);
     pendingCommits[n]?.finish();
   }
-  await Promise.all(all);
+  await Promise.all(submits);
   expect(pendingCommits.map(({ batch }) => batch)).toEqual([[1, 2], [3, 4], [5]]);
 });
 
@@ -99,16 +99,16 @@ test('an item without a result from the store is rejected', async () => {
 });
 
 test('the waiting time of the oldest item is reported', async () => {
-  let at = 0;
+  let nowMs = 0;
   const { pendingCommits, commit } = createPendingCommits();
-  const group = createGroupCommit(commit, { maxBatch: 1, now: () => at });
-  const all = [1, 2, 3].map((n) => group.submit(n));
+  const group = createGroupCommit(commit, { maxBatch: 1, now: () => nowMs });
+  const submits = [1, 2, 3].map((n) => group.submit(n));
   await expect.poll(() => pendingCommits.length).toBe(2);
-  at = 40;
+  nowMs = 40;
   expect(group.oldestWaitMs()).toBe(40);
   for (const { finish } of pendingCommits) finish();
   await expect.poll(() => pendingCommits.length).toBe(3);
   pendingCommits[2]?.finish();
-  await Promise.all(all);
+  await Promise.all(submits);
   expect(group.oldestWaitMs()).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** When the index is maintained: after acceptance, in steps, and at high load only if many messages wait. */
+/** Tests when the index is maintained: after acceptance, in steps, and at high load only if many messages wait. */
 import { expect, onTestFinished, test } from 'vitest';
 import { getMinIdAt } from '../../../src/store/rules/messages.ts';
 import type { IndexStep } from '../../../src/store/search/index-step.ts';
@@ -8,8 +8,8 @@ import { createVirtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2026, 0, 1);
 const ROUND_INTERVAL_MS = 5_000;
 
-/** A store with `waiting` messages that are not indexed. */
-function rig({ shared = false }: { shared?: boolean } = {}) {
+/** Starts an indexer on a store with `state.waiting` messages that are not indexed. */
+function rig({ isShared = false }: { isShared?: boolean } = {}) {
   const clock = createVirtualClock(START);
   const steps: IndexStep[] = [];
   const faults: unknown[] = [];
@@ -17,7 +17,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
   const stop = startIndexer({
     clock,
     monotonic: clock.now,
-    sharesStore: shared,
+    sharesStore: isShared,
     store: {
       newestId: async () => state.newest,
       async indexMessages(step) {
@@ -28,7 +28,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
         return { changed: newer > 0, unindexedCount: state.waiting, indexedCount: newer };
       },
     },
-    reportFailure: (what, error) => faults.push([what, error]),
+    reportFailure: (operation, error) => faults.push([operation, error]),
   });
   onTestFinished(stop);
   return { clock, steps, faults, state };
@@ -46,7 +46,7 @@ test('messages are indexed up to the newest one of the previous round', async ()
 });
 
 test('if nodes share the store, a clock that is ahead does not cause messages to be indexed too early', async () => {
-  const { clock, steps, state } = rig({ shared: true });
+  const { clock, steps, state } = rig({ isShared: true });
   state.newest = getMinIdAt(START + 86_400_000);
   await clock.advance(3 * ROUND_INTERVAL_MS);
   expect(steps.map(({ horizon, now }) => horizon <= getMinIdAt(now - 10_000))).not.toContain(false);
@@ -68,19 +68,19 @@ test('an idle store is indexed completely, and no further step runs until a new 
 
 test('at high load no message is indexed before many messages wait', async () => {
   const { clock, steps, state } = rig();
-  let at = START;
+  let lastAcceptedAt = START;
   const accept = async (count: number) => {
-    at += 1;
-    state.newest = getMinIdAt(at);
+    lastAcceptedAt += 1;
+    state.newest = getMinIdAt(lastAcceptedAt);
     state.waiting += count;
     await clock.advance(ROUND_INTERVAL_MS);
   };
   for (let n = 0; n < 4; n += 1) await accept(20_000);
-  const lastMinimum = () => steps.slice(-1).map(({ minSegmentMessages: minimum }) => minimum);
-  expect(lastMinimum()).toEqual([100_000]);
-  const before = state.waiting;
+  const getLastMinimum = () => steps.slice(-1).map(({ minSegmentMessages: minimum }) => minimum);
+  expect(getLastMinimum()).toEqual([100_000]);
+  const waitingBefore = state.waiting;
   await accept(20_000);
-  expect(state.waiting).toBe(before + 20_000);
+  expect(state.waiting).toBe(waitingBefore + 20_000);
   for (let n = 0; n < 4; n += 1) await accept(20_000);
   expect(state.waiting).toBeLessThan(100_000);
   for (let n = 0; n < 3; n += 1) await accept(10);

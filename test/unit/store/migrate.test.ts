@@ -13,17 +13,17 @@ import { NO_LIMITS } from '../../rig/messages.ts';
 
 const NEWEST = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
 
-function schemaOf(database: DatabaseSync): unknown[] {
+function readSchema(database: DatabaseSync): unknown[] {
   return database.prepare('SELECT type, name, sql FROM sqlite_schema ORDER BY name').all();
 }
 
-const versionOf = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
+const readVersion = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
 test('every migration is applied to a new file, and only the owner can read the file and its folder', () => {
   const path = join(createTemporaryFolder(), 'deep/data/postrider.db');
   const database = openDatabase(path);
   onTestFinished(() => database.close());
-  expect(versionOf(database)).toBe(NEWEST);
+  expect(readVersion(database)).toBe(NEWEST);
   expect(createEngine(database).operations.listAccounts()).toEqual([]);
   expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700');
@@ -40,14 +40,14 @@ test('the lock file of a service is readable by its owner only, because a reader
 
 test('opening a database for the second time changes nothing', () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  const first = openDatabase(path);
-  createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
-  const schema = schemaOf(first);
-  first.close();
+  const firstDatabase = openDatabase(path);
+  createEngine(firstDatabase).operations.createAccount('shop', NO_LIMITS, 1);
+  const schema = readSchema(firstDatabase);
+  firstDatabase.close();
   const reopened = openDatabase(path);
   onTestFinished(() => reopened.close());
-  expect(schemaOf(reopened)).toEqual(schema);
-  expect(versionOf(reopened)).toBe(NEWEST);
+  expect(readSchema(reopened)).toEqual(schema);
+  expect(readVersion(reopened)).toBe(NEWEST);
   expect(
     createEngine(reopened)
       .operations.listAccounts()
@@ -57,40 +57,40 @@ test('opening a database for the second time changes nothing', () => {
 
 test('a second process opens a database while the first process has it open', () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  const [first, second] = [openDatabase(path), openDatabase(path)];
+  const [firstDatabase, secondDatabase] = [openDatabase(path), openDatabase(path)];
   onTestFinished(() => {
-    first.close();
-    second.close();
+    firstDatabase.close();
+    secondDatabase.close();
   });
-  createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
-  expect(createEngine(second).operations.listAccounts()).toHaveLength(1);
+  createEngine(firstDatabase).operations.createAccount('shop', NO_LIMITS, 1);
+  expect(createEngine(secondDatabase).operations.listAccounts()).toHaveLength(1);
 });
 
 test('a newer schema than the supported one is refused with both version numbers, and the file is unchanged', () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   openDatabase(path).close();
-  const later = new DatabaseSync(path);
-  later.exec(`PRAGMA user_version = ${NEWEST + 1}`);
-  later.close();
-  const before = readFileSync(path);
+  const newerDatabase = new DatabaseSync(path);
+  newerDatabase.exec(`PRAGMA user_version = ${NEWEST + 1}`);
+  newerDatabase.close();
+  const bytesBefore = readFileSync(path);
   expect(() => openDatabase(path)).toThrow(
     new RegExp(`has schema version ${NEWEST + 1}, but this version of Postrider supports at most ${NEWEST}\\.`),
   );
-  expect(readFileSync(path).equals(before)).toBe(true);
+  expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
 test('a database of another program is refused and unchanged', () => {
   const path = join(createTemporaryFolder(), 'diary.db');
-  const other = new DatabaseSync(path);
-  other.exec('CREATE TABLE diary (day TEXT); PRAGMA application_id = 7');
-  other.close();
-  const before = readFileSync(path);
+  const otherDatabase = new DatabaseSync(path);
+  otherDatabase.exec('CREATE TABLE diary (day TEXT); PRAGMA application_id = 7');
+  otherDatabase.close();
+  const bytesBefore = readFileSync(path);
   expect(() => openDatabase(path)).toThrow(/is not a Postrider database/);
-  expect(readFileSync(path).equals(before)).toBe(true);
+  expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
 /** Creates a database with the schema before the newest migration. */
-function olderDatabase(): string {
+function createOlderDatabase(): string {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const database = new DatabaseSync(path);
   database.exec('PRAGMA user_version = 0');
@@ -99,20 +99,20 @@ function olderDatabase(): string {
 }
 
 test('while a service holds the lock, a command does not migrate the schema and names the remedy', () => {
-  const path = olderDatabase();
+  const path = createOlderDatabase();
   const unlock = acquireServeLock(path);
   onTestFinished(unlock);
   expect(() => openDatabase(path)).toThrow(/running service .* schema version 0, .* Restart the service/);
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
-  expect(versionOf(database)).toBe(0);
+  expect(readVersion(database)).toBe(0);
   // The service migrates the schema.
   openDatabase(path, true).close();
-  expect(versionOf(database)).toBe(NEWEST);
+  expect(readVersion(database)).toBe(NEWEST);
 }, 30_000);
 
 test('a second service does not change a database that another service uses', async () => {
-  const path = olderDatabase();
+  const path = createOlderDatabase();
   const unlock = acquireServeLock(path);
   onTestFinished(unlock);
   await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow(
@@ -120,7 +120,7 @@ test('a second service does not change a database that another service uses', as
   );
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
-  expect(versionOf(database)).toBe(0);
+  expect(readVersion(database)).toBe(0);
 });
 
 test('the message for an error of the lock file does not name another service', () => {
@@ -134,12 +134,12 @@ test('the message for an error of the lock file does not name another service', 
 
 test('a backup of a database that is open under another name is refused', async () => {
   const folder = createTemporaryFolder();
-  const [before, after] = [join(folder, 'before.db'), join(folder, 'after.db')];
-  const open = openDatabase(before);
+  const [formerPath, newPath] = [join(folder, 'before.db'), join(folder, 'after.db')];
+  const open = openDatabase(formerPath);
   onTestFinished(() => open.close());
-  renameSync(before, after);
+  renameSync(formerPath, newPath);
   writeFileSync(join(folder, 'draft'), '');
-  await expect(backupDatabase(after, join(folder, 'draft'), 'the backup', () => undefined)).rejects.toThrow(
+  await expect(backupDatabase(newPath, join(folder, 'draft'), 'the backup', () => undefined)).rejects.toThrow(
     /has .*after\.db open under another name/,
   );
   expect(readdirSync(folder)).not.toContain('after.db-wal');

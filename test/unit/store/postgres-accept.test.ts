@@ -11,13 +11,13 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 interface InterceptedStore {
   readonly store: Store;
-  /** Creates an accept function on a database that calls `before` before each statement. */
+  /** Creates an accept function on a database that calls `beforeStatement` before each statement. */
   readonly accept: Store['accept'];
   readonly names: string[];
 }
 
 async function openInterceptedStore(
-  before: (statement: Statement, store: Store) => Promise<void>,
+  beforeStatement: (statement: Statement, store: Store) => Promise<void>,
 ): Promise<InterceptedStore> {
   const setting = parsePostgresUrl(await createTemporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
@@ -32,16 +32,17 @@ async function openInterceptedStore(
     query: pool.query,
     transaction: (work, stored) =>
       pool.transaction((transaction) => {
-        // Statements run one after another, so that `before` is called after all earlier statements have completed.
+        // Statements run one after another, so that `beforeStatement` is called after all earlier statements have
+        // completed.
         let previous: Promise<unknown> = Promise.resolve();
         return work({
-          // The slot differs from those of the store's connections, because `before` waits for the store.
+          // The slot differs from those of the store's connections, because `beforeStatement` waits for the store.
           slot: transaction.slot + 10_000,
           query(statement, values) {
             names.push(statement.name);
             const result = previous
               .catch(() => undefined)
-              .then(() => before(statement, store))
+              .then(() => beforeStatement(statement, store))
               .then(() => transaction.query(statement, values));
             previous = result;
             return result;
@@ -53,34 +54,34 @@ async function openInterceptedStore(
 }
 
 test('if a limit is set after the accounts are locked and before an account is read, the transaction is retried with the lock', async () => {
-  let done = false;
+  let isDone = false;
   const { store, accept, names } = await openInterceptedStore(async ({ name }, interceptedStore) => {
-    if (name !== 'accept_read_accounts' || done) return;
-    done = true;
+    if (name !== 'accept_read_accounts' || isDone) return;
+    isDone = true;
     await interceptedStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
     await interceptedStore.accept([newMessage(), newMessage()]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
-  const answers = await accept([newMessage(), newMessage()]);
-  expect(answers.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
+  const results = await accept([newMessage(), newMessage()]);
+  expect(results.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
   expect(names.filter((name) => name === 'accept_lock_accounts')).toHaveLength(2);
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
 test('an idempotency key that another node stores after its lookup is answered with the id of that node', async () => {
-  const other = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
-  let done = false;
+  const concurrentMessage = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
+  let isDone = false;
   const { store, accept } = await openInterceptedStore(async ({ name }, interceptedStore) => {
-    if (name !== 'accept_write_keys' || done) return;
-    done = true;
-    await interceptedStore.accept([other]);
+    if (name !== 'accept_write_keys' || isDone) return;
+    isDone = true;
+    await interceptedStore.accept([concurrentMessage]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
-  const repeated = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
+  const repeatedMessage = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   const otherMessage = newMessage();
-  const answers = await accept([repeated, otherMessage]);
-  expect(answers).toMatchObject([{ kind: 'replayed', id: other.id }, { kind: 'accepted' }]);
-  expect(await store.findMessage(repeated.id)).toBeNull();
+  const results = await accept([repeatedMessage, otherMessage]);
+  expect(results).toMatchObject([{ kind: 'replayed', id: concurrentMessage.id }, { kind: 'accepted' }]);
+  expect(await store.findMessage(repeatedMessage.id)).toBeNull();
   expect((await store.findMessage(otherMessage.id))?.state).toBe('queued');
   expect((await store.listAccounts())[0]?.volumeUsed).toBe(2);
 });
@@ -92,10 +93,10 @@ test('a batch of refused messages writes nothing', async () => {
     { ...NO_LIMITS, volume: 1, rate: { limit: 9, periodMs: 3_600_000 } },
     Date.now(),
   );
-  const at = Date.now();
-  await accept([newMessage({ acceptedAt: at })]);
+  const now = Date.now();
+  await accept([newMessage({ acceptedAt: now })]);
   names.length = 0;
-  const answers = await accept([newMessage({ acceptedAt: at }), newMessage({ acceptedAt: at })]);
-  expect(answers.map(({ kind }) => kind)).toEqual(['refused', 'refused']);
+  const results = await accept([newMessage({ acceptedAt: now }), newMessage({ acceptedAt: now })]);
+  expect(results.map(({ kind }) => kind)).toEqual(['refused', 'refused']);
   expect(names.filter((name) => name.includes('write') || name.includes('append'))).toEqual([]);
 });

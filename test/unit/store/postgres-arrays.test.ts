@@ -15,16 +15,16 @@ const LENGTHS = {
   text: 'SELECT cardinality($1::text[]) AS texts, cardinality($2::bigint[]) AS numbers',
 };
 
-async function pool() {
+async function openPool() {
   const setting = parsePostgresUrl(await createTemporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('not a PostgreSQL');
-  const opened = createPool({
+  const connectionPool = createPool({
     setting,
     application: 'postrider test',
     random: Math.random,
   });
-  onTestFinished(() => opened.close());
-  return opened;
+  onTestFinished(() => connectionPool.close());
+  return connectionPool;
 }
 
 test('the server receives every element unchanged: nulls, empty texts, quotes, non-Latin text, and the limits of each range', async () => {
@@ -39,8 +39,8 @@ test('the server receives every element unchanged: nulls, empty texts, quotes, n
     [-(2 ** 31), 2 ** 31 - 1, 0, null],
     [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, -1, 2 ** 32],
   ];
-  const found = await (await pool()).query(ROWS, columns);
-  expect(found.map(({ u, t, i, b }) => [u, t, i, b])).toEqual([
+  const rows = await (await openPool()).query(ROWS, columns);
+  expect(rows.map(({ u, t, i, b }) => [u, t, i, b])).toEqual([
     ['01234567-89ab-7def-8123-456789abcdef', '', -(2 ** 31), Number.MIN_SAFE_INTEGER],
     [null, 'NULL', 2 ** 31 - 1, Number.MAX_SAFE_INTEGER],
     ['ffffffff-ffff-ffff-ffff-ffffffffffff', 'a "quoted" \\ one, {with} braces\r\n', 0, -1],
@@ -49,7 +49,7 @@ test('the server receives every element unchanged: nulls, empty texts, quotes, n
 });
 
 test('the server receives an empty array without elements', async () => {
-  expect(await (await pool()).query(LENGTHS, [[], []])).toEqual([{ texts: 0, numbers: 0 }]);
+  expect(await (await openPool()).query(LENGTHS, [[], []])).toEqual([{ texts: 0, numbers: 0 }]);
 });
 
 test('a value that does not fit its type is sent to the server, which refuses it', async () => {
@@ -59,7 +59,7 @@ test('a value that does not fit its type is sent to the server, which refuses it
   expect(encodeArray('uuid', ['no id'])).toBeNull();
   expect(encodeArray('uuid', [`${'0'.repeat(31)}g`])).toBeNull();
   expect(encodeArray('text', [1])).toBeNull();
-  const opened = await pool();
-  await expect(opened.query(ROWS, [['no id'], [''], [1], [1]])).rejects.toThrow('uuid');
-  await expect(opened.query(LENGTHS, [['a\0b'], []])).rejects.toThrow();
+  const connectionPool = await openPool();
+  await expect(connectionPool.query(ROWS, [['no id'], [''], [1], [1]])).rejects.toThrow('uuid');
+  await expect(connectionPool.query(LENGTHS, [['a\0b'], []])).rejects.toThrow();
 });

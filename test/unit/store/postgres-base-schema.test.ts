@@ -15,7 +15,7 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 const MIGRATIONS = new URL('../../../src/store/postgres/migrations/', import.meta.url);
 const NEWEST = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
 
-function poolOf(url: string): Pool {
+function createPoolFor(url: string): Pool {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
@@ -31,7 +31,7 @@ function createMigrationFolder(sql: string): URL {
   return pathToFileURL(`${folder}/`);
 }
 
-async function rowsOf(url: string, sql: string): Promise<unknown[]> {
+async function readRows(url: string, sql: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
@@ -47,44 +47,46 @@ test('if many nodes start together on an empty database, the schema is created o
     Array.from({ length: 6 }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
   );
   for (const store of stores) onTestFinished(() => store.close());
-  expect(await rowsOf(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST }]);
+  expect(await readRows(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST }]);
   await stores[0]?.createAccount('default', NO_LIMITS, 1);
-  const answers = await Promise.all(stores.map((store) => store.accept([newMessage()])));
-  expect(answers.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
+  const results = await Promise.all(stores.map((store) => store.accept([newMessage()])));
+  expect(results.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
 });
 
 test('a start does not change a current schema', async () => {
   const url = await createTemporaryDatabase();
-  await migrate(poolOf(url));
-  const before = await rowsOf(url, 'SELECT xmin::text, * FROM postrider');
-  await migrate(poolOf(url));
-  expect(await rowsOf(url, 'SELECT xmin::text, * FROM postrider')).toEqual(before);
+  await migrate(createPoolFor(url));
+  const rowsBefore = await readRows(url, 'SELECT xmin::text, * FROM postrider');
+  await migrate(createPoolFor(url));
+  expect(await readRows(url, 'SELECT xmin::text, * FROM postrider')).toEqual(rowsBefore);
 });
 
 test('a failing migration changes nothing, and reports the failure in one line', async () => {
   const url = await createTemporaryDatabase();
-  await migrate(poolOf(url));
-  const broken = createMigrationFolder('CREATE TABLE half (n int); CREATE TABLE account (n int);');
-  await expect(migrate(poolOf(url), broken)).rejects.toThrow(/^PostgreSQL .*relation "account" already exists\.$/);
-  expect(await rowsOf(url, "SELECT to_regclass('half') AS half, version FROM postrider")).toEqual([
+  await migrate(createPoolFor(url));
+  const brokenMigrations = createMigrationFolder('CREATE TABLE half (n int); CREATE TABLE account (n int);');
+  await expect(migrate(createPoolFor(url), brokenMigrations)).rejects.toThrow(
+    /^PostgreSQL .*relation "account" already exists\.$/,
+  );
+  expect(await readRows(url, "SELECT to_regclass('half') AS half, version FROM postrider")).toEqual([
     { half: null, version: NEWEST },
   ]);
 });
 
 test('a node continues, and can restart, after a newer node has added columns to the schema', async () => {
   const url = await createTemporaryDatabase();
-  const old = await openStore(parsePostgresUrl(url), { exclusive: true });
-  onTestFinished(() => old.close());
-  await old.createAccount('default', NO_LIMITS, 1);
-  await old.accept([newMessage()]);
+  const olderStore = await openStore(parsePostgresUrl(url), { exclusive: true });
+  onTestFinished(() => olderStore.close());
+  await olderStore.createAccount('default', NO_LIMITS, 1);
+  await olderStore.accept([newMessage()]);
   await migrate(
-    poolOf(url),
+    createPoolFor(url),
     createMigrationFolder('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
   );
-  expect(await rowsOf(url, 'SELECT version, least FROM postrider')).toEqual([{ version: NEWEST + 1, least: 1 }]);
-  const again = await openStore(parsePostgresUrl(url), { exclusive: true });
-  onTestFinished(() => again.close());
-  for (const store of [old, again]) {
+  expect(await readRows(url, 'SELECT version, least FROM postrider')).toEqual([{ version: NEWEST + 1, least: 1 }]);
+  const reopenedStore = await openStore(parsePostgresUrl(url), { exclusive: true });
+  onTestFinished(() => reopenedStore.close());
+  for (const store of [olderStore, reopenedStore]) {
     expect((await store.accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
     expect((await store.setAccount('default', { volume: 10 }, 2)).kind).toBe('done');
     expect(
@@ -95,7 +97,7 @@ test('a node continues, and can restart, after a newer node has added columns to
 
 test('a schema that is incompatible with this version is refused with one line that contains both versions', async () => {
   const url = await createTemporaryDatabase();
-  await migrate(poolOf(url));
+  await migrate(createPoolFor(url));
   await runStatement(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     new RegExp(
@@ -110,5 +112,7 @@ test('a database of another program is refused and unchanged', async () => {
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     /is not a Postrider database.*createdb/,
   );
-  expect(await rowsOf(url, "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = 'public'")).toEqual([{ n: 1 }]);
+  expect(await readRows(url, "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = 'public'")).toEqual([
+    { n: 1 },
+  ]);
 });

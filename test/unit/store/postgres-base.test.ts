@@ -7,40 +7,40 @@ import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const INSERT: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
-const ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
+const SELECT_ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
 
-async function database(): Promise<string> {
+async function createDatabase(): Promise<string> {
   const url = await createTemporaryDatabase();
   await runStatement(url, 'CREATE TABLE t (n bigint PRIMARY KEY)');
   return url;
 }
 
-function poolOf(url: string): Pool {
-  const pool = createPool({ setting: postgres(url), application: 'postrider test', random: Math.random });
+function createPoolFor(url: string): Pool {
+  const pool = createPool({ setting: parseUrl(url), application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
   return pool;
 }
 
-const urlThrough = (url: string, port: number) => {
-  const changed = new URL(url);
-  changed.port = String(port);
-  return changed.href;
+const replacePort = (url: string, port: number) => {
+  const proxyUrl = new URL(url);
+  proxyUrl.port = String(port);
+  return proxyUrl.href;
 };
-const portOf = (url: string) => Number(new URL(url).port);
+const getPort = (url: string) => Number(new URL(url).port);
 
 describe('a transaction', () => {
   test('is stored as a whole, with numbers that arrive as numbers', async () => {
-    const pool = poolOf(await database());
+    const pool = createPoolFor(await createDatabase());
     const value = await pool.transaction(async (transaction) => {
       await Promise.all([transaction.query(INSERT, [2 ** 40]), transaction.query(INSERT, [1])]);
       return 'value';
     });
     expect(value).toBe('value');
-    expect(await pool.query(ALL, [])).toEqual([{ n: 1 }, { n: 2 ** 40 }]);
+    expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 1 }, { n: 2 ** 40 }]);
   });
 
   test('with a failed statement stores nothing, even if the work continues', async () => {
-    const pool = poolOf(await database());
+    const pool = createPoolFor(await createDatabase());
     const result = pool.transaction(async (transaction) => {
       await transaction.query(INSERT, [1]);
       await transaction.query(INSERT, [1]).catch(() => undefined);
@@ -52,98 +52,98 @@ describe('a transaction', () => {
         throw new Error('an error of the work');
       }),
     ).rejects.toThrow('an error of the work');
-    expect(await pool.query(ALL, [])).toEqual([]);
+    expect(await pool.query(SELECT_ALL, [])).toEqual([]);
   });
 
   test('rejects statements that are sent after its end', async () => {
-    const pool = poolOf(await database());
+    const pool = createPoolFor(await createDatabase());
     let queryLater: () => Promise<unknown> = async () => undefined;
     await pool.transaction(async (transaction) => {
       queryLater = () => transaction.query(INSERT, [7]);
     });
     await expect(queryLater()).rejects.toThrow('after its transaction had ended');
-    expect(await pool.query(ALL, [])).toEqual([]);
+    expect(await pool.query(SELECT_ALL, [])).toEqual([]);
   });
 
   test('is retried after a deadlock, so that both transactions are stored', async () => {
-    const url = await database();
+    const url = await createDatabase();
     await runStatement(url, 'INSERT INTO t VALUES (1), (2)');
-    const pool = poolOf(url);
+    const pool = createPoolFor(url);
     const update: Statement = { name: 'test_update', text: 'UPDATE t SET n = n WHERE n = $1' };
     let arrived = 0;
-    const both = Promise.withResolvers<void>();
-    let rounds = 0;
-    const insertInOrder = (first: number, second: number, added: number) =>
+    const bothArrived = Promise.withResolvers<void>();
+    let attemptCount = 0;
+    const insertInOrder = (firstNumber: number, secondNumber: number, addedNumber: number) =>
       pool.transaction(async (transaction) => {
-        rounds += 1;
-        await transaction.query(update, [first]);
+        attemptCount += 1;
+        await transaction.query(update, [firstNumber]);
         arrived += 1;
-        if (arrived === 2) both.resolve();
-        await both.promise;
-        await transaction.query(update, [second]);
-        await transaction.query(INSERT, [added]);
+        if (arrived === 2) bothArrived.resolve();
+        await bothArrived.promise;
+        await transaction.query(update, [secondNumber]);
+        await transaction.query(INSERT, [addedNumber]);
       });
     await Promise.all([insertInOrder(1, 2, 3), insertInOrder(2, 1, 4)]);
-    expect(rounds).toBe(3);
-    expect((await pool.query(ALL, [])).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
+    expect(attemptCount).toBe(3);
+    expect((await pool.query(SELECT_ALL, [])).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
   });
 
   test('whose connection was ended before the commit is retried', async () => {
-    const url = await database();
-    const pool = poolOf(url);
-    const pid: Statement = { name: 'test_pid', text: 'SELECT pg_backend_pid() AS pid' };
-    let rounds = 0;
+    const url = await createDatabase();
+    const pool = createPoolFor(url);
+    const pidStatement: Statement = { name: 'test_pid', text: 'SELECT pg_backend_pid() AS pid' };
+    let attemptCount = 0;
     await pool.transaction(async (transaction) => {
-      rounds += 1;
-      await transaction.query(INSERT, [rounds]);
-      const [row] = await transaction.query(pid, []);
-      if (rounds === 1) await runStatement(url, `SELECT pg_terminate_backend(${String(row?.pid)}, 5000)`);
-      await transaction.query(pid, []);
+      attemptCount += 1;
+      await transaction.query(INSERT, [attemptCount]);
+      const [row] = await transaction.query(pidStatement, []);
+      if (attemptCount === 1) await runStatement(url, `SELECT pg_terminate_backend(${String(row?.pid)}, 5000)`);
+      await transaction.query(pidStatement, []);
     });
-    expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
+    expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 2 }]);
   });
 
   test('is stored and not repeated if the answer to its commit is lost', async () => {
-    const url = await database();
-    const proxy = await startCommitProxy(portOf(url));
-    const pool = poolOf(urlThrough(url, proxy.port));
-    let rounds = 0;
+    const url = await createDatabase();
+    const proxy = await startCommitProxy(getPort(url));
+    const pool = createPoolFor(replacePort(url, proxy.port));
+    let attemptCount = 0;
     proxy.loseCommitResponse();
     await pool.transaction(async (transaction) => {
-      rounds += 1;
-      await transaction.query(INSERT, [rounds]);
+      attemptCount += 1;
+      await transaction.query(INSERT, [attemptCount]);
     });
-    expect([rounds, proxy.faultCount()]).toEqual([1, 1]);
-    expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
+    expect([attemptCount, proxy.faultCount()]).toEqual([1, 1]);
+    expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 1 }]);
   });
 
   test('without an answer to its commit succeeds only if its rows are found, because another transaction may have the same id', async () => {
-    const url = await database();
-    const proxy = await startCommitProxy(portOf(url));
-    const pool = poolOf(urlThrough(url, proxy.port));
-    for (const found of [true, false]) {
+    const url = await createDatabase();
+    const proxy = await startCommitProxy(getPort(url));
+    const pool = createPoolFor(replacePort(url, proxy.port));
+    for (const isFound of [true, false]) {
       proxy.loseCommitResponse();
       const checks: unknown[] = [];
-      const ended = pool.transaction(
+      const transactionResult = pool.transaction(
         async (transaction) => {
-          await transaction.query(INSERT, [found ? 1 : 2]);
-          return found;
+          await transaction.query(INSERT, [isFound ? 1 : 2]);
+          return isFound;
         },
         async (session, value) => {
-          checks.push(value, (await session.query(ALL, [])).length);
-          return found;
+          checks.push(value, (await session.query(SELECT_ALL, [])).length);
+          return isFound;
         },
       );
-      if (found) await expect(ended).resolves.toBe(true);
-      else await expect(ended).rejects.toThrow(/^PostgreSQL /);
-      expect(checks).toEqual([found, found ? 1 : 2]);
+      if (isFound) await expect(transactionResult).resolves.toBe(true);
+      else await expect(transactionResult).rejects.toThrow(/^PostgreSQL /);
+      expect(checks).toEqual([isFound, isFound ? 1 : 2]);
     }
   });
 
   test('whose commit does not reach the server is terminated on the server and retried', async () => {
-    const url = await database();
-    const proxy = await startCommitProxy(portOf(url));
-    const pool = poolOf(urlThrough(url, proxy.port));
+    const url = await createDatabase();
+    const proxy = await startCommitProxy(getPort(url));
+    const pool = createPoolFor(replacePort(url, proxy.port));
     let rounds = 0;
     proxy.loseCommit();
     await pool.transaction(async (transaction) => {
@@ -151,73 +151,75 @@ describe('a transaction', () => {
       await transaction.query(INSERT, [rounds]);
     });
     expect([rounds, proxy.faultCount()]).toEqual([2, 1]);
-    expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
+    expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 2 }]);
   });
 });
 
 describe('the connections', () => {
   test('continue without an error when another node changes a table of their prepared statements', async () => {
-    const url = await database();
-    const pool = poolOf(url);
-    const busy = () => Promise.all(Array.from({ length: 16 }, () => pool.query(ALL, [])));
-    await busy();
+    const url = await createDatabase();
+    const pool = createPoolFor(url);
+    const queryConcurrently = () => Promise.all(Array.from({ length: 16 }, () => pool.query(SELECT_ALL, [])));
+    await queryConcurrently();
     await runStatement(url, 'ALTER TABLE t ADD COLUMN more text; INSERT INTO t VALUES (1)');
-    expect(new Set((await busy()).map((rows) => JSON.stringify(rows)))).toEqual(new Set(['[{"n":1,"more":null}]']));
+    expect(new Set((await queryConcurrently()).map((rows) => JSON.stringify(rows)))).toEqual(
+      new Set(['[{"n":1,"more":null}]']),
+    );
     await pool.transaction(async (transaction) => {
-      expect(await transaction.query(ALL, [])).toHaveLength(1);
+      expect(await transaction.query(SELECT_ALL, [])).toHaveLength(1);
     });
   });
 
   test('are limited in number, and the server shows their application name', async () => {
-    const url = await database();
-    const pool = poolOf(url);
+    const url = await createDatabase();
+    const pool = createPoolFor(url);
     const count: Statement = {
       name: 'test_count',
       text: "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'postrider test'",
     };
-    const seen = await Promise.all(Array.from({ length: 200 }, () => pool.query(count, [])));
-    expect(Math.max(...seen.map(([row]) => Number(row?.n)))).toBeLessThanOrEqual(8);
+    const countResults = await Promise.all(Array.from({ length: 200 }, () => pool.query(count, [])));
+    expect(Math.max(...countResults.map(([row]) => Number(row?.n)))).toBeLessThanOrEqual(8);
     expect(Number((await pool.query(count, []))[0]?.n)).toBeGreaterThan(0);
   });
 
   test('are all closed with the pool after the work in progress completes, and later calls are rejected', async () => {
-    const url = await database();
-    const pool = poolOf(url);
+    const url = await createDatabase();
+    const pool = createPoolFor(url);
     const sleepStatement: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
-    const running = pool.transaction(async (transaction) => {
+    const runningTransaction = pool.transaction(async (transaction) => {
       await transaction.query(sleepStatement, []);
       await transaction.query(INSERT, [1]);
     });
-    await expect.poll(() => waiting(url)).toBe(1);
-    const closed = pool.close();
-    await expect(pool.query(ALL, [])).rejects.toThrow('the store is closed');
-    await Promise.all([running, closed]);
-    const after = poolOf(url);
-    expect(await after.query(ALL, [])).toEqual([{ n: 1 }]);
+    await expect.poll(() => countRunningStatements(url)).toBe(1);
+    const closePromise = pool.close();
+    await expect(pool.query(SELECT_ALL, [])).rejects.toThrow('the store is closed');
+    await Promise.all([runningTransaction, closePromise]);
+    const poolAfter = createPoolFor(url);
+    expect(await poolAfter.query(SELECT_ALL, [])).toEqual([{ n: 1 }]);
     const remainingSessions: Statement = {
       name: 'test_left',
       text: 'SELECT 1 AS one FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
     };
-    await expect.poll(() => after.query(remainingSessions, [])).toEqual([]);
+    await expect.poll(() => poolAfter.query(remainingSessions, [])).toEqual([]);
   });
 
   test('a sync waits until the WAL is on disk', async () => {
-    const url = await database();
-    const pool = poolOf(url);
+    const url = await createDatabase();
+    const pool = createPoolFor(url);
     const where: Statement = {
       name: 'test_lsn',
       text: 'SELECT pg_current_wal_insert_lsn() > $1::pg_lsn AS written, pg_current_wal_flush_lsn() > $1::pg_lsn AS synced, pg_current_wal_insert_lsn()::text AS lsn',
     };
-    const [before] = await pool.query(where, ['0/0']);
+    const [walBefore] = await pool.query(where, ['0/0']);
     await pool.sync();
-    const [after] = await pool.query(where, [before?.lsn]);
-    expect(after).toMatchObject({ written: true, synced: true });
+    const [walAfter] = await pool.query(where, [walBefore?.lsn]);
+    expect(walAfter).toMatchObject({ written: true, synced: true });
   });
 });
 
 /** Returns the number of other statements that are running on the database. */
-async function waiting(url: string): Promise<number> {
-  const pool = createPool({ setting: postgres(url), application: 'watcher', random: Math.random });
+async function countRunningStatements(url: string): Promise<number> {
+  const pool = createPool({ setting: parseUrl(url), application: 'watcher', random: Math.random });
   try {
     const [row] = await pool.query(
       {
@@ -232,7 +234,7 @@ async function waiting(url: string): Promise<number> {
   }
 }
 
-function postgres(url: string) {
+function parseUrl(url: string) {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   return setting;

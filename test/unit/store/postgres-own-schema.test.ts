@@ -1,4 +1,4 @@
-/** `?schema=NAME`: all tables are in that schema, for a role that owns nothing else. */
+/** Tests `?schema=NAME`: all tables are in that schema, also for a role that owns nothing else. */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
@@ -7,26 +7,26 @@ import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 /** Creates a role without any right in `url` except those that `sql` grants. */
-async function roleWith(url: string, sql: string): Promise<URL> {
+async function createRole(url: string, sql: string): Promise<URL> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(
     url,
     `CREATE ROLE ${name} LOGIN PASSWORD 'pw'; REVOKE ALL ON SCHEMA public FROM PUBLIC; ${sql.replaceAll('$1', name)}`,
   );
   onTestFinished(() => runStatement(url, `DROP OWNED BY ${name} CASCADE; DROP ROLE ${name}`));
-  const changed = new URL(url);
-  changed.username = name;
-  changed.password = 'pw';
-  return changed;
+  const roleUrl = new URL(url);
+  roleUrl.username = name;
+  roleUrl.password = 'pw';
+  return roleUrl;
 }
 
 function withSchema(url: URL, schema: string): string {
-  const changed = new URL(url);
-  changed.searchParams.set('schema', schema);
-  return changed.href;
+  const schemaUrl = new URL(url);
+  schemaUrl.searchParams.set('schema', schema);
+  return schemaUrl.href;
 }
 
-async function tableSchemas(url: string): Promise<readonly string[]> {
+async function listTableSchemas(url: string): Promise<readonly string[]> {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
@@ -49,21 +49,21 @@ async function useStore(url: string): Promise<void> {
 
 test('a role that owns only its schema runs the store in it, and two schemas of one database are separate installations', async () => {
   const admin = await createTemporaryDatabase();
-  const role = await roleWith(
+  const role = await createRole(
     admin,
     'CREATE SCHEMA mail AUTHORIZATION $1; CREATE SCHEMA "Other-mail" AUTHORIZATION $1',
   );
   await useStore(withSchema(role, 'mail'));
-  expect(await tableSchemas(withSchema(role, 'mail'))).toEqual(['mail']);
+  expect(await listTableSchemas(withSchema(role, 'mail'))).toEqual(['mail']);
   await useStore(withSchema(role, 'Other-mail'));
-  expect(await tableSchemas(withSchema(role, 'mail'))).toEqual(['"Other-mail"', 'mail']);
+  expect(await listTableSchemas(withSchema(role, 'mail'))).toEqual(['"Other-mail"', 'mail']);
 });
 
-test('a schema that does not exist is created if the role may, and otherwise reported in one line with the remedy', async () => {
+test('a schema that does not exist is created if the role has the permission, and otherwise reported in one line with the remedy', async () => {
   const admin = await createTemporaryDatabase();
   await useStore(withSchema(new URL(admin), 'created'));
-  expect(await tableSchemas(admin)).toEqual(['created']);
-  const role = await roleWith(admin, '');
+  expect(await listTableSchemas(admin)).toEqual(['created']);
+  const role = await createRole(admin, '');
   for (const schema of ['missing', 'created']) {
     await expect(openStore(parsePostgresUrl(withSchema(role, schema)), { exclusive: true })).rejects.toThrow(
       /^PostgreSQL \S+: the user lacks a permission \(permission denied for [^)]+\)\. Make the user the owner of the /,

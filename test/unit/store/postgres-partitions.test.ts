@@ -22,7 +22,7 @@ interface Opened {
   readonly client: pg.Client;
 }
 
-async function opened(): Promise<Opened> {
+async function openStoreAndPool(): Promise<Opened> {
   const url = await createTemporaryDatabase();
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
@@ -39,7 +39,7 @@ async function opened(): Promise<Opened> {
   return { store, pool, client };
 }
 
-async function partitionsOf(client: pg.Client, parent: string): Promise<string[]> {
+async function listPartitions(client: pg.Client, parent: string): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>(
     'SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = $1::text::regclass ORDER BY 1',
     [parent],
@@ -56,7 +56,7 @@ async function countRowsByPartition(client: pg.Client, parent: string): Promise<
 }
 
 test('a start creates the partitions of the current and the next periods, by the server’s time', async () => {
-  const { store, client } = await opened();
+  const { store, client } = await openStoreAndPool();
   const months = [0, 1, 2].map((n) => {
     const now = new Date();
     return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + n, 1))
@@ -64,23 +64,23 @@ test('a start creates the partitions of the current and the next periods, by the
       .slice(0, 7)
       .replace('-', '');
   });
-  expect(await partitionsOf(client, 'mail_request')).toEqual([
+  expect(await listPartitions(client, 'mail_request')).toEqual([
     ...months.map((month) => `mail_request_${month}`),
     'mail_request_rest',
   ]);
-  expect(await partitionsOf(client, 'event')).toHaveLength(4);
-  expect(await partitionsOf(client, 'body')).toHaveLength(4);
+  expect(await listPartitions(client, 'event')).toHaveLength(4);
+  expect(await listPartitions(client, 'body')).toHaveLength(4);
   await store.accept([newMessage(), newMessage({ suppressedBy: 'simulator' })]);
   expect(await countRowsByPartition(client, 'mail_request')).toEqual({ [`mail_request_${months[0]}`]: 2 });
   expect(await countRowsByPartition(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
 });
 
 test('each partition is created once, even if many nodes create partitions at the same time', async () => {
-  const { pool, client } = await opened();
+  const { pool, client } = await openStoreAndPool();
   await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, MONTH_MIDDLE)));
   // A node did not create the remaining partitions if another node held the lock.
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
-  expect((await partitionsOf(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
+  expect((await listPartitions(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',
     'body_20310516',
     'body_20310517',
@@ -88,7 +88,7 @@ test('each partition is created once, even if many nodes create partitions at th
 });
 
 test('a partition contains the first and the last id of its period, across the end of a year', async () => {
-  const { store, pool, client } = await opened();
+  const { store, pool, client } = await openStoreAndPool();
   const newYear = Date.UTC(2032, 0, 1);
   await ensurePartitions(pool, newYear - DAY_MS);
   for (const at of [newYear - 1, newYear]) await store.accept([newMessage({ acceptedAt: at })]);
@@ -100,18 +100,18 @@ test('a partition contains the first and the last id of its period, across the e
 });
 
 test('messages without a matching partition are stored in the default partition, can be read, and are not moved', async () => {
-  const { store, pool, client } = await opened();
+  const { store, pool, client } = await openStoreAndPool();
   const message = newMessage({ acceptedAt: MONTH_MIDDLE });
   await store.accept([message]);
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
   expect(await countRowsByPartition(client, 'body')).toEqual({ body_rest: 1 });
-  expect(await partitionsOf(client, 'body')).toContain('body_20310516');
-  expect(await partitionsOf(client, 'body')).not.toContain('body_20310515');
+  expect(await listPartitions(client, 'body')).toContain('body_20310516');
+  expect(await listPartitions(client, 'body')).not.toContain('body_20310515');
   expect((await store.findMessage(message.id))?.message).toBe(message.message);
 });
 
 test('the creation of a partition waits only a short time for other transactions, and the next call creates it', async () => {
-  const { pool, client } = await opened();
+  const { pool, client } = await openStoreAndPool();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(false);
@@ -120,11 +120,11 @@ test('the creation of a partition waits only a short time for other transactions
 });
 
 test('accepts and reads do not wait while the creation of a partition waits', async () => {
-  const { pool, client } = await opened();
+  const { pool, client } = await openStoreAndPool();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
   const attaching = ensurePartitions(pool, MONTH_MIDDLE);
-  const modes = async () => {
+  const readLockModes = async () => {
     const { rows } = await pool
       .query(
         {
@@ -138,38 +138,38 @@ test('accepts and reads do not wait while the creation of a partition waits', as
     return rows;
   };
   // Neither lock mode blocks writes to the other partitions.
-  await expect.poll(modes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
+  await expect.poll(readLockModes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
   await client.query('ROLLBACK');
   await attaching;
 });
 
 test('a partition of bodies is dropped only after the retention time of all its messages', async () => {
-  const { store, pool, client } = await opened();
+  const { store, pool, client } = await openStoreAndPool();
   await ensurePartitions(pool, MONTH_MIDDLE);
   const lease = { owner: 'n', until: MONTH_MIDDLE };
-  const [early, late] = [
+  const [earlyMessage, lateMessage] = [
     newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
     newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
   ];
-  await store.accept([early, late]);
-  const ended = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
+  await store.accept([earlyMessage, lateMessage]);
+  const createChange = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
   const event = { at: 0, verb: 'delivered', by: 'n', detail: null, attempt: null };
-  await store.settle([newSettlement({ ...early, attempts: 1, lease }, ended(MONTH_MIDDLE + 1))]);
+  await store.settle([newSettlement({ ...earlyMessage, attempts: 1, lease }, createChange(MONTH_MIDDLE + 1))]);
   const week = MONTH_MIDDLE + 7 * DAY_MS;
   expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
-  await store.settle([newSettlement({ ...late, attempts: 1, lease }, ended(week))]);
+  await store.settle([newSettlement({ ...lateMessage, attempts: 1, lease }, createChange(week))]);
   expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
   // The day of the partition must have ended.
   expect(await dropExpiredBodies(pool, MONTH_MIDDLE + 2)).toEqual(
     expect.not.arrayContaining(['body_20310515', 'body_20310516']),
   );
   expect(await dropExpiredBodies(pool, week)).toContain('body_20310515');
-  expect(await partitionsOf(client, 'body')).not.toContain('body_20310515');
-  expect(await store.findMessage(late.id)).toMatchObject({ message: null, state: 'delivered' });
+  expect(await listPartitions(client, 'body')).not.toContain('body_20310515');
+  expect(await store.findMessage(lateMessage.id)).toMatchObject({ message: null, state: 'delivered' });
 });
 
 test('bodies are purged individually if other bodies of the same day are retained', async () => {
-  const { store, pool, client } = await opened();
+  const { store, pool, client } = await openStoreAndPool();
   await ensurePartitions(pool, MONTH_MIDDLE);
   const lease = { owner: 'n', until: MONTH_MIDDLE };
   const [endedMessage, queuedMessage] = [

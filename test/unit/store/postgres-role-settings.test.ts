@@ -70,11 +70,13 @@ test.each(['ROLE', 'DATABASE'])(
 
     const stores = await Promise.all([1, 2, 3].map(() => openStore(setting, { exclusive: true })));
     for (const store of stores) onTestFinished(() => store.close());
-    const created = await Promise.all(
-      stores.flatMap((store, at) => [1, 2, 3, 4].map((n) => store.createAccount(`account-${at}-${n}`, NO_LIMITS, 1))),
+    const createResults = await Promise.all(
+      stores.flatMap((store, index) =>
+        [1, 2, 3, 4].map((n) => store.createAccount(`account-${index}-${n}`, NO_LIMITS, 1)),
+      ),
     );
-    expect(new Set(created.map(({ kind: answer }) => answer))).toEqual(new Set(['done']));
-    const answers = await Promise.all(stores.map((store) => store.accept([newMessage()])));
-    expect(answers.flat().map(({ kind: answer }) => answer)).toEqual(stores.map(() => 'accepted'));
+    expect(new Set(createResults.map(({ kind: answer }) => answer))).toEqual(new Set(['done']));
+    const results = await Promise.all(stores.map((store) => store.accept([newMessage()])));
+    expect(results.flat().map(({ kind: answer }) => answer)).toEqual(stores.map(() => 'accepted'));
   },
 );

@@ -23,7 +23,7 @@ async function createUnsafeDatabase(): Promise<URL> {
   await runStatement(
     admin,
     `CREATE ROLE ${name} LOGIN PASSWORD 'careless'; ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${name};
-     GRANT ALL ON SCHEMA public TO ${name}; ${settings.map((one) => `ALTER ROLE ${name} SET ${one};`).join(' ')}`,
+     GRANT ALL ON SCHEMA public TO ${name}; ${settings.map((assignment) => `ALTER ROLE ${name} SET ${assignment};`).join(' ')}`,
   );
   onTestFinished(() =>
     runStatement(
@@ -36,11 +36,11 @@ async function createUnsafeDatabase(): Promise<URL> {
   return url;
 }
 
-function urlThrough(url: URL, port: number, options?: string): string {
-  const changed = new URL(url);
-  changed.port = String(port);
-  if (options !== undefined) changed.searchParams.set('options', options);
-  return changed.href;
+function replacePort(url: URL, port: number, options?: string): string {
+  const changedUrl = new URL(url);
+  changedUrl.port = String(port);
+  if (options !== undefined) changedUrl.searchParams.set('options', options);
+  return changedUrl.href;
 }
 
 async function openConnection(url: string): Promise<Connection> {
@@ -51,7 +51,7 @@ async function openConnection(url: string): Promise<Connection> {
   return connection;
 }
 
-async function settingsOf(connection: Connection): Promise<Readonly<Record<string, unknown>>> {
+async function readSettings(connection: Connection): Promise<Readonly<Record<string, unknown>>> {
   const names = [
     'synchronous_commit',
     'client_min_messages',
@@ -74,7 +74,7 @@ const EXPECTED = {
   jit: 'off',
 };
 
-async function faultOf(url: string): Promise<string> {
+async function findFault(url: string): Promise<string> {
   return openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
     (error: unknown) => String(error),
@@ -83,7 +83,7 @@ async function faultOf(url: string): Promise<string> {
 
 test('a role with synchronous_commit=off and client_min_messages=error does not affect connections', async () => {
   const url = await createUnsafeDatabase();
-  expect(await settingsOf(await openConnection(url.href))).toEqual(EXPECTED);
+  expect(await readSettings(await openConnection(url.href))).toEqual(EXPECTED);
 });
 
 test.each(['refuse', 'drop'] as const)(
@@ -95,8 +95,8 @@ test.each(['refuse', 'drop'] as const)(
     });
     const url = await createUnsafeDatabase();
     const proxy = await startPoolerProxy(Number(url.port), { options });
-    expect(await settingsOf(await openConnection(urlThrough(url, proxy.port)))).toEqual(EXPECTED);
-    expect(await faultOf(urlThrough(url, proxy.port))).toBe('it opened');
+    expect(await readSettings(await openConnection(replacePort(url, proxy.port)))).toEqual(EXPECTED);
+    expect(await findFault(replacePort(url, proxy.port))).toBe('it opened');
     expect([...proxy.parameters].sort()).toEqual(['application_name', 'client_encoding', 'database', 'user']);
   },
 );
@@ -106,8 +106,8 @@ test('an operator’s options also apply behind such a pooler, except options th
   const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
   const options =
     '-c work_mem=4MB -c work_mem=8MB --extra-float-digits=0 -csearch_path=post,\\ public -c synchronous_commit=off';
-  const connection = await openConnection(urlThrough(url, proxy.port, options));
-  expect(await settingsOf(connection)).toEqual(EXPECTED);
+  const connection = await openConnection(replacePort(url, proxy.port, options));
+  expect(await readSettings(connection)).toEqual(EXPECTED);
   const text = `SELECT current_setting('work_mem') AS memory, current_setting('search_path') AS path`;
   expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
 });
@@ -130,7 +130,7 @@ test('options that can be set only at the start of a connection are sent unchang
 test('a value that the server refuses is reported in one line', async () => {
   const url = new URL(await createTemporaryDatabase());
   url.searchParams.set('options', '-c work_mem=much');
-  expect(await faultOf(url.href)).toMatch(
+  expect(await findFault(url.href)).toMatch(
     /^StoreError: PostgreSQL .*: the server refuses a setting of options= in POSTRIDER_DATABASE \(.*work_mem.*\)\. Correct it\.$/,
   );
 });
@@ -138,7 +138,7 @@ test('a value that the server refuses is reported in one line', async () => {
 test('a server that does not apply SET is refused in one line', async () => {
   const url = await createUnsafeDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', ignoresSet: true });
-  expect(await faultOf(urlThrough(url, proxy.port))).toMatch(
+  expect(await findFault(replacePort(url, proxy.port))).toMatch(
     /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(its value is off\)\. If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling \(PgBouncer: pool_mode = session\)\.$/,
   );
 });

@@ -1,6 +1,6 @@
 /**
- * TLS connections to a PostgreSQL server: the certificate of the server is checked, the client presents its own, and a
- * certificate or file that cannot be used ends `serve` and a command with one line at once.
+ * Tests TLS connections to a PostgreSQL server. The certificate of the server is checked, the client presents its own,
+ * and a certificate or file that cannot be used ends `serve` and a command with one line at once.
  */
 import { writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -18,12 +18,12 @@ async function startCountingProxy(port: number): Promise<{ readonly port: number
   const server = createServer((socket) => {
     count += 1;
     const upstream = connect(port, '127.0.0.1');
-    for (const [one, other] of [
+    for (const [source, target] of [
       [socket, upstream],
       [upstream, socket],
     ] as const) {
-      one.on('error', () => other.destroy());
-      one.pipe(other);
+      source.on('error', () => target.destroy());
+      source.pipe(target);
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -40,67 +40,67 @@ async function open(url: string): Promise<string> {
   );
 }
 
-test('over TLS, only a server with a trusted certificate is used, and any other ends the opening at once with one line', async () => {
+test('over TLS, only a server with a trusted certificate is used, and any other server ends the opening of the store at once with one line', async () => {
   const { authority, client, server, url } = await startTlsServer();
   const foreign = await createAuthority('Another authority');
   const folder = createTemporaryFolder();
-  const file = (name: string, content: string) => {
+  const writeFile = (name: string, content: string) => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
-  const root = file('ca.pem', authority.cert);
-  const others = file('others.pem', foreign.cert);
-  const [cert, key] = [file('client.pem', client.cert), file('client.key', client.private)];
-  const foreignKey = file('foreign.key', foreign.private);
-  const broken = file('broken.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+  const root = writeFile('ca.pem', authority.cert);
+  const foreignRoot = writeFile('others.pem', foreign.cert);
+  const [cert, key] = [writeFile('client.pem', client.cert), writeFile('client.key', client.private)];
+  const foreignKey = writeFile('foreign.key', foreign.private);
+  const brokenFile = writeFile('broken.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
   const full = { sslmode: 'verify-full', sslrootcert: root };
 
   // The user `certified` has no password.
   const certified = new URL(await url({ ...full, sslcert: cert, sslkey: key }));
   certified.username = 'certified';
   certified.password = '';
-  for (const accepted of [
+  for (const acceptedParameters of [
     await url(full),
-    await url({ ...full, sslrootcert: file('both.pem', `${foreign.cert}\n${authority.cert}`) }),
+    await url({ ...full, sslrootcert: writeFile('both.pem', `${foreign.cert}\n${authority.cert}`) }),
     await url({ sslmode: 'verify-ca', sslrootcert: root }, '127.0.0.1'),
     await url({ sslmode: 'require', sslrootcert: root }, '127.0.0.1'),
     certified.href,
   ])
-    expect([accepted, await open(accepted)]).toEqual([accepted, 'it opened']);
+    expect([acceptedParameters, await open(acceptedParameters)]).toEqual([acceptedParameters, 'it opened']);
 
   const withoutCertificate = new URL(certified);
   withoutCertificate.search = new URLSearchParams(full).toString();
   const port = String(server.port);
-  const severalHosts = (await url({ ...full, sslrootcert: others })).replace(
+  const severalHosts = (await url({ ...full, sslrootcert: foreignRoot })).replace(
     `localhost:${port}`,
     `localhost:${port},127.0.0.1:${port}`,
   );
   const tlsFailed = /^StoreError: PostgreSQL \S+: the TLS connection failed \(.+\)\. .*add sslrootcert=FILE\.$/;
-  for (const [refused, fault] of [
-    [await url({ ...full, sslrootcert: others }), tlsFailed],
+  for (const [refusedParameters, fault] of [
+    [await url({ ...full, sslrootcert: foreignRoot }), tlsFailed],
     [await url({ sslmode: 'verify-full' }), tlsFailed],
-    [await url({ sslmode: 'require', sslrootcert: others }), tlsFailed],
+    [await url({ sslmode: 'require', sslrootcert: foreignRoot }), tlsFailed],
     [await url(full, '127.0.0.1'), tlsFailed],
     [severalHosts, /^StoreError: PostgreSQL localhost\S+: the TLS .* PostgreSQL 127\S+: the TLS connection failed/],
     [withoutCertificate.href, /^StoreError: PostgreSQL \S+: the server refuses the user or the password \(/],
     [await url({ ...full, sslrootcert: `${folder}/none` }), /: sslrootcert=\S+ cannot be read \(ENOENT\)\. Give/],
     [await url({ ...full, sslrootcert: key }), /: sslrootcert=\S+ contains no certificate\. Give the path/],
-    [await url({ ...full, sslrootcert: broken }), /: sslrootcert=\S+ contains an invalid certificate \(/],
+    [await url({ ...full, sslrootcert: brokenFile }), /: sslrootcert=\S+ contains an invalid certificate \(/],
     [await url({ ...full, sslcert: cert, sslkey: foreignKey }), /: sslkey=\S+ is not the key of sslcert\. Give/],
     [await url({ ...full, sslcert: cert, sslkey: cert }), /: sslkey=\S+ is not a usable private key \(/],
   ] as const) {
-    const line = await open(refused);
-    expect([refused, line]).toEqual([refused, expect.stringMatching(fault)]);
+    const line = await open(refusedParameters);
+    expect([refusedParameters, line]).toEqual([refusedParameters, expect.stringMatching(fault)]);
     expect(line).not.toMatch(/[\r\n]/);
   }
   const proxy = await startCountingProxy(server.port);
-  const direct = new URL(await url({ ...full, sslrootcert: others }));
+  const direct = new URL(await url({ ...full, sslrootcert: foreignRoot }));
   direct.port = String(proxy.port);
   expect(await open(direct.href)).toMatch(tlsFailed);
   expect(proxy.count()).toBe(1);
 
   const settings = {
-    POSTRIDER_DATABASE: await url({ ...full, sslrootcert: others }),
+    POSTRIDER_DATABASE: await url({ ...full, sslrootcert: foreignRoot }),
     POSTRIDER_SECRET: 'ab'.repeat(32),
   };
   const line = /^postrider: PostgreSQL [^\n]*: the TLS connection failed [^\n]*\n$/;

@@ -50,11 +50,11 @@ describe('a change of an account', () => {
       throttle: fc.option(fc.record({ perSecond: fc.nat(), burst: fc.nat() })),
     });
     fc.assert(
-      fc.property(limits, (given) => {
+      fc.property(limits, (accountLimits) => {
         const [volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst] =
-          toLimitColumns(given);
+          toLimitColumns(accountLimits);
         const columns = { volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst };
-        expect(rows.toAccount({ ...ACCOUNT_ROW, ...columns }).limits).toEqual(given);
+        expect(rows.toAccount({ ...ACCOUNT_ROW, ...columns }).limits).toEqual(accountLimits);
       }),
       RUNS,
     );
@@ -63,35 +63,38 @@ describe('a change of an account', () => {
 });
 
 describe('a rotated key', () => {
-  const key = (given: rows.Row) => rows.toApiKey({ ...KEY_ROW, ...given });
+  const createKey = (changes: rows.Row) => rows.toApiKey({ ...KEY_ROW, ...changes });
 
   test.each([
     ['none', null, { kind: 'missing' }],
-    ['a revoked key', key({ revoked_at: 1 }), { kind: 'missing' }],
-    ['an expired key', key({ expires_at: NOW }), { kind: 'missing' }],
-    ['a key without an expiry', key({}), { kind: 'done', value: NOW + 100 }],
-    ['a key that expires earlier', key({ expires_at: NOW + 50 }), { kind: 'done', value: NOW + 50 }],
-    ['a key that expires later', key({ expires_at: NOW + 500 }), { kind: 'done', value: NOW + 100 }],
-  ] as const)('%s expires at the requested time, or at its previous expiry if that is earlier', (_, old, expected) => {
-    expect(decideRotatedExpiry(old, NOW + 100, NOW)).toEqual(expected);
-  });
+    ['a revoked key', createKey({ revoked_at: 1 }), { kind: 'missing' }],
+    ['an expired key', createKey({ expires_at: NOW }), { kind: 'missing' }],
+    ['a key without an expiry', createKey({}), { kind: 'done', value: NOW + 100 }],
+    ['a key that expires earlier', createKey({ expires_at: NOW + 50 }), { kind: 'done', value: NOW + 50 }],
+    ['a key that expires later', createKey({ expires_at: NOW + 500 }), { kind: 'done', value: NOW + 100 }],
+  ] as const)(
+    '%s expires at the requested time, or at its previous expiry if that is earlier',
+    (_, previousExpiry, expected) => {
+      expect(decideRotatedExpiry(previousExpiry, NOW + 100, NOW)).toEqual(expected);
+    },
+  );
 });
 
 describe('a check of a domain', () => {
-  const before: SendingDomain = {
+  const storedDomain: SendingDomain = {
     ...{ id: 1, revision: 3, accountId: 1, name: 'example.org', subdomains: false, status: 'authenticated' },
     ...{ checkedAt: 1, failingSince: null, createdAt: 0, authenticatedAt: 1, published: [], keys: [] },
   };
-  const update = { ...before, checkedAt: 2, checks: [] };
+  const update = { ...storedDomain, checkedAt: 2, checks: [] };
 
   test('without a new result is not a change', () => {
-    expect(decideDomainUpdate(before, [], update).needsNewRevision).toBe(false);
+    expect(decideDomainUpdate(storedDomain, [], update).needsNewRevision).toBe(false);
   });
 
   test('with another status is a change, and every check of a failing domain is a change', () => {
-    expect(decideDomainUpdate(before, [], { ...update, status: 'pending' }).needsNewRevision).toBe(true);
-    const failing = { ...before, status: 'failing' } as const;
-    expect(decideDomainUpdate(failing, [], { ...update, status: 'failing' }).needsNewRevision).toBe(true);
+    expect(decideDomainUpdate(storedDomain, [], { ...update, status: 'pending' }).needsNewRevision).toBe(true);
+    const failingDomain = { ...storedDomain, status: 'failing' } as const;
+    expect(decideDomainUpdate(failingDomain, [], { ...update, status: 'failing' }).needsNewRevision).toBe(true);
   });
 });
 
@@ -102,9 +105,9 @@ describe('a row', () => {
     ['does not contain a boolean', () => rows.readBoolean({ f: 2 }, 'f')],
     ['contains an unknown value', () => rows.readState({ state: 'lost' })],
     ['does not contain JSON', () => rows.toDomainChecks({ checks: '{' })],
-  ])('with an invalid value causes a StoreError: column %s', (what, read) => {
-    expect(read).toThrow(what);
-    expect(read).toThrow('the database is damaged');
+  ])('with an invalid value causes a StoreError: column %s', (columnFault, readColumn) => {
+    expect(readColumn).toThrow(columnFault);
+    expect(readColumn).toThrow('the database is damaged');
   });
 
   test('can contain booleans in the form of either database', () => {
@@ -128,13 +131,13 @@ describe('a token bucket', () => {
         let now = NOW;
         let granted = 0;
         let passedMs = 0;
-        for (const one of requests) {
-          now += one.passedMs;
-          passedMs += Math.max(0, one.passedMs);
-          const result = takeTokens(bucket, { accountId: 1, perSecond, burst, requested: one.requested }, now);
+        for (const tokenRequest of requests) {
+          now += tokenRequest.passedMs;
+          passedMs += Math.max(0, tokenRequest.passedMs);
+          const result = takeTokens(bucket, { accountId: 1, perSecond, burst, requested: tokenRequest.requested }, now);
           bucket = result.bucket;
           granted += result.answer.granted;
-          expect(result.answer.granted).toBeLessThanOrEqual(one.requested);
+          expect(result.answer.granted).toBeLessThanOrEqual(tokenRequest.requested);
           expect(result.answer.remaining).toBeGreaterThanOrEqual(0);
           expect(result.answer.remaining).toBeLessThanOrEqual(burst);
           expect(granted).toBeLessThanOrEqual(burst + (passedMs * perSecond) / 1_000 + 1e-6);
@@ -145,9 +148,9 @@ describe('a token bucket', () => {
   });
 
   test('is full at the start, and a full bucket stays full under a new limit', () => {
-    const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, requested: 0 }, NOW);
-    expect(first.answer.remaining).toBe(5);
-    const largerBurst = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);
+    const firstResult = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, requested: 0 }, NOW);
+    expect(firstResult.answer.remaining).toBe(5);
+    const largerBurst = takeTokens(firstResult.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);
     expect(largerBurst.answer.remaining).toBe(9);
   });
 

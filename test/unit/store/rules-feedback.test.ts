@@ -28,46 +28,50 @@ const BOUNCE: FeedbackEvent = {
   ...{ recipient: null, alias: null, evidence: EVIDENCE },
 };
 
-function report(given: Partial<FeedbackReport> = {}): FeedbackReport {
+function createReport(changes: Partial<FeedbackReport> = {}): FeedbackReport {
   return {
     ...{ messageRef: { id: 'm' }, events: [BOUNCE], source: 'smtp', digest: 'd', at: NOW, summary: 's' },
     raw: new Uint8Array(),
     isFinal: false,
-    ...given,
+    ...changes,
   };
 }
 
-function message(state: State, keyId = 1) {
+function createMessage(state: State, keyId = 1) {
   return { id: 'm', accountId: 7, keyId, state, to: 'rita@example.com' };
 }
 
 describe('a report', () => {
   test.each([
-    ['of no message', report({ messageRef: null }), { kind: 'store', premature: false }],
+    ['of no message', createReport({ messageRef: null }), { kind: 'store', premature: false }],
     [
       'of another program',
-      report({ messageRef: { reference: 'r' }, mayBeOtherProgram: true }),
+      createReport({ messageRef: { reference: 'r' }, mayBeOtherProgram: true }),
       { answer: { kind: 'unrelated' } },
     ],
-    ['of an unknown provider id', report({ messageRef: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
+    ['of an unknown provider id', createReport({ messageRef: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
     [
       'of an unknown provider id that is not repeated',
-      report({ messageRef: { reference: 'r' }, isFinal: true }),
+      createReport({ messageRef: { reference: 'r' }, isFinal: true }),
       { kind: 'store', premature: true },
     ],
-  ])('%s does not change a message', (_, given, decision) => {
-    expect(decideWithoutMessage(given)).toMatchObject(decision);
+  ])('%s does not change a message', (_, changes, decision) => {
+    expect(decideWithoutMessage(changes)).toMatchObject(decision);
   });
 
   test('about a message that is not stored is stored for the operator', () => {
-    expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'store', messageId: 'm', premature: false });
+    expect(decideFeedback(createReport(), 'm', null)).toMatchObject({
+      kind: 'store',
+      messageId: 'm',
+      premature: false,
+    });
   });
 
   test.each(['queued', 'sending'] as const)(
     'of a message that is still %s waits, or is stored if it is final',
     (state) => {
-      expect(decideFeedback(report(), 'm', message(state))).toMatchObject({ answer: { kind: 'not-yet' } });
-      expect(decideFeedback(report({ isFinal: true }), 'm', message(state))).toMatchObject({
+      expect(decideFeedback(createReport(), 'm', createMessage(state))).toMatchObject({ answer: { kind: 'not-yet' } });
+      expect(decideFeedback(createReport({ isFinal: true }), 'm', createMessage(state))).toMatchObject({
         kind: 'store',
         premature: true,
       });
@@ -75,7 +79,7 @@ describe('a report', () => {
   );
 
   test('about a missing mailbox changes a delivered message to bounced, suppresses the recipient and counts', () => {
-    const decision = decideFeedback(report(), 'm', message('delivered'));
+    const decision = decideFeedback(createReport(), 'm', createMessage('delivered'));
     expect(decision).toMatchObject({
       ...{ kind: 'record', from: 'delivered', newState: 'bounced', suppress: 'bounce', reputationRule: 'always' },
       entries: [{ by: 'feedback:smtp', at: NOW, attempt: null }],
@@ -85,14 +89,14 @@ describe('a report', () => {
   });
 
   test('about a message without a key does not count towards reputation', () => {
-    expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({
+    expect(decideFeedback(createReport(), 'm', createMessage('delivered', 0))).toMatchObject({
       reputationRule: 'never',
       suppress: null,
     });
   });
 
   test('after the end of a message adds to the history and does not change the state', () => {
-    expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({
+    expect(decideFeedback(createReport(), 'm', createMessage('expired'))).toMatchObject({
       newState: null,
       reputationRule: 'if-suppressed',
     });
@@ -100,7 +104,7 @@ describe('a report', () => {
 
   test('counts always, only after it suppressed the recipient, or never', () => {
     const table = (['always', 'if-suppressed', 'never'] as const).map((reputationRule) =>
-      [true, false].map((suppressed) => countsTowardReputation({ reputationRule }, suppressed)),
+      [true, false].map((isSuppressed) => countsTowardReputation({ reputationRule }, isSuppressed)),
     );
     expect(table).toEqual([
       [true, true],
@@ -125,22 +129,24 @@ describe('reputation', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
         const deltas = new ReputationDeltas();
-        for (const [at, { accountId, from, to, isNewEvidence: fresh }] of events.entries())
-          deltas.add(accountId, from, to, fresh, at);
+        for (const [index, { accountId, from, to, isNewEvidence: fresh }] of events.entries())
+          deltas.add(accountId, from, to, fresh, index);
         const expected = [1, 2, 3, 4].flatMap((accountId) => {
-          const added = events.flatMap((one, at) => {
-            const delta = one.accountId === accountId ? getReputationDelta(one.from, one.to, one.isNewEvidence) : null;
-            return delta === null ? [] : [{ ...delta, at }];
+          const addedCounts = events.flatMap((event, index) => {
+            const delta =
+              event.accountId === accountId ? getReputationDelta(event.from, event.to, event.isNewEvidence) : null;
+            return delta === null ? [] : [{ ...delta, index }];
           });
-          const sum = (of: 'emails' | 'bounces' | 'complaints') => added.reduce((total, one) => total + one[of], 0);
-          const last = added.at(-1);
-          if (last === undefined) return [];
-          return [[accountId, sum('emails'), sum('bounces'), sum('complaints'), last.at]];
+          const sumOf = (of: 'emails' | 'bounces' | 'complaints') =>
+            addedCounts.reduce((total, counts) => total + counts[of], 0);
+          const lastCounts = addedCounts.at(-1);
+          if (lastCounts === undefined) return [];
+          return [[accountId, sumOf('emails'), sumOf('bounces'), sumOf('complaints'), lastCounts.index]];
         });
-        const found = deltas
+        const foundDeltas = deltas
           .listByAccount()
           .map(([id, { emails, bounces, complaints }, at]) => [id, emails, bounces, complaints, at]);
-        expect(found).toEqual(expected);
+        expect(foundDeltas).toEqual(expected);
       }),
       RUNS,
     );

@@ -31,7 +31,7 @@ const NOW = Date.UTC(2031, 0, 1);
 const CAUSES: readonly Cause[] = ['accept', 'queue', 'operator', 'feedback'];
 const LEASE = { owner: 'node-a', until: NOW + 60_000 };
 
-function account(limits: Partial<AccountLimits> = {}, locked: Account['locked'] = null): Account {
+function createAccount(limits: Partial<AccountLimits> = {}, locked: Account['locked'] = null): Account {
   return {
     ...{ id: 1, name: 'shop', createdAt: 0, locked, warning: null },
     thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
@@ -41,67 +41,77 @@ function account(limits: Partial<AccountLimits> = {}, locked: Account['locked'] 
 }
 
 describe('acceptance', () => {
-  const found = { id: 'earlier', fingerprint: 'aa' };
+  const storedKey = { id: 'earlier', fingerprint: 'aa' };
   const nothing = { findByIdempotencyKey: () => null, isSuppressed: () => false };
-  const keyed = (fingerprint: string) => newMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
-  const plain = newMessage({ acceptedAt: NOW });
+  const createKeyedMessage = (fingerprint: string) =>
+    newMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
+  const plainMessage = newMessage({ acceptedAt: NOW });
   const full = { volume: 0 };
 
   test.each<[string, AcceptResult['kind'], string | undefined, () => AcceptResult]>([
-    ['an account that does not exist', 'locked', undefined, () => decideAcceptance(plain, null, nothing)],
+    ['an account that does not exist', 'locked', undefined, () => decideAcceptance(plainMessage, null, nothing)],
     [
       'a locked account',
       'locked',
       undefined,
-      () => decideAcceptance(plain, toLimitUsage(account({}, { reason: 'abuse', at: 1 })), nothing),
+      () => decideAcceptance(plainMessage, toLimitUsage(createAccount({}, { reason: 'abuse', at: 1 })), nothing),
     ],
     [
       'an idempotency key of the same message',
       'replayed',
       undefined,
       () =>
-        decideAcceptance(keyed('aa'), toLimitUsage(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
+        decideAcceptance(createKeyedMessage('aa'), toLimitUsage(createAccount(full)), {
+          ...nothing,
+          findByIdempotencyKey: () => storedKey,
+        }),
     ],
     [
       'an idempotency key of another message',
       'idempotency-conflict',
       undefined,
       () =>
-        decideAcceptance(keyed('bb'), toLimitUsage(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
+        decideAcceptance(createKeyedMessage('bb'), toLimitUsage(createAccount(full)), {
+          ...nothing,
+          findByIdempotencyKey: () => storedKey,
+        }),
     ],
     [
       'a volume that is used up',
       'refused',
       undefined,
-      () => decideAcceptance(plain, toLimitUsage(account(full)), nothing),
+      () => decideAcceptance(plainMessage, toLimitUsage(createAccount(full)), nothing),
     ],
-    ['no lease', 'accepted', 'queued', () => decideAcceptance(plain, toLimitUsage(account()), nothing)],
+    ['no lease', 'accepted', 'queued', () => decideAcceptance(plainMessage, toLimitUsage(createAccount()), nothing)],
     [
       'a lease',
       'accepted',
       'sending',
-      () => decideAcceptance({ ...plain, lease: LEASE }, toLimitUsage(account()), nothing),
+      () => decideAcceptance({ ...plainMessage, lease: LEASE }, toLimitUsage(createAccount()), nothing),
     ],
     [
       'a suppressed recipient',
       'accepted',
       'suppressed',
       () =>
-        decideAcceptance({ ...plain, lease: LEASE }, toLimitUsage(account()), { ...nothing, isSuppressed: () => true }),
+        decideAcceptance({ ...plainMessage, lease: LEASE }, toLimitUsage(createAccount()), {
+          ...nothing,
+          isSuppressed: () => true,
+        }),
     ],
     [
       'a message that the transport suppresses',
       'accepted',
       'suppressed',
-      () => decideAcceptance({ ...plain, suppressedBy: 'simulator' }, toLimitUsage(account()), nothing),
+      () => decideAcceptance({ ...plainMessage, suppressedBy: 'simulator' }, toLimitUsage(createAccount()), nothing),
     ],
   ])('%s is answered %s', (_, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
   });
 
   test('a message without an idempotency key does not cause a lookup', () => {
-    const lookups = { ...nothing, findByIdempotencyKey: () => found };
-    expect(decideAcceptance(plain, toLimitUsage(account()), lookups).kind).toBe('accepted');
+    const lookups = { ...nothing, findByIdempotencyKey: () => storedKey };
+    expect(decideAcceptance(plainMessage, toLimitUsage(createAccount()), lookups).kind).toBe('accepted');
   });
 
   test('a batch of any size accepts and counts exactly the messages that volume and rate allow', () => {
@@ -109,12 +119,12 @@ describe('acceptance', () => {
     fc.assert(
       fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
         const rate = limit === null ? null : { limit, periodMs: 60_000 };
-        const counts = toLimitUsage(account({ volume, rate }));
-        const kinds = Array.from({ length: size }, () => decideAcceptance(plain, counts, nothing).kind);
-        const most = Math.min(size, volume ?? size, limit ?? size);
-        expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(most);
-        expect(kinds.slice(0, most).every((kind) => kind === 'accepted')).toBe(true);
-        expect([counts.volumeUsed, counts.rateUsed]).toEqual([most, rate === null ? 0 : most]);
+        const counts = toLimitUsage(createAccount({ volume, rate }));
+        const kinds = Array.from({ length: size }, () => decideAcceptance(plainMessage, counts, nothing).kind);
+        const maxAccepted = Math.min(size, volume ?? size, limit ?? size);
+        expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(maxAccepted);
+        expect(kinds.slice(0, maxAccepted).every((kind) => kind === 'accepted')).toBe(true);
+        expect([counts.volumeUsed, counts.rateUsed]).toEqual([maxAccepted, rate === null ? 0 : maxAccepted]);
       }),
       RUNS,
     );
@@ -133,13 +143,13 @@ test('only transitions in the table are allowed', () => {
 test('the first change of a settlement is the outcome of the attempt, and only a later change may be a report', () => {
   for (const from of STATES)
     for (const to of STATES) {
-      const first = () => getStateAfterChange(from, to, true);
-      const later = () => getStateAfterChange(from, to, false);
-      if (isAllowedTransition(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
+      const getFirstState = () => getStateAfterChange(from, to, true);
+      const getLaterState = () => getStateAfterChange(from, to, false);
+      if (isAllowedTransition(from, to, 'queue')) expect([getFirstState(), getLaterState()]).toEqual([to, to]);
       else {
-        expect(first).toThrow('See docs/states.md');
-        if (isAllowedTransition(from, to, 'feedback')) expect(later()).toBe(to);
-        else expect(later).toThrow('See docs/states.md');
+        expect(getFirstState).toThrow('See docs/states.md');
+        if (isAllowedTransition(from, to, 'feedback')) expect(getLaterState()).toBe(to);
+        else expect(getLaterState).toThrow('See docs/states.md');
       }
     }
 });
@@ -192,9 +202,9 @@ describe('a packed settlement', () => {
 });
 
 describe('an operator', () => {
-  const by = { name: 'rita', at: NOW };
+  const actor = { name: 'rita', at: NOW };
   const change = (from: State, to: 'queued' | 'cancelled') =>
-    decideOperatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, by).kind;
+    decideOperatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, actor).kind;
 
   test('can retry or cancel a queued or uncertain message, and no message in another state', () => {
     for (const from of STATES)
@@ -205,12 +215,15 @@ describe('an operator', () => {
   });
 
   test('is recorded in the audit log if the actor is given', () => {
-    const before = { id: 'm', from: 'queued', dueAt: 5 } as const;
-    expect(decideOperatorChange(before, 'cancelled', NOW, by)).toMatchObject({
+    const messageBefore = { id: 'm', from: 'queued', dueAt: 5 } as const;
+    expect(decideOperatorChange(messageBefore, 'cancelled', NOW, actor)).toMatchObject({
       kind: 'change',
       audit: { actor: 'rita', action: 'message.cancel', target: 'm' },
     });
-    expect(decideOperatorChange(before, 'queued', NOW, undefined)).toMatchObject({ kind: 'change', audit: null });
+    expect(decideOperatorChange(messageBefore, 'queued', NOW, undefined)).toMatchObject({
+      kind: 'change',
+      audit: null,
+    });
   });
 });
 
@@ -222,7 +235,7 @@ describe('sequence numbers of ids', () => {
       fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
         const ids = times.map(newIdAt);
         const byId = ids.toSorted();
-        expect(byId.map(toSeq)).toEqual(ids.map(toSeq).toSorted((one, other) => one - other));
+        expect(byId.map(toSeq)).toEqual(ids.map(toSeq).toSorted((left, right) => left - right));
         expect(ids.every((id) => Number.isSafeInteger(toSeq(id)))).toBe(true);
       }),
       RUNS,

@@ -12,7 +12,7 @@ import {
 } from '../../../src/store/search/query.ts';
 import { listTermRanges, listTerms } from '../../../src/store/search/segment.ts';
 
-const messageWith = (overrides: Partial<SearchableMessage> = {}): SearchableMessage => ({
+const createMessage = (overrides: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: '019c0000-0000-7000-8000-000000000000',
   accountId: 1,
   to: 'rita@example.com',
@@ -29,9 +29,9 @@ test.each([
   ['ﬁne Ｆｕｌｌ １２', 'fine full 12'],
   ['Cafe\u0301 Café', 'cafe cafe'],
   ['한국 がぎ', '한국 がぎ'],
-])('%s is compared as %s', (text, folded) => {
-  expect(foldText(text)).toBe(folded);
-  expect(foldText(folded)).toBe(folded);
+])('%s is compared as %s', (text, foldedText) => {
+  expect(foldText(text)).toBe(foldedText);
+  expect(foldText(foldedText)).toBe(foldedText);
 });
 
 test.each([
@@ -67,7 +67,7 @@ test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   ['"a@b"@example.com', { to: '"a@b"@example.com' }, true],
   ['!! rita', {}, true],
 ])('%s against %j is %s', (text, overrides, expected) => {
-  expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], messageWith(overrides))).toBe(expected);
+  expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], createMessage(overrides))).toBe(expected);
 });
 
 test('a search without a letter differs from an empty one', () => {
@@ -100,7 +100,7 @@ test('every match has a term for each condition, so the index omits nothing', ()
       cutArbitrary,
       fc.constantFrom(ALL_FIELDS, ...ALL_FIELDS.map((field) => [field])),
       (to, from, recipient, subject, cut, fields) => {
-        const message = messageWith({ to: `${to}@${from}`, from, recipient, subject });
+        const message = createMessage({ to: `${to}@${from}`, from, recipient, subject });
         // The search is built from parts of the message, so that most of its words match.
         const searchText = message[cut.field].slice(cut.begin, cut.begin + cut.size);
         const criteria = parseSearchText(searchText, fields) ?? [];

@@ -16,7 +16,7 @@ import {
 } from '../../../src/store/search/segment.ts';
 import { newIdAt } from '../../rig/messages.ts';
 
-const messageAt = (ms: number, inputs: Partial<SearchableMessage> = {}): SearchableMessage => ({
+const createMessage = (ms: number, inputs: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: newIdAt(ms),
   accountId: 1,
   to: 'rita@example.com',
@@ -26,7 +26,7 @@ const messageAt = (ms: number, inputs: Partial<SearchableMessage> = {}): Searcha
   ...inputs,
 });
 
-function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange): readonly number[] {
+function listNumbers(segment: ReturnType<typeof encodeSegment>, range: TermRange): readonly number[] {
   const bits = new Uint8Array(Math.ceil(segment.messageCount / 8));
   const [from, to] = findPageRange(decodeDirectory(segment.directory), range);
   for (const page of segment.termPages.slice(from, to)) markMatches(page, range, bits);
@@ -45,10 +45,10 @@ test('for every range of terms a segment returns the messages that have one, and
   });
   fc.assert(
     fc.property(messages, fc.array(word, { maxLength: 8 }), (inputs, words) => {
-      let at = Date.UTC(2024, 11, 31, 23, 59, 59, 900);
+      let nextMs = Date.UTC(2024, 11, 31, 23, 59, 59, 900);
       const testMessages = inputs.map(({ after, ...members }) => {
-        at += after;
-        return messageAt(at, members);
+        nextMs += after;
+        return createMessage(nextMs, members);
       });
       testMessages.sort((a, b) => (a.id < b.id ? -1 : 1));
       const segment = encodeSegment(testMessages);
@@ -62,7 +62,7 @@ test('for every range of terms a segment returns the messages that have one, and
         const isInRange = (term: string) =>
           term >= first && term < end && (letters === null || letters.includes(term.at(-1) ?? ' '));
         const expected = testMessages.flatMap((message, n) => (listTerms(message).some(isInRange) ? [n] : []));
-        expect(numbersOf(segment, range)).toEqual(expected);
+        expect(listNumbers(segment, range)).toEqual(expected);
       }
       expect(segment.seqPages.flatMap(decodeSeqs)).toEqual(testMessages.map(({ id }) => toSeq(id)));
     }),
@@ -71,16 +71,18 @@ test('for every range of terms a segment returns the messages that have one, and
 });
 
 test('each page of the largest segment fits into a page of a database', () => {
-  const start = Date.UTC(2026, 0, 1);
+  const startMs = Date.UTC(2026, 0, 1);
   const messages = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, n) => {
-    return messageAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
+    return createMessage(startMs + (n >> 3), {
+      subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}`,
+    });
   });
   const segment = encodeSegment(messages);
   expect(Math.max(...segment.termPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
   expect(Math.max(...segment.seqPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
-  const even = numbersOf(segment, { first: 'even\u0000', end: 'even\u0001', fieldLetters: 's' });
+  const even = listNumbers(segment, { first: 'even\u0000', end: 'even\u0001', fieldLetters: 's' });
   expect(even).toHaveLength(MAX_SEGMENT_MESSAGES / 2);
-  expect(numbersOf(segment, { first: '1638', end: '1638\uffff', fieldLetters: 's' })).toEqual([
+  expect(listNumbers(segment, { first: '1638', end: '1638\uffff', fieldLetters: 's' })).toEqual([
     1638, 16380, 16381, 16382, 16383,
   ]);
 });

@@ -94,11 +94,11 @@ test('a limit of the main thread’s young generation does not apply to the stor
     const module = new URL('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(thread))});
     for (const maxYoungGenerationSizeMb of [8, 24, 48])
       await startThread(module, {}, { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: 256 }).catch(({ message }) => console.log(message));`;
-  const limits = async (...flags: string[]) => {
+  const readLimits = async (...flags: string[]) => {
     const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--eval', code]);
     return stdout.trim().split('\n');
   };
-  const expectedLimits = await limits();
+  const expectedLimits = await readLimits();
   expect(new Set(expectedLimits).size).toBe(3);
-  expect(await limits('--max-semi-space-size=16')).toEqual(expectedLimits);
+  expect(await readLimits('--max-semi-space-size=16')).toEqual(expectedLimits);
 });

@@ -127,7 +127,8 @@ describe('the inbox', () => {
     const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const messages = Array.from({ length: 7 }, () => createOutgoingMessage());
-    for (const at of [3, 0, 6, 1, 5, 2, 4]) await transport.attempt(messages[at] ?? createOutgoingMessage(), null);
+    for (const index of [3, 0, 6, 1, 5, 2, 4])
+      await transport.attempt(messages[index] ?? createOutgoingMessage(), null);
     const inbox = createCaptureInbox(folder);
     const pages: string[] = [];
     for (let before: string | null = null; ; before = pages.at(-1) ?? null) {
@@ -151,24 +152,29 @@ describe('the inbox', () => {
     const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const inbox = createCaptureInbox(folder);
-    const ids = async () => (await inbox.list(10)).map(({ id }) => id);
-    const [first, second, third] = [createOutgoingMessage(), createOutgoingMessage(), createOutgoingMessage()];
-    await transport.attempt(first, null);
-    expect(await ids()).toEqual([first.id]);
-    await transport.attempt(second, null);
-    expect(await ids()).toEqual([second.id, first.id]);
-    // The test sets the modification time of the folder, so a new message alone does not make the inbox read the folder again.
+    const listIds = async () => (await inbox.list(10)).map(({ id }) => id);
+    const [firstMessage, secondMessage, thirdMessage] = [
+      createOutgoingMessage(),
+      createOutgoingMessage(),
+      createOutgoingMessage(),
+    ];
+    await transport.attempt(firstMessage, null);
+    expect(await listIds()).toEqual([firstMessage.id]);
+    await transport.attempt(secondMessage, null);
+    expect(await listIds()).toEqual([secondMessage.id, firstMessage.id]);
+    // The test sets the modification time of the folder, so a new message alone does not make the inbox read the folder
+    // again.
     const newFolder = join(folder, 'new');
     const oldTime = new Date(Date.now() - 60_000);
     await utimes(newFolder, oldTime, oldTime);
-    expect(await ids()).toEqual([second.id, first.id]);
-    await transport.attempt(third, null);
+    expect(await listIds()).toEqual([secondMessage.id, firstMessage.id]);
+    await transport.attempt(thirdMessage, null);
     await utimes(newFolder, oldTime, oldTime);
-    expect(await ids()).toEqual([second.id, first.id]);
-    await unlink(join(newFolder, `${first.id}.eml`));
-    expect(await ids()).toEqual([third.id, second.id]);
+    expect(await listIds()).toEqual([secondMessage.id, firstMessage.id]);
+    await unlink(join(newFolder, `${firstMessage.id}.eml`));
+    expect(await listIds()).toEqual([thirdMessage.id, secondMessage.id]);
     await rm(folder, { recursive: true });
-    expect(await ids()).toEqual([]);
+    expect(await listIds()).toEqual([]);
   });
 
   test('lists every subject as it was submitted, including the longest', async () => {
@@ -188,7 +194,7 @@ describe('the inbox', () => {
       const source = { id, to: `${local}@${host}`, from: `${local}@${host}`, subject, message: 'x', acceptedAt: 0 };
       const { data, envelopeFrom: from, envelopeTo: to } = compose(source);
       await transport.attempt({ id, envelope: { from, to, smtputf8: false }, data }, null);
-      const [entry] = (await createCaptureInbox(folder).list(1000)).filter((listed) => listed.id === id);
+      const [entry] = (await createCaptureInbox(folder).list(1000)).filter((candidate) => candidate.id === id);
       expect(entry).toMatchObject({ subject, from: source.from, returnPath: from, to });
     }
   });

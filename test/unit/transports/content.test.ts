@@ -8,12 +8,12 @@ test('only the final dot ends the content, and unstuffing restores the bytes', (
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
       const data = pieces.join('');
-      const sent = dotStuff(Buffer.from(data)).toString();
-      expect(sent === '' || sent.endsWith('\r\n')).toBe(true);
+      const stuffedText = dotStuff(Buffer.from(data)).toString();
+      expect(stuffedText === '' || stuffedText.endsWith('\r\n')).toBe(true);
       // A server that accepts a bare LF as a line end must not find a line with a single dot either.
-      const lines = sent.split('\n').map((line) => line.replace(/\r$/, ''));
+      const lines = stuffedText.split('\n').map((line) => line.replace(/\r$/, ''));
       expect(lines.slice(0, -1)).not.toContain('.');
-      const unstuffed = sent.replace(/^\./, '').replaceAll('\n..', '\n.');
+      const unstuffed = stuffedText.replace(/^\./, '').replaceAll('\n..', '\n.');
       expect(unstuffed).toBe(data === '' || data.endsWith('\r\n') ? data : `${data}\r\n`);
     }),
   );

@@ -10,10 +10,10 @@ const MESSAGE: OutgoingMessage = {
   data: Buffer.from('x'),
 };
 
-/** Creates a transport that records its attempts. The attempts end when `finish` is called. */
-function recordingTransport(concurrency: number) {
+/** Creates a transport that records its attempts. The test ends each attempt by resolving its promise. */
+function createRecordingTransport(concurrency: number) {
   const attempts: PromiseWithResolvers<void>[] = [];
-  const closed: number[] = [];
+  const closeTimeouts: number[] = [];
   const transport: Transport = {
     concurrency,
     async attempt() {
@@ -23,30 +23,30 @@ function recordingTransport(concurrency: number) {
       return newAttempt();
     },
     async close(timeoutMs) {
-      closed.push(timeoutMs);
+      closeTimeouts.push(timeoutMs);
       await Promise.all(attempts.map(({ promise }) => promise));
     },
   };
-  return { transport, attempts, closed };
+  return { transport, attempts, closeTimeouts };
 }
 
 test('an attempt ends on the transport that began it, and later attempts use the next transport', async () => {
-  const [before, after] = [recordingTransport(2), recordingTransport(3)];
-  const transport = createReplaceableTransport(before.transport);
-  const first = transport.attempt(MESSAGE, null);
-  transport.replace(after.transport, 1_000);
-  const second = transport.attempt(MESSAGE, null);
-  expect([before.attempts.length, after.attempts.length, transport.concurrency]).toEqual([1, 1, 3]);
-  expect(before.closed).toEqual([1_000]);
+  const [previousTransport, nextTransport] = [createRecordingTransport(2), createRecordingTransport(3)];
+  const transport = createReplaceableTransport(previousTransport.transport);
+  const firstAttempt = transport.attempt(MESSAGE, null);
+  transport.replace(nextTransport.transport, 1_000);
+  const secondAttempt = transport.attempt(MESSAGE, null);
+  expect([previousTransport.attempts.length, nextTransport.attempts.length, transport.concurrency]).toEqual([1, 1, 3]);
+  expect(previousTransport.closeTimeouts).toEqual([1_000]);
 
   let isClosed = false;
-  const closed = transport.close(500).then(() => {
+  const closing = transport.close(500).then(() => {
     isClosed = true;
   });
-  after.attempts[0]?.resolve();
-  await second;
+  nextTransport.attempts[0]?.resolve();
+  await secondAttempt;
   expect(isClosed).toBe(false);
-  before.attempts[0]?.resolve();
-  await Promise.all([first, closed]);
-  expect(after.closed).toEqual([500]);
+  previousTransport.attempts[0]?.resolve();
+  await Promise.all([firstAttempt, closing]);
+  expect(nextTransport.closeTimeouts).toEqual([500]);
 });

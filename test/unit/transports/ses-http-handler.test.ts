@@ -74,8 +74,8 @@ test('a response has its status, headers and complete body', async () => {
 test('query parameters are in the path of the request', async () => {
   let line = '';
   const port = await startPeer((socket) => {
-    socket.once('data', (data) => {
-      line = data.toString().split('\r\n', 1)[0] ?? '';
+    socket.once('data', (chunk) => {
+      line = chunk.toString().split('\r\n', 1)[0] ?? '';
       socket.write('HTTP/1.1 204 No Content\r\n\r\n');
     });
   });
@@ -155,13 +155,13 @@ test('an aborted request ends at once', async () => {
 });
 
 test('an idle connection is closed before the peer closes it', async () => {
-  let closed = false;
+  let isClosed = false;
   const port = await startPeer((socket) => {
     respondWith('{}')(socket);
     socket.on('close', () => {
-      closed = true;
+      isClosed = true;
     });
   });
   await sendRequest(port, { body: '{}' }, { idleMs: 50 });
-  await expect.poll(() => closed).toBe(true);
+  await expect.poll(() => isClosed).toBe(true);
 });

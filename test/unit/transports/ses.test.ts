@@ -25,7 +25,7 @@ async function startFixture(options: { readonly configurationSet?: string } = {}
   const errors: string[] = [];
   const transport = createSesTransport(
     { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: options.configurationSet ?? null },
-    { clock: systemClock, onError: (what, error) => errors.push(`${what}: ${error}`) },
+    { clock: systemClock, onError: (operation, error) => errors.push(`${operation}: ${error}`) },
   );
   onTestFinished(() => transport.close(100));
   return { fake, transport, errors };
@@ -56,17 +56,17 @@ describe('a message', () => {
 });
 
 test('an attempt that fails because of a bug rejects only for its caller', async () => {
-  const unhandled: unknown[] = [];
-  const onUnhandled = (error: unknown) => void unhandled.push(error);
+  const unhandledErrors: unknown[] = [];
+  const onUnhandled = (error: unknown) => void unhandledErrors.push(error);
   process.prependListener('unhandledRejection', onUnhandled);
   onTestFinished(() => void process.removeListener('unhandledRejection', onUnhandled));
   const { transport } = await startFixture();
-  const broken = { ...createOutgoingMessage(''), envelope: undefined } as unknown as ReturnType<
+  const brokenMessage = { ...createOutgoingMessage(''), envelope: undefined } as unknown as ReturnType<
     typeof createOutgoingMessage
   >;
-  await expect(transport.attempt(broken, null)).rejects.toThrow(TypeError);
+  await expect(transport.attempt(brokenMessage, null)).rejects.toThrow(TypeError);
   await new Promise((resolve) => setImmediate(resolve));
-  expect(unhandled).toEqual([]);
+  expect(unhandledErrors).toEqual([]);
 });
 
 describe('the response of the provider', () => {
@@ -267,10 +267,10 @@ describe('the send rate', () => {
     await clock.advance(1_000);
     // The sum of the burst before the rate is known, and of the messages of one second.
     expect(sentCount).toBeLessThanOrEqual(1 + 10 + 1);
-    const before = sentCount;
+    const sentBefore = sentCount;
     await clock.advance(10_000);
-    expect(sentCount - before).toBeGreaterThanOrEqual(98);
-    expect(sentCount - before).toBeLessThanOrEqual(101);
+    expect(sentCount - sentBefore).toBeGreaterThanOrEqual(98);
+    expect(sentCount - sentBefore).toBeLessThanOrEqual(101);
     rateLimiter.slowDown();
     rateLimiter.slowDown();
     expect(rateLimiter.currentRate).toBeCloseTo(4.9, 5);
@@ -288,10 +288,10 @@ describe('close', () => {
   test('close waits for a stalled provider until its time limit, and the attempt is unanswered', async () => {
     const { fake, transport } = await startFixture();
     fake.send = () => 'stall';
-    const running = transport.attempt(createOutgoingMessage(), null);
+    const runningAttempt = transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => fake.requests.filter((line) => line.startsWith('POST')).length).toBe(1);
     await transport.close(50);
-    expect((await running).outcome.kind).toBe('unanswered');
+    expect((await runningAttempt).outcome.kind).toBe('unanswered');
   });
 });
 

@@ -5,12 +5,12 @@ import { findSimulatorKind, isSimulated, withSimulator } from '../../../src/tran
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
-function createTransport(): { transport: Transport; reached: OutgoingMessage[] } {
-  const reached: OutgoingMessage[] = [];
-  const inner: Transport = {
+function createTransport(): { transport: Transport; reachedMessages: OutgoingMessage[] } {
+  const reachedMessages: OutgoingMessage[] = [];
+  const innerTransport: Transport = {
     concurrency: 7,
     attempt(message) {
-      reached.push(message);
+      reachedMessages.push(message);
       const reply = { stage: 'content', code: 250, enhanced: null, text: 'inner' } as const;
       return Promise.resolve({
         outcome: { kind: 'delivered', reply },
@@ -22,10 +22,10 @@ function createTransport(): { transport: Transport; reached: OutgoingMessage[] }
     },
     close: () => Promise.resolve(),
   };
-  return { transport: withSimulator(inner, systemClock), reached };
+  return { transport: withSimulator(innerTransport, systemClock), reachedMessages };
 }
 
-const to = (local: string) => createOutgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
+const createMessage = (local: string) => createOutgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
 
 describe('simulator addresses', () => {
   test('are recognised in any case and with any label', () => {
@@ -47,9 +47,9 @@ describe('simulator addresses', () => {
     ['suppressed', { kind: 'bounced', suppress: false }],
     ['unknown', { kind: 'bounced', suppress: false }],
   ])('%s has its outcome and never reaches the transport', async (local, expected) => {
-    const { transport, reached } = createTransport();
-    expect((await transport.attempt(to(local), null)).outcome).toMatchObject(expected);
-    expect(reached).toEqual([]);
+    const { transport, reachedMessages } = createTransport();
+    expect((await transport.attempt(createMessage(local), null)).outcome).toMatchObject(expected);
+    expect(reachedMessages).toEqual([]);
   });
 
   test.each([
@@ -59,12 +59,15 @@ describe('simulator addresses', () => {
     ['unknown', 'outcome'],
   ] as const)('%s has the local answer %s', (local, expected) => {
     const { transport } = createTransport();
-    expect(transport.localAnswer?.(to(local).envelope.to)).toMatchObject({ kind: expected, by: 'simulator' });
+    expect(transport.localAnswer?.(createMessage(local).envelope.to)).toMatchObject({
+      kind: expected,
+      by: 'simulator',
+    });
     expect(transport.localAnswer?.(createOutgoingMessage().envelope.to)).toBeNull();
   });
 
   test('the reply to an unknown address names the known ones', async () => {
-    const { outcome } = await createTransport().transport.attempt(to('unknown'), null);
+    const { outcome } = await createTransport().transport.attempt(createMessage('unknown'), null);
     for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
       expect(outcome.reply.text).toContain(name);
   });
@@ -72,19 +75,19 @@ describe('simulator addresses', () => {
   test('beforeCompletion is called once for an accepted message, and a rejection defers the message', async () => {
     const { transport } = createTransport();
     let callCount = 0;
-    await transport.attempt(to('success'), () => {
+    await transport.attempt(createMessage('success'), () => {
       callCount += 1;
       return Promise.resolve();
     });
     expect(callCount).toBe(1);
-    const refused = await transport.attempt(to('success'), () => Promise.reject(new Error('lost')));
-    expect(refused.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
+    const refusedAttempt = await transport.attempt(createMessage('success'), () => Promise.reject(new Error('lost')));
+    expect(refusedAttempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
   });
 
   test('messages to every other address are passed to the transport', async () => {
-    const { transport, reached } = createTransport();
+    const { transport, reachedMessages } = createTransport();
     expect(transport.concurrency).toBe(7);
     expect((await transport.attempt(createOutgoingMessage(), null)).remote).toBe('inner');
-    expect(reached).toHaveLength(1);
+    expect(reachedMessages).toHaveLength(1);
   });
 });

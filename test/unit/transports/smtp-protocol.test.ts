@@ -25,21 +25,21 @@ describe('the reply parser', () => {
         fc.boolean(),
         (generated, chunkLengths, bareLf) => {
           const lines = generated.map(([code, parts]) =>
-            parts.map((part, at) => `${code}${at === parts.length - 1 ? ' ' : '-'}${part}`),
+            parts.map((part, index) => `${code}${index === parts.length - 1 ? ' ' : '-'}${part}`),
           );
           const bytes = Buffer.from(
             lines.flatMap((replyLines) => replyLines.map((line) => line + (bareLf ? '\n' : '\r\n'))).join(''),
           );
           const chunks: Buffer[] = [];
-          let from = 0;
+          let start = 0;
           for (const chunkLength of chunkLengths) {
-            chunks.push(bytes.subarray(from, from + chunkLength));
-            from += chunkLength;
+            chunks.push(bytes.subarray(start, start + chunkLength));
+            start += chunkLength;
           }
-          chunks.push(bytes.subarray(from));
-          const expected = lines.map((replyLines, at) => ({
+          chunks.push(bytes.subarray(start));
+          const expected = lines.map((replyLines, index) => ({
             kind: 'reply',
-            code: generated[at]?.[0],
+            code: generated[index]?.[0],
             lines: replyLines,
           }));
           expect(parse(chunks)).toEqual({ replies: expected, fault: null });

@@ -38,7 +38,7 @@ function respondTo(verb: string, reply: readonly string[], extensions: readonly 
       const line = await wire.readLine();
       if (line.startsWith(verb)) wire.writeLines(...reply);
       else if (line.startsWith('EHLO'))
-        wire.writeLines(...extensions.map((text, at) => `250${at === extensions.length - 1 ? ' ' : '-'}${text}`));
+        wire.writeLines(...extensions.map((text, index) => `250${index === extensions.length - 1 ? ' ' : '-'}${text}`));
       else if (line === 'DATA') {
         if (verb !== 'content') {
           wire.writeLines('503 5.5.1 no valid recipients');
@@ -88,8 +88,8 @@ describe.each([
       suppress: true,
       reply: { enhanced: '5.1.1', text: 'No such person' },
     });
-    const bare = await startPair(respondTo('RCPT', ['550 no'], extensions));
-    expect((await bare.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
+    const barePair = await startPair(respondTo('RCPT', ['550 no'], extensions));
+    expect((await barePair.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: false,
       reply: { enhanced: null, text: 'no' },
@@ -193,10 +193,10 @@ describe('a connection that fails', () => {
       async (wire) => {
         if (commands === 0) return wire.waitForClose();
         wire.writeLines('220 peer.example');
-        const answers = ['250 peer.example', '250 Ok', '250 Ok'];
+        const replies = ['250 peer.example', '250 Ok', '250 Ok'];
         for (let n = 1; n < commands; n += 1) {
           await wire.readLine();
-          wire.writeLines(answers[n - 1] ?? '');
+          wire.writeLines(replies[n - 1] ?? '');
         }
         await wire.readLine();
         return wire.waitForClose();
@@ -204,11 +204,11 @@ describe('a connection that fails', () => {
       {},
       { clock, connect },
     );
-    const running = transport.attempt(createOutgoingMessage(), null);
+    const runningAttempt = transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => connected && peer.commands.length === commands).toBe(true);
     await clock.advance(59_000);
     await clock.advance(2_000);
-    const { outcome, tookMs } = await running;
+    const { outcome, tookMs } = await runningAttempt;
     expect(outcome).toMatchObject({
       kind: 'deferred',
       reason: 'connection',
@@ -297,10 +297,10 @@ describe('a connection that fails', () => {
       {},
       { clock },
     );
-    const running = transport.attempt(createOutgoingMessage(), null);
+    const runningAttempt = transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => peer.messages.length).toBe(1);
     await clock.advance(121_000);
-    const { outcome, tookMs } = await running;
+    const { outcome, tookMs } = await runningAttempt;
     expect(outcome.kind).toBe('unanswered');
     expect(tookMs).toBe(120_000);
   });
@@ -428,14 +428,14 @@ describe('connections', () => {
       expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
       const message = createOutgoingMessage('Subject: second\r\n\r\nsecond\r\n');
       let callCount = 0;
-      const second = await transport.attempt(message, () => {
+      const secondAttempt = await transport.attempt(message, () => {
         callCount += 1;
         return Promise.resolve();
       });
-      expect(second.outcome.kind).toBe('delivered');
+      expect(secondAttempt.outcome.kind).toBe('delivered');
       expect(callCount).toBe(1);
       expect(peer.connections).toBe(2);
-      expect(peer.messages.filter((data) => data.equals(message.data))).toHaveLength(1);
+      expect(peer.messages.filter((received) => received.equals(message.data))).toHaveLength(1);
     },
   );
 
@@ -452,10 +452,10 @@ describe('connections', () => {
       { clock },
     );
     await transport.attempt(createOutgoingMessage(), null);
-    const running = transport.attempt(createOutgoingMessage('second\r\n'), null);
+    const runningAttempt = transport.attempt(createOutgoingMessage('second\r\n'), null);
     await expect.poll(() => peer.commands.filter((line) => line === 'DATA').length).toBe(2);
     await clock.advance(61_000);
-    expect((await running).outcome.kind).toBe('delivered');
+    expect((await runningAttempt).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(2);
     expect(peer.messages).toHaveLength(2);
   });
@@ -475,10 +475,10 @@ describe('connections', () => {
     const countListeners = () =>
       sockets.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)));
     await transport.attempt(createOutgoingMessage(), null);
-    const before = countListeners();
+    const listenersBefore = countListeners();
     for (let n = 0; n < 30; n += 1) await transport.attempt(createOutgoingMessage(), () => Promise.resolve());
     expect(sockets).toHaveLength(1);
-    expect(countListeners()).toEqual(before);
+    expect(countListeners()).toEqual(listenersBefore);
   });
 
   test('a connection that the server closed while idle is not reused', async () => {
@@ -511,11 +511,11 @@ describe('connections', () => {
       await wire.greet();
       await wire.acceptMessages();
     });
-    const first = await transport.attempt(createOutgoingMessage(), null);
-    const second = await transport.attempt(createOutgoingMessage('x\r\n', { to: 'second@b.example' }), null);
-    expect(first.conversation.some((line) => line.startsWith('C: EHLO'))).toBe(true);
-    expect(second.conversation[0]).toMatch(/^\* 127\.0\.0\.1:\d+ \[127\.0\.0\.1\], clear text, message 2/);
-    expect(second.conversation.slice(1)).toEqual([
+    const firstAttempt = await transport.attempt(createOutgoingMessage(), null);
+    const secondAttempt = await transport.attempt(createOutgoingMessage('x\r\n', { to: 'second@b.example' }), null);
+    expect(firstAttempt.conversation.some((line) => line.startsWith('C: EHLO'))).toBe(true);
+    expect(secondAttempt.conversation[0]).toMatch(/^\* 127\.0\.0\.1:\d+ \[127\.0\.0\.1\], clear text, message 2/);
+    expect(secondAttempt.conversation.slice(1)).toEqual([
       'C: MAIL FROM:<a@sender.example> SIZE=3',
       'C: RCPT TO:<second@b.example>',
       'C: DATA',
@@ -532,18 +532,18 @@ describe('connections', () => {
       await wire.greet();
       await wire.waitForClose();
     });
-    const running = transport.attempt(createOutgoingMessage(), null);
-    const opening = newSmtpTransport(1).attempt(createOutgoingMessage(), null);
+    const runningAttempt = transport.attempt(createOutgoingMessage(), null);
+    const openingAttempt = newSmtpTransport(1).attempt(createOutgoingMessage(), null);
     await transport.close(50);
-    expect((await running).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
-    expect((await opening).outcome.kind).toBe('deferred');
+    expect((await runningAttempt).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+    expect((await openingAttempt).outcome.kind).toBe('deferred');
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('deferred');
   });
 });
 
 describe('TLS', () => {
   const WITH_TLS = ['peer.example', 'PIPELINING', 'STARTTLS'];
-  const upgrading =
+  const createUpgradeScript =
     (name = 'localhost'): Script =>
     async (wire) => {
       await wire.greet(WITH_TLS);
@@ -559,7 +559,7 @@ describe('TLS', () => {
   }
 
   test('required with a trusted certificate delivers over TLS', async () => {
-    const { transport } = await startPair(upgrading(), { tls: 'required' }, await trustTestCertificate());
+    const { transport } = await startPair(createUpgradeScript(), { tls: 'required' }, await trustTestCertificate());
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
@@ -592,7 +592,7 @@ describe('TLS', () => {
   });
 
   test('required with an untrusted certificate defers the message without MAIL', async () => {
-    const { peer, transport } = await startPair(upgrading(), { tls: 'required' });
+    const { peer, transport } = await startPair(createUpgradeScript(), { tls: 'required' });
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'starttls' } });
     expect(outcome.reply.text).toContain('certificate');
@@ -601,8 +601,12 @@ describe('TLS', () => {
 
   test('required with a certificate for another name defers the message', async () => {
     const { cert } = await getCertificate('other.example');
-    const secure: SmtpParts['connectTls'] = (options) => connectTls({ ...options, ca: cert });
-    const { transport } = await startPair(upgrading('other.example'), { tls: 'required' }, { connectTls: secure });
+    const connectWithTrust: SmtpParts['connectTls'] = (options) => connectTls({ ...options, ca: cert });
+    const { transport } = await startPair(
+      createUpgradeScript('other.example'),
+      { tls: 'required' },
+      { connectTls: connectWithTrust },
+    );
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
@@ -610,7 +614,7 @@ describe('TLS', () => {
   });
 
   test('required without certificate checks delivers the message', async () => {
-    const { transport } = await startPair(upgrading(), { tls: 'required', verifyCertificate: false });
+    const { transport } = await startPair(createUpgradeScript(), { tls: 'required', verifyCertificate: false });
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
@@ -629,13 +633,13 @@ describe('TLS', () => {
   });
 
   test('offered is used without a check of the certificate', async () => {
-    const { peer, transport } = await startPair(upgrading(), { tls: 'offered' });
+    const { peer, transport } = await startPair(createUpgradeScript(), { tls: 'offered' });
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands).toContain('STARTTLS');
   });
 
   test('offered with a failed handshake falls back to clear text for some time, but never with credentials', async () => {
-    const broken: Script = async (wire) => {
+    const brokenScript: Script = async (wire) => {
       await wire.greet([...WITH_TLS, 'AUTH PLAIN']);
       const line = await wire.readLine();
       if (line === 'STARTTLS') {
@@ -652,12 +656,12 @@ describe('TLS', () => {
       wire.writeLines('250 Ok');
       wire.endConnection();
     };
-    const { peer, transport } = await startPair(broken, { tls: 'offered', connections: 1 });
+    const { peer, transport } = await startPair(brokenScript, { tls: 'offered', connections: 1 });
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands.filter((line) => line === 'STARTTLS')).toHaveLength(1);
 
-    const secret = await startPair(broken, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
+    const secret = await startPair(brokenScript, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
     expect((await secret.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
     expect(secret.peer.connections).toBe(1);
   });
@@ -710,11 +714,11 @@ describe('AUTH', () => {
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     const secrets = peer.commands.filter((line) => line.length > 10 && /^[A-Za-z0-9+/=]+$/.test(line));
-    const shown = attempt.conversation.join('\n');
+    const transcript = attempt.conversation.join('\n');
     for (const secret of [auth.pass, ...secrets, Buffer.from(auth.pass).toString('base64')]) {
-      expect(shown).not.toContain(secret);
+      expect(transcript).not.toContain(secret);
     }
-    expect(shown).toContain('***');
+    expect(transcript).toContain('***');
   });
 
   test('that is refused defers the message with the reason configuration', async () => {
@@ -736,7 +740,7 @@ describe('AUTH', () => {
   test.each([
     ['offered', false],
     ['never', true],
-  ] as const)('over a network in clear text with tls=%s sends credentials: %j', async (tls, sent) => {
+  ] as const)('over a network in clear text with tls=%s sends credentials: %j', async (tls, areSent) => {
     const connect = (host: string, port: number): Socket =>
       Object.defineProperty(connectTcp({ host, port }), 'remoteAddress', { value: '192.0.2.1' });
     const { peer, transport } = await startPair(
@@ -749,8 +753,9 @@ describe('AUTH', () => {
       { connect },
     );
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
-    expect(peer.commands.some((line) => line.startsWith('AUTH'))).toBe(sent);
-    if (!sent) expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'auth' } });
+    expect(peer.commands.some((line) => line.startsWith('AUTH'))).toBe(areSent);
+    if (!areSent)
+      expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'auth' } });
   });
 
   test('that is not offered defers the message with the remedy', async () => {
@@ -789,9 +794,9 @@ describe('the bytes sent', () => {
     onTestFinished(() => server.close());
     const transport = newSmtpTransport(server.port);
     onTestFinished(() => transport.close(1_000));
-    const large = `${'.a line with a dot\r\n'.repeat(60_000)}the end`;
-    expect((await transport.attempt(createOutgoingMessage(large), null)).outcome.kind).toBe('delivered');
-    expect(server.received[0]?.data.equals(Buffer.from(`${large}\r\n`))).toBe(true);
+    const largeContent = `${'.a line with a dot\r\n'.repeat(60_000)}the end`;
+    expect((await transport.attempt(createOutgoingMessage(largeContent), null)).outcome.kind).toBe('delivered');
+    expect(server.received[0]?.data.equals(Buffer.from(`${largeContent}\r\n`))).toBe(true);
   });
 
   test('SIZE and SMTPUTF8 are sent if they are offered', async () => {
@@ -869,8 +874,10 @@ describe('the bytes sent', () => {
       'jürgen@b.example',
       `${'x'.repeat(300)}@b`,
     ];
-    for (const to of addresses) {
-      expect((await transport.attempt(createOutgoingMessage('x\r\n', { to }), null)).outcome.kind).toBe('deferred');
+    for (const recipient of addresses) {
+      expect((await transport.attempt(createOutgoingMessage('x\r\n', { to: recipient }), null)).outcome.kind).toBe(
+        'deferred',
+      );
     }
     expect(peer.connections).toBe(0);
     expect(() => newSmtpTransport(1, { name: 'two words' })).toThrow('EHLO name');

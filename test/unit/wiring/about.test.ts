@@ -1,4 +1,4 @@
-/** What the dashboard shows about the service. */
+/** Tests the information about the service that the dashboard shows. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { createEvents } from '../../../src/observability/events.ts';
@@ -37,13 +37,13 @@ test('the first key is shown for one hour after the start of the public listener
   expect(readInfo()).toMatchObject({ publicUrl: URL, firstKey: null });
 });
 
-test('a start that creates no key shows none', () => {
+test('after a start that creates no key, no key is shown', () => {
   const { readInfo, start } = installationInfoRig(null);
   start();
   expect(readInfo()).toMatchObject({ publicUrl: URL, firstKey: null });
 });
 
-test('a key that was not stored or is not valid any more is not shown', () => {
+test('a key that was not stored or is no longer valid is not shown', () => {
   const { works: validKeys, readInfo, start } = installationInfoRig();
   start();
   validKeys.clear();

@@ -1,4 +1,4 @@
-/** Files of secret settings that change while the service runs. */
+/** Tests files of secret settings that change while the service runs. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,7 +9,9 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const INTERVAL_MS = 5_000;
 
-/** Watches one file with the given content. `change` writes it and advances the clock by the checks that a change needs. */
+/**
+ * Watches one file with the given content. `change` writes it and advances the clock by the checks that a change needs.
+ */
 function watchOneFile(name: string, content: string, restartReason: string | null = null) {
   const path = join(createTemporaryFolder(), 'value');
   writeFileSync(path, content);

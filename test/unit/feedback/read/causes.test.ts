@@ -13,14 +13,14 @@ describe.each(CAUSE_RULES.map((rule) => [rule.name, rule] as const))('%s', (name
 
 test('every phrase is normalized, because the search normalizes the text', () => {
   const phrases = CAUSE_RULES.flatMap(({ phrases, exceptPhrases: exceptions = [] }) => [...phrases, ...exceptions]);
-  const written = [
+  const normalizedPhrases = [
     ...phrases,
     ...kindPhrases.FAILURE_PHRASES,
     ...kindPhrases.DELAY_PHRASES,
     ...kindPhrases.FINAL_FAILURE_PHRASES,
     ...kindPhrases.AUTO_REPLY_SUBJECTS,
   ];
-  for (const phrase of written) expect(normalizeText(phrase)).toBe(phrase);
+  for (const phrase of normalizedPhrases) expect(normalizeText(phrase)).toBe(phrase);
   const lists = [...Object.values(kindPhrases), ...Object.values(layoutPhrases)];
   for (const list of lists) for (const phrase of list) expect(phrase).toBe(phrase.toLowerCase().trim());
 });

@@ -12,29 +12,30 @@ import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
 
 const SEED = 12;
 /**
- * Events of a report. Each event can be classified by its diagnostic, by the section about it and by the whole text.
+ * Maximum number of events of a report. Each event can be classified by its diagnostic, by the section about it and by
+ * the whole text.
  */
 const MAX_EVENTS = 100;
 
-const named = (count: number): string =>
+const createFailedRecipients = (count: number): string =>
   `X-Failed-Recipients: ${Array.from({ length: count }, (_, i) => `u${i}@kunde.example`).join(',\r\n ')}\r\n`;
 
 interface Hostile {
   readonly subject: string;
   /** Addresses in X-Failed-Recipients. */
-  readonly named: number;
+  readonly recipientCount: number;
   readonly parts: readonly { readonly type: string; readonly atoms: readonly string[] }[];
 }
 
 /** Repeats the atoms of each part up to its share of `length` characters. */
-function reportOf({ subject, named: count, parts }: Hostile, length: number): Buffer {
-  const head = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${named(count)}`;
+function reportOf({ subject, recipientCount: count, parts }: Hostile, length: number): Buffer {
+  const header = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${createFailedRecipients(count)}`;
   const share = Math.floor(length / parts.length);
   const bodies = parts.map(({ type, atoms }) => {
-    const round = atoms.join('');
-    return `--b\r\nContent-Type: ${type}\r\n\r\n${round.repeat(Math.ceil(share / round.length)).slice(0, share)}\r\n`;
+    const repeatedAtoms = atoms.join('');
+    return `--b\r\nContent-Type: ${type}\r\n\r\n${repeatedAtoms.repeat(Math.ceil(share / repeatedAtoms.length)).slice(0, share)}\r\n`;
   });
-  return Buffer.from(`${head}Content-Type: multipart/mixed; boundary=b\r\n\r\n${bodies.join('')}--b--\r\n`, 'latin1');
+  return Buffer.from(`${header}Content-Type: multipart/mixed; boundary=b\r\n\r\n${bodies.join('')}--b--\r\n`, 'latin1');
 }
 
 const ATOMS = [
@@ -77,7 +78,7 @@ const TYPES = [
 
 const HOSTILE = fc.record({
   subject: fc.constantFrom('Undelivered Mail Returned to Sender', 'hello', 'Re: hello', ''),
-  named: fc.constantFrom(0, 1, 100, 400),
+  recipientCount: fc.constantFrom(0, 1, 100, 400),
   parts: fc.array(
     fc.record({
       type: fc.constantFrom(...TYPES),
@@ -87,37 +88,41 @@ const HOSTILE = fc.record({
   ),
 });
 
-function classified(raw: Uint8Array): { readonly texts: number; readonly characters: number } {
+function measureClassification(raw: Uint8Array): { readonly texts: number; readonly characters: number } {
   const classifier = createFailureClassifier();
   readFeedbackEvents(raw, classifier);
   return classifier.cost();
 }
 
-/** Processor time in µs: the minimum of several runs, which excludes other load of the machine. */
-function processorTime(work: () => void): number {
+/** Returns the processor time in µs: the minimum of several runs, which excludes other load of the machine. */
+function measureProcessorTime(work: () => void): number {
   let minimum = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 4; run += 1) {
-    const before = process.cpuUsage();
+    const usageBefore = process.cpuUsage();
     work();
-    const { user, system } = process.cpuUsage(before);
+    const { user, system } = process.cpuUsage(usageBefore);
     minimum = Math.min(minimum, user + system);
   }
   return minimum;
 }
 
-/** Four times the length takes about four times as long; quadratic cost takes sixteen times as long. Short times are not compared. */
-function expectLinear(work: (length: number) => () => void, length: number, what: string): void {
-  const [one, four] = [processorTime(work(length)), processorTime(work(4 * length))];
-  expect(four, `${what}: ${one} µs for ${length}, ${four} µs for four times as much`).toBeLessThan(
-    10 * Math.max(one, 3_000),
-  );
+/**
+ * Expects that four times the length takes about four times as long; quadratic cost takes sixteen times as long. Short
+ * times are not compared.
+ */
+function expectLinear(work: (length: number) => () => void, length: number, label: string): void {
+  const [timeUs, fourfoldTimeUs] = [measureProcessorTime(work(length)), measureProcessorTime(work(4 * length))];
+  expect(
+    fourfoldTimeUs,
+    `${label}: ${timeUs} µs for ${length}, ${fourfoldTimeUs} µs for four times as much`,
+  ).toBeLessThan(10 * Math.max(timeUs, 3_000));
 }
 
 test('the classified text grows linearly with the length of generated hostile reports', () => {
   fc.assert(
-    fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostile, length) => {
-      const raw = reportOf(hostile, length);
-      const { texts, characters } = classified(raw);
+    fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostileReport, length) => {
+      const raw = reportOf(hostileReport, length);
+      const { texts, characters } = measureClassification(raw);
       // Up to four messages can be nested. Each text is classified by diagnostic, by section and as a whole.
       expect(characters).toBeLessThan(8 * raw.length + 50_000);
       expect(texts).toBeLessThan(5 * MAX_EVENTS);
@@ -128,18 +133,18 @@ test('the classified text grows linearly with the length of generated hostile re
 
 test('the reading time grows linearly with the length of generated hostile reports', () => {
   fc.assert(
-    fc.property(HOSTILE, (hostile) => {
-      const raw = (length: number) => {
-        const report = reportOf(hostile, length);
+    fc.property(HOSTILE, (hostileReport) => {
+      const createReport = (length: number) => {
+        const report = reportOf(hostileReport, length);
         return () => void readFeedbackEvents(report);
       };
-      expectLinear(raw, 16_000, JSON.stringify(hostile));
+      expectLinear(createReport, 16_000, JSON.stringify(hostileReport));
     }),
     { seed: SEED, numRuns: 25 },
   );
 });
 
-describe('at most a hundred failures are classified', () => {
+describe('at most a hundred failures of a report are classified', () => {
   const bounce = 'Undelivered Mail Returned to Sender';
   test.each([
     ['named recipients times groups', 'message/delivery-status', 40, 1],
@@ -148,9 +153,9 @@ describe('at most a hundred failures are classified', () => {
   ])('%s', (_, type, groups, parts) => {
     const groupText = `Final-Recipient: \r\n${'Action: failed\r\n\r\n'.repeat(groups)}`;
     const raw = Buffer.from(
-      `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n${named(100)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n${'wqx '.repeat(1_000)}\r\n${`--b\r\nContent-Type: ${type}\r\n\r\n${groupText}`.repeat(parts)}--b--\r\n`,
+      `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n${createFailedRecipients(100)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n${'wqx '.repeat(1_000)}\r\n${`--b\r\nContent-Type: ${type}\r\n\r\n${groupText}`.repeat(parts)}--b--\r\n`,
     );
-    const { texts, characters } = classified(raw);
+    const { texts, characters } = measureClassification(raw);
     expect(readFeedbackEvents(raw)).toHaveLength(100);
     expect(texts).toBeLessThan(10);
     expect(characters).toBeLessThan(4 * raw.length);
@@ -162,11 +167,11 @@ describe('at most a hundred failures are classified', () => {
     const events = readFeedbackEvents(Buffer.from(text));
     expect(events).toHaveLength(100);
     expect(events.every((event) => event.kind === 'bounce' && event.mailboxMissing)).toBe(true);
-    expect(classified(Buffer.from(text)).texts).toBeLessThan(5);
+    expect(measureClassification(Buffer.from(text)).texts).toBeLessThan(5);
   });
 });
 
-describe('scanners with look-back or look-ahead are linear', () => {
+describe('scanners with look-back or look-ahead run in linear time', () => {
   test.each([
     ['a run of at signs', (length: number) => '@'.repeat(length)],
     ['at signs behind equals signs', (length: number) => `to=${'a@'.repeat(length / 2)}`],
@@ -175,12 +180,12 @@ describe('scanners with look-back or look-ahead are linear', () => {
       'addresses on lines that begin with quotation marks',
       (length: number) => `${`${','.repeat(90)}a@b.cc `.repeat(length / 98)}\n`.repeat(2),
     ],
-  ])('addresses: %s', (what, text) => {
-    const work = (length: number) => {
-      const scanned = text(length);
-      return () => void findAddresses(scanned);
+  ])('addresses: %s', (label, text) => {
+    const prepareWork = (length: number) => {
+      const hostileText = text(length);
+      return () => void findAddresses(hostileText);
     };
-    expectLinear(work, 60_000, what);
+    expectLinear(prepareWork, 60_000, label);
   });
 
   test.each([
@@ -198,17 +203,17 @@ describe('scanners with look-back or look-ahead are linear', () => {
       'repeated delimiters',
       (length: number) => `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\n'.repeat(length / 5)}`,
     ],
-  ])('entities: %s', (what, text) => {
-    const work = (length: number) => {
+  ])('entities: %s', (label, text) => {
+    const prepareWork = (length: number) => {
       const raw = Buffer.from(text(length));
       return () => void readEntity(raw, raw.length);
     };
-    expectLinear(work, 64_000, what);
+    expectLinear(prepareWork, 64_000, label);
   });
 });
 
 test('the reading time of an Amazon SES event grows linearly with its length', () => {
-  const work = (length: number) => {
+  const prepareWork = (length: number) => {
     const text = JSON.stringify({
       notificationType: 'Bounce',
       mail: { messageId: 'm-1' },
@@ -225,5 +230,5 @@ test('the reading time of an Amazon SES event grows linearly with its length', (
     });
     return () => void readSesEvent(text);
   };
-  expectLinear(work, 64_000, 'a bounce');
+  expectLinear(prepareWork, 64_000, 'a bounce');
 });

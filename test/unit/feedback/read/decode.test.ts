@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { decodeCharset, decodeHeaderValue, decodeTransfer } from '../../../../src/feedback/read/decode.ts';
 
-const text = (body: string, encoding: string) => Buffer.from(decodeTransfer(body, encoding)).toString('latin1');
-const hex = (digits: string) => Buffer.from(digits, 'hex');
+const decodeText = (body: string, encoding: string) => Buffer.from(decodeTransfer(body, encoding)).toString('latin1');
+const toBytes = (digits: string) => Buffer.from(digits, 'hex');
 
 test('transfer encodings are decoded in every spelling of their names, and an unknown one is treated as no encoding', () => {
-  expect(text('aGFs\r\nbG8=', 'BASE64 (as always)')).toBe('hallo');
-  expect(text('a=3Db=\nc=  \r\nd=zz=', ' Quoted-Printable')).toBe('a=bcd=zz');
-  expect(text('a=3D', '7bit')).toBe('a=3D');
-  expect(text('a=3D', 'x-nobody-knows')).toBe('a=3D');
+  expect(decodeText('aGFs\r\nbG8=', 'BASE64 (as always)')).toBe('hallo');
+  expect(decodeText('a=3Db=\nc=  \r\nd=zz=', ' Quoted-Printable')).toBe('a=bcd=zz');
+  expect(decodeText('a=3D', '7bit')).toBe('a=3D');
+  expect(decodeText('a=3D', 'x-nobody-knows')).toBe('a=3D');
 });
 
 test('text is decoded by its detected charset when the declared one is wrong', () => {
@@ -16,9 +16,9 @@ test('text is decoded by its detected charset when the declared one is wrong', (
   expect(decodeCharset(Buffer.from('Empfänger', 'latin1'), 'utf-8')).toBe('Empfänger');
   expect(decodeCharset(Buffer.from('Empfänger', 'latin1'), 'x-no-such-charset')).toBe('Empfänger');
   expect(decodeCharset(Buffer.from('不存在'), 'gb2312')).toBe('不存在');
-  expect(decodeCharset(hex('b2bbb4e6d4da'), 'gb2312')).toBe('不存在');
-  expect(decodeCharset(hex('cec520cec4'), 'koi8-r')).toBe('не нд');
-  expect(decodeCharset(hex('1b2442242224241b2842'), '')).toBe('あい');
+  expect(decodeCharset(toBytes('b2bbb4e6d4da'), 'gb2312')).toBe('不存在');
+  expect(decodeCharset(toBytes('cec520cec4'), 'koi8-r')).toBe('не нд');
+  expect(decodeCharset(toBytes('1b2442242224241b2842'), '')).toBe('あい');
   expect(decodeCharset(Buffer.from('größe', 'utf16le'), 'utf-16le')).toBe('größe');
 });
 

@@ -6,8 +6,8 @@ import { listLeafParts, readEntity } from '../../../../src/feedback/read/entity.
 import { findFieldValue } from '../../../../src/feedback/read/fields.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
-const read = (text: string) => readEntity(Buffer.from(text, 'latin1'));
-const types = (text: string) => listLeafParts(read(text)).map(({ type }) => type);
+const readMessage = (text: string) => readEntity(Buffer.from(text, 'latin1'));
+const listTypes = (text: string) => listLeafParts(readMessage(text)).map(({ type }) => type);
 
 describe('compared with postal-mime', () => {
   /** Mailbox files, and malformed cases that the two parsers read differently. */
@@ -19,23 +19,24 @@ describe('compared with postal-mime', () => {
     const expected = await PostalMime.parse(raw, { attachmentEncoding: 'arraybuffer', forceRfc822Attachments: true });
     const entity = readEntity(raw);
     const leaves = listLeafParts(entity);
-    const plain = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => squeezed(leaf.text()));
+    const plainTexts = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => removeWhiteSpace(leaf.text()));
     // postal-mime joins all texts, and derives a text part from HTML when there is none.
-    if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(expected.text ?? ''));
-    const attached = leaves.filter(({ type }) => type.startsWith('message/'));
+    if (plainTexts.length > 0)
+      expect(removeWhiteSpace(plainTexts.join('\n'))).toBe(removeWhiteSpace(expected.text ?? ''));
+    const attachedMessages = leaves.filter(({ type }) => type.startsWith('message/'));
     const expectedMessages = expected.attachments.filter(({ mimeType }) => mimeType.startsWith('message/'));
-    expect(attached.map(({ type }) => type)).toEqual(expectedMessages.map(({ mimeType }) => mimeType));
-    for (const [i, leaf] of attached.entries()) {
+    expect(attachedMessages.map(({ type }) => type)).toEqual(expectedMessages.map(({ mimeType }) => mimeType));
+    for (const [i, leaf] of attachedMessages.entries()) {
       const content = expectedMessages[i]?.content;
       const bytes = content instanceof ArrayBuffer ? Buffer.from(content) : Buffer.from(String(content));
-      expect(squeezed(leaf.octets())).toBe(squeezed(bytes.toString('latin1')));
+      expect(removeWhiteSpace(leaf.octets())).toBe(removeWhiteSpace(bytes.toString('latin1')));
     }
     expect(findFieldValue(entity.fields, 'from') ?? '').toBe(
       expected.headers.find(({ key }) => key === 'from')?.value ?? '',
     );
   });
 
-  function squeezed(text: string): string {
+  function removeWhiteSpace(text: string): string {
     return text.split(/\s+/).join(' ').trim();
   }
 });
@@ -43,7 +44,7 @@ describe('compared with postal-mime', () => {
 test('parts are between their boundaries; the preamble and epilogue are ignored', () => {
   const text =
     'Content-Type: multipart/mixed; boundary="a b"\n\nbefore\n--a b\n\none\n--a b  \nContent-Type: text/html\n\ntwo\n--a b--\nafter\n';
-  const leaves = listLeafParts(read(text));
+  const leaves = listLeafParts(readMessage(text));
   expect(leaves.map((leaf) => [leaf.type, leaf.text().trim()])).toEqual([
     ['text/plain', 'one'],
     ['text/html', 'two'],
@@ -52,46 +53,48 @@ test('parts are between their boundaries; the preamble and epilogue are ignored'
 
 test('a delimiter with more characters than the boundary does not match', () => {
   const text = 'Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--bb\nstill one\n--b--\n';
-  expect(listLeafParts(read(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
+  expect(listLeafParts(readMessage(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
 });
 
 test('an outer boundary closes all inner entities', () => {
   const text =
     'Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: multipart/mixed; boundary=in\n\n--in\nContent-Type: text/html\n\none\n--out\nContent-Type: image/png\n\ntwo\n';
-  expect(types(text)).toEqual(['text/html', 'image/png']);
+  expect(listTypes(text)).toEqual(['text/html', 'image/png']);
 });
 
 test('a multipart whose boundary does not occur is text', () => {
-  const leaves = listLeafParts(read('Content-Type: multipart/report; boundary=never\n\nwords\n'));
+  const leaves = listLeafParts(readMessage('Content-Type: multipart/report; boundary=never\n\nwords\n'));
   expect(leaves.map((leaf) => [leaf.type, leaf.text()])).toEqual([['text/plain', 'words\n']]);
 });
 
 test('a message within a message is one leaf with its content unchanged', () => {
-  const inner = 'Content-Type: multipart/mixed; boundary=in\n\n--in\n\nx\n--in--\n';
+  const innerMultipart = 'Content-Type: multipart/mixed; boundary=in\n\n--in\n\nx\n--in--\n';
   const leaves = listLeafParts(
-    read(`Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${inner}--out--\n`),
+    readMessage(
+      `Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${innerMultipart}--out--\n`,
+    ),
   );
-  expect(leaves.map((leaf) => [leaf.type, leaf.octets()])).toEqual([['message/rfc822', inner]]);
+  expect(leaves.map((leaf) => [leaf.type, leaf.octets()])).toEqual([['message/rfc822', innerMultipart]]);
 });
 
 test('a boundary parameter may be split, follow a comment, and have no semicolon before it', () => {
   const body = '\n\n--abc\nContent-Type: text/html\n\nx\n--abc--\n';
-  expect(types(`Content-Type: multipart/mixed;\n boundary*0=a;\n boundary*1="bc"${body}`)).toEqual(['text/html']);
-  expect(types(`Content-Type: multipart/mixed charset=x boundary="abc"${body}`)).toEqual(['text/html']);
-  expect(types(`Content-Type: Multipart/Mixed (a comment); Boundary = abc${body}`)).toEqual(['text/html']);
+  expect(listTypes(`Content-Type: multipart/mixed;\n boundary*0=a;\n boundary*1="bc"${body}`)).toEqual(['text/html']);
+  expect(listTypes(`Content-Type: multipart/mixed charset=x boundary="abc"${body}`)).toEqual(['text/html']);
+  expect(listTypes(`Content-Type: Multipart/Mixed (a comment); Boundary = abc${body}`)).toEqual(['text/html']);
 });
 
 test('parts and depth are bounded', () => {
-  const many = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
-  expect(listLeafParts(read(many))).toHaveLength(399);
-  let deep = 'Content-Type: text/html\n\ninnermost\n';
+  const manyParts = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
+  expect(listLeafParts(readMessage(manyParts))).toHaveLength(399);
+  let deepMessage = 'Content-Type: text/html\n\ninnermost\n';
   for (let i = 0; i < 200; i += 1)
-    deep = `Content-Type: multipart/mixed; boundary=b${i}\n\n--b${i}\n${deep}--b${i}--\n`;
-  const leaves = listLeafParts(read(deep));
+    deepMessage = `Content-Type: multipart/mixed; boundary=b${i}\n\n--b${i}\n${deepMessage}--b${i}--\n`;
+  const leaves = listLeafParts(readMessage(deepMessage));
   expect(leaves).toHaveLength(1);
   expect(leaves[0]?.text()).toContain('innermost');
 });
 
 test('at most 256 KiB of a leaf are decoded', () => {
-  expect(read(`Subject: long\n\n${'x'.repeat(5_000_000)}`).text()).toHaveLength(262_144);
+  expect(readMessage(`Subject: long\n\n${'x'.repeat(5_000_000)}`).text()).toHaveLength(262_144);
 });

@@ -10,31 +10,31 @@ const CASES = readdirSync(FOLDER)
   .filter((name) => name.endsWith('.eml'))
   .sort();
 
-const raw = (name: string): Buffer => readFileSync(join(FOLDER, name));
-const expected = (name: string): readonly object[] =>
+const readReport = (name: string): Buffer => readFileSync(join(FOLDER, name));
+const readExpected = (name: string): readonly object[] =>
   JSON.parse(readFileSync(join(FOLDER, name.replace(/eml$/, 'json')), 'utf8'));
 
 describe('every case in test/corpus/bounces/shapes has the events of its .json file', () => {
   test.each(CASES)('%s', (name) => {
-    const events = readFeedbackEvents(raw(name));
-    expect(events).toMatchObject(expected(name));
-    expect(events).toHaveLength(expected(name).length);
+    const events = readFeedbackEvents(readReport(name));
+    expect(events).toMatchObject(readExpected(name));
+    expect(events).toHaveLength(readExpected(name).length);
   });
 });
 
 test('CRLF line ends give the same events as LF', () => {
   for (const name of CASES) {
-    const text = raw(name).toString('latin1');
+    const text = readReport(name).toString('latin1');
     if (text.includes('\r')) continue;
     const wire = Buffer.from(text.replaceAll('\n', '\r\n'), 'latin1');
-    expect(readFeedbackEvents(wire), name).toMatchObject(expected(name));
+    expect(readFeedbackEvents(wire), name).toMatchObject(readExpected(name));
   }
 });
 
-test('a bounce that a person forwards with own text is not read as a bounce', () => {
-  const inner = raw('001-postfix-user-unknown.eml').toString('latin1');
-  const outer = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about the order, and had this back from\nyour server. It is the third time this week, and my order has still not come.\nWill you please look into it and tell me by Friday what happens to the parcel?\n\n--out\nContent-Type: message/rfc822\n\n${inner}\n--out--\n`;
-  expect(readFeedbackEvents(Buffer.from(outer, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
+test('a bounce that a person forwards with added text is not read as a bounce', () => {
+  const innerReport = readReport('001-postfix-user-unknown.eml').toString('latin1');
+  const forwardedReport = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about the order, and had this back from\nyour server. It is the third time this week, and my order has still not come.\nWill you please look into it and tell me by Friday what happens to the parcel?\n\n--out\nContent-Type: message/rfc822\n\n${innerReport}\n--out--\n`;
+  expect(readFeedbackEvents(Buffer.from(forwardedReport, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
 });
 
 test('a report of more than a hundred recipients has a hundred events', () => {
@@ -62,7 +62,7 @@ test('for every diagnostic, the evidence is one line of limited length without c
 });
 
 describe('every message has at least one event with valid evidence, and reading never throws', () => {
-  const seeds = CASES.map((name) => raw(name));
+  const seeds = CASES.map((name) => readReport(name));
 
   test('cases with changed, removed and inserted octets', () => {
     const edit = fc.record({
@@ -93,11 +93,11 @@ describe('every message has at least one event with valid evidence, and reading 
       fc.property(cases, ({ seed, edits }) => {
         let octets: Buffer = seed;
         for (const { at, removedCount, insertedText } of edits) {
-          const from = Math.floor(at * octets.length);
+          const start = Math.floor(at * octets.length);
           octets = Buffer.concat([
-            octets.subarray(0, from),
+            octets.subarray(0, start),
             Buffer.from(insertedText),
-            octets.subarray(from + removedCount),
+            octets.subarray(start + removedCount),
           ]);
         }
         expectAllValid(readFeedbackEvents(octets));
@@ -107,12 +107,21 @@ describe('every message has at least one event with valid evidence, and reading 
   });
 
   test('a part of one case joined with a part of another', () => {
-    const half = fc.double({ min: 0, max: 1, noNaN: true });
+    const fraction = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
-      fc.property(fc.constantFrom(...seeds), fc.constantFrom(...seeds), half, half, (one, other, a, b) => {
-        const octets = Buffer.concat([one.subarray(0, a * one.length), other.subarray(b * other.length)]);
-        expectAllValid(readFeedbackEvents(octets));
-      }),
+      fc.property(
+        fc.constantFrom(...seeds),
+        fc.constantFrom(...seeds),
+        fraction,
+        fraction,
+        (firstCase, secondCase, a, b) => {
+          const octets = Buffer.concat([
+            firstCase.subarray(0, a * firstCase.length),
+            secondCase.subarray(b * secondCase.length),
+          ]);
+          expectAllValid(readFeedbackEvents(octets));
+        },
+      ),
       { numRuns: 500 },
     );
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseFieldAddress } from '../../../../src/feedback/read/evidence.ts';
 import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts';
 
-const found = (text: string) => findAddresses(text).map(({ address, role }) => [address, role]);
+const listAddresses = (text: string) => findAddresses(text).map(({ address, role }) => [address, role]);
 
 test.each([
   ['<anna@kunde.example>: no', 'anna@kunde.example', 'named'],
@@ -25,11 +25,11 @@ test.each([
   ['<anna@bücher.example>', 'anna@bücher.example', 'named'],
   ["addressed to 'anna@kunde.example',", 'anna@kunde.example', 'named'],
 ])('in %j the address %s has the role %s', (text, address, role) => {
-  expect(found(text)).toEqual([[address, role]]);
+  expect(listAddresses(text)).toEqual([[address, role]]);
 });
 
 test('text that only resembles an address is ignored', () => {
-  expect(found('a @ b, @home, me@, x@localhost, a@b@, <>')).toEqual([]);
+  expect(listAddresses('a @ b, @home, me@, x@localhost, a@b@, <>')).toEqual([]);
 });
 
 test.each([
@@ -42,6 +42,6 @@ test.each([
   ['x400; /S=anna/O=kunde/', null],
   ['rfc822; anna', null],
   ['', null],
-])('the field %j has the address %j', (value, address) => {
+])('the field %j contains the address %j', (value, address) => {
   expect(parseFieldAddress(value)).toBe(address);
 });

@@ -7,12 +7,12 @@ import type { FeedbackEvent } from '../../../../src/model/feedback.ts';
 import { createSesEvent } from '../../../rig/sns.ts';
 
 const TO = 'rita@example.com';
-const read = (...args: Parameters<typeof createSesEvent>) => readSesEvent(createSesEvent(...args));
-const firstEvent = (type: string, detail: Record<string, unknown> = {}) => {
-  const event = read(type, 'ses-1', TO, detail);
+const readSample = (...args: Parameters<typeof createSesEvent>) => readSesEvent(createSesEvent(...args));
+const readFirstEvent = (type: string, detail: Record<string, unknown> = {}) => {
+  const event = readSample(type, 'ses-1', TO, detail);
   return event.kind === 'feedback' ? event.events[0] : event;
 };
-const bounced = (more: Record<string, unknown>) => ({ bouncedRecipients: [{ emailAddress: TO, ...more }] });
+const createBounce = (members: Record<string, unknown>) => ({ bouncedRecipients: [{ emailAddress: TO, ...members }] });
 
 const CORPUS = join(import.meta.dirname, '../../../corpus/ses-events');
 interface Case {
@@ -36,22 +36,22 @@ function flattenEvidence(event: FeedbackEvent): object {
 }
 
 test.each(cases)('$name ($source) has its expected events', ({ event, expected }) => {
-  const read = readSesEvent(typeof event === 'string' ? event : JSON.stringify(event));
-  const seen =
-    read.kind === 'feedback'
-      ? { kind: read.kind, reference: read.reference, events: read.events.map(flattenEvidence) }
-      : read;
-  expect(seen).toEqual(expected);
+  const readResult = readSesEvent(typeof event === 'string' ? event : JSON.stringify(event));
+  const shownResult =
+    readResult.kind === 'feedback'
+      ? { kind: readResult.kind, reference: readResult.reference, events: readResult.events.map(flattenEvidence) }
+      : readResult;
+  expect(shownResult).toEqual(expected);
 });
 
 test('both formats of one event have the same key', () => {
-  const keyOf = (name: string) => {
-    const found = cases.find((one) => one.name.includes(name));
-    const event = readSesEvent(JSON.stringify(found?.event));
+  const readKey = (name: string) => {
+    const matchingCase = cases.find((candidate) => candidate.name.includes(name));
+    const event = readSesEvent(JSON.stringify(matchingCase?.event));
     return event.kind === 'feedback' ? event.key : event.kind;
   };
   for (const kind of ['permanent-general', 'complaint', 'delivery']) {
-    expect(keyOf(`${kind}-event`)).toBe(keyOf(`${kind}-notification`));
+    expect(readKey(`${kind}-event`)).toBe(readKey(`${kind}-notification`));
   }
 });
 
@@ -63,8 +63,8 @@ test('a deeply nested event is read without failure', () => {
 });
 
 test('a bounce has the same event and evidence in both formats', () => {
-  for (const by of ['eventType', 'notificationType'] as const) {
-    const event = read('Bounce', 'ses-1', TO, { timestamp: 't' }, by);
+  for (const kindMember of ['eventType', 'notificationType'] as const) {
+    const event = readSample('Bounce', 'ses-1', TO, { timestamp: 't' }, kindMember);
     expect(event).toMatchObject({
       kind: 'feedback',
       reference: 'ses-1',
@@ -113,7 +113,7 @@ describe('a bounce', () => {
   ])(
     '%s %s %j is permanent: %s, and the mailbox missing: %s',
     (bounceType, bounceSubType, recipient, permanent, mailboxMissing) => {
-      expect(firstEvent('Bounce', { bounceType, bounceSubType, ...bounced(recipient) })).toMatchObject({
+      expect(readFirstEvent('Bounce', { bounceType, bounceSubType, ...createBounce(recipient) })).toMatchObject({
         kind: 'bounce',
         permanent,
         mailboxMissing,
@@ -131,19 +131,19 @@ test.each([
   ['Reject', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
   ['Rendering Failure', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
 ] as const)('%s %j becomes %j', (type, detail, expected) => {
-  expect(firstEvent(type, detail)).toMatchObject(expected);
+  expect(readFirstEvent(type, detail)).toMatchObject(expected);
 });
 
-test.each(['Send', 'Open', 'Click', 'Subscription'])('%s changes nothing', (type) => {
-  expect(read(type, 'ses-1', TO)).toEqual({ kind: 'ignored' });
+test.each(['Send', 'Open', 'Click', 'Subscription'])('an event of type %s is ignored', (type) => {
+  expect(readSample(type, 'ses-1', TO)).toEqual({ kind: 'ignored' });
 });
 
-test('copies of an event have the same key, other events have other keys', () => {
+test('copies of an event have the same key, and other events have other keys', () => {
   const keys = [
-    read('Bounce', 'ses-1', TO),
-    read('Bounce', 'ses-1', TO),
-    read('Complaint', 'ses-1', TO),
-    read('Bounce', 'ses-2', TO),
+    readSample('Bounce', 'ses-1', TO),
+    readSample('Bounce', 'ses-1', TO),
+    readSample('Complaint', 'ses-1', TO),
+    readSample('Bounce', 'ses-2', TO),
   ].map((event) => event.kind === 'feedback' && event.key);
   expect(keys[0]).toBe(keys[1]);
   expect(new Set(keys).size).toBe(3);
@@ -179,28 +179,28 @@ test('every JSON value is read without failure', () => {
   );
 });
 
-test('an event with the tag of Postrider names its message, one with other tags can belong to another program, and one without tags has only the id of the provider', () => {
+test('an event with the tag of Postrider names its message; an event with other tags can belong to another program; an event without tags contains only the id of the provider', () => {
   const id = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
-  const tagged = (tags: unknown) => {
+  const readTagged = (tags: unknown) => {
     const event = JSON.parse(createSesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };
     return readSesEvent(JSON.stringify({ ...event, mail: { ...event.mail, tags } }));
   };
   const ownTags = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };
-  expect(tagged(ownTags)).toMatchObject({ kind: 'feedback', messageId: id, mayBeOtherProgram: false });
-  for (const others of [
+  expect(readTagged(ownTags)).toMatchObject({ kind: 'feedback', messageId: id, mayBeOtherProgram: false });
+  for (const otherTags of [
     { 'ses:configuration-set': ['news'] },
     { 'postrider-id': ['not one'] },
     { 'postrider-id': id },
   ]) {
-    expect(tagged(others)).toMatchObject({
+    expect(readTagged(otherTags)).toMatchObject({
       kind: 'feedback',
       messageId: null,
       mayBeOtherProgram: true,
       reference: 'ses-1',
     });
   }
-  for (const none of [undefined, null, {}, [], 'x']) {
-    expect(tagged(none)).toMatchObject({
+  for (const absentTags of [undefined, null, {}, [], 'x']) {
+    expect(readTagged(absentTags)).toMatchObject({
       kind: 'feedback',
       messageId: null,
       mayBeOtherProgram: false,

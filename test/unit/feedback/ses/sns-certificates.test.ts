@@ -1,4 +1,6 @@
-/** Certificates of SNS: bounded fetches, validation of the whole chain, and no refusal after a network failure. */
+/**
+ * Tests certificates of SNS: bounded fetches, validation of the whole chain, and no refusal after a network failure.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -20,54 +22,57 @@ beforeAll(async () => {
 const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrusted }, parts);
 
 describe('a certificate', () => {
-  const served = async (pem: string, key: string, now?: () => number) => {
+  const postWithCertificate = async (pem: string, key: string, now?: () => number) => {
     const { post, fetched } = await rig({ responses: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
     return { status: (await post(createSnsMessage(key, createBounceNotification()))).status, fetched };
   };
 
   test('whose chain does not lead to a trusted root is refused', async () => {
-    expect((await served(untrusted.cert, untrusted.key)).status).toBe(403);
-    expect((await served('no certificate', untrusted.key)).status).toBe(403);
-    expect((await served('', untrusted.key)).status).toBe(403);
+    expect((await postWithCertificate(untrusted.cert, untrusted.key)).status).toBe(403);
+    expect((await postWithCertificate('no certificate', untrusted.key)).status).toBe(403);
+    expect((await postWithCertificate('', untrusted.key)).status).toBe(403);
   });
 
   test('with its intermediate certificate is trusted', async () => {
     const between = await root.issueCertificate('Test Authority', { ca: true });
     const leaf = await between.issueCertificate();
-    expect((await served(`${leaf.cert}\n${between.cert}`, leaf.key)).status).toBe(200);
-    expect((await served(leaf.cert, leaf.key)).status).toBe(403);
+    expect((await postWithCertificate(`${leaf.cert}\n${between.cert}`, leaf.key)).status).toBe(200);
+    expect((await postWithCertificate(leaf.cert, leaf.key)).status).toBe(403);
   });
 
   test('of an issuer that only has the name of a trusted root is refused', async () => {
     const impostor = await createAuthority('Test Root');
     const leaf = await impostor.issueCertificate();
-    expect((await served(leaf.cert, leaf.key)).status).toBe(403);
-    expect((await served(`${leaf.cert}\n${impostor.cert}`, leaf.key)).status).toBe(403);
+    expect((await postWithCertificate(leaf.cert, leaf.key)).status).toBe(403);
+    expect((await postWithCertificate(`${leaf.cert}\n${impostor.cert}`, leaf.key)).status).toBe(403);
   });
 
   test('of an issuer that is not a certificate authority is refused', async () => {
     const leaf = await signer.issueCertificate();
-    expect((await served(`${leaf.cert}\n${signer.cert}`, leaf.key)).status).toBe(403);
+    expect((await postWithCertificate(`${leaf.cert}\n${signer.cert}`, leaf.key)).status).toBe(403);
   });
 
   test('with another name is refused', async () => {
-    const other = await root.issueCertificate('sns.example.com');
-    expect((await served(other.cert, other.key)).status).toBe(403);
+    const otherSigner = await root.issueCertificate('sns.example.com');
+    expect((await postWithCertificate(otherSigner.cert, otherSigner.key)).status).toBe(403);
     const regional = await root.issueCertificate(`sns.${REGION}.amazonaws.com`);
-    expect((await served(regional.cert, regional.key)).status).toBe(200);
+    expect((await postWithCertificate(regional.cert, regional.key)).status).toBe(200);
   });
 
   test('that has expired is refused', async () => {
-    const old = await root.issueCertificate(undefined, { since: new Date(Date.now() - 5 * 86_400_000), days: 1 });
-    expect((await served(old.cert, old.key)).status).toBe(403);
+    const expiredSigner = await root.issueCertificate(undefined, {
+      since: new Date(Date.now() - 5 * 86_400_000),
+      days: 1,
+    });
+    expect((await postWithCertificate(expiredSigner.cert, expiredSigner.key)).status).toBe(403);
   });
 
   test('is fetched once for many messages, also for concurrent ones', async () => {
     const { post, fetched } = await rig();
-    const all = await Promise.all(
+    const responses = await Promise.all(
       [1, 2, 3, 4].map(() => post(createSnsMessage(signer.key, createBounceNotification()))),
     );
-    expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     expect(fetched).toEqual([CERT_URL]);
   });
@@ -81,43 +86,43 @@ describe('a certificate', () => {
       },
       () => new Response(signer.cert),
     ];
-    const get = (async () => (answers.shift() ?? (() => new Response('', { status: 404 })))()) as typeof fetch;
-    const { post, refusals, faults, reports } = await rig({ get });
+    const fetchStub = (async () => (answers.shift() ?? (() => new Response('', { status: 404 })))()) as typeof fetch;
+    const { post, refusals, faults, reports } = await rig({ get: fetchStub });
     const message = createSnsMessage(signer.key, createBounceNotification());
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(200);
     expect(refusals).toEqual(['sns-certificate', 'sns-certificate']);
-    // Logged at most once per minute.
+    // The error is logged at most once per minute.
     expect(faults).toEqual([`sns certificate: Error: sns.${REGION}.amazonaws.com answered 503 for the certificate`]);
     expect(reports).toHaveLength(1);
   });
 
   test('is not fetched from a redirect', async () => {
     const requested: (string | undefined)[] = [];
-    const get = await fetchFrom((incoming, response) => {
+    const fetchFromServer = await fetchFrom((incoming, response) => {
       requested.push(incoming.url);
       if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere.pem' }).end();
     });
-    const { post, refusals } = await rig({ get });
+    const { post, refusals } = await rig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
     expect(refusals).toEqual(['sns-forged']);
     expect(requested).toEqual([new URL(CERT_URL).pathname]);
   });
 
-  test('without an end is read up to a limit', async () => {
-    let written = 0;
-    const get = await fetchFrom((_, response) => {
-      const more = () => {
-        while (response.writable && !response.destroyed && response.write('x'.repeat(65_536))) written += 65_536;
+  test('that never ends is read up to a limit', async () => {
+    let writtenBytes = 0;
+    const fetchFromServer = await fetchFrom((_, response) => {
+      const writeMore = () => {
+        while (response.writable && !response.destroyed && response.write('x'.repeat(65_536))) writtenBytes += 65_536;
       };
-      response.on('drain', more);
-      more();
+      response.on('drain', writeMore);
+      writeMore();
     });
-    const { post } = await rig({ get });
+    const { post } = await rig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
-    const atAnswer = written;
+    const atAnswer = writtenBytes;
     expect(atAnswer).toBeLessThan(20_000_000);
   });
 
@@ -135,18 +140,18 @@ describe('a certificate', () => {
   });
 
   test('is fetched with bounded concurrency', async () => {
-    let most = 0;
+    let maxConcurrent = 0;
     let now = 0;
     const wait = Promise.withResolvers<void>();
     const get = (async () => {
       now += 1;
-      most = Math.max(most, now);
+      maxConcurrent = Math.max(maxConcurrent, now);
       await wait.promise;
       now -= 1;
       return new Response('', { status: 404 });
     }) as typeof fetch;
     const { post, refusals } = await rig({ get });
-    const all = Array.from({ length: 30 }, (_, n) =>
+    const responses = Array.from({ length: 30 }, (_, n) =>
       post(
         createSnsMessage(
           untrusted.key,
@@ -156,62 +161,67 @@ describe('a certificate', () => {
     );
     await expect.poll(() => refusals.length).toBe(22);
     wait.resolve();
-    await Promise.all(all);
-    expect(most).toBe(8);
+    await Promise.all(responses);
+    expect(maxConcurrent).toBe(8);
     expect(refusals.filter((reason) => reason === 'sns-certificate')).toHaveLength(22);
   });
 
   test('that expires after it was fetched is fetched again', async () => {
-    let ahead = 0;
-    const short = await root.issueCertificate(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
-    const { post, fetched } = await rig({ responses: { [CERT_URL]: short.cert }, now: () => Date.now() + ahead });
-    expect((await post(createSnsMessage(short.key, createBounceNotification()))).status).toBe(200);
-    ahead = 23.5 * 3_600_000;
-    const Timestamp = new Date(Date.now() + ahead).toISOString();
-    expect((await post(createSnsMessage(short.key, createBounceNotification({ Timestamp })))).status).toBe(403);
+    let offsetMs = 0;
+    const oneDaySigner = await root.issueCertificate(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
+    const { post, fetched } = await rig({
+      responses: { [CERT_URL]: oneDaySigner.cert },
+      now: () => Date.now() + offsetMs,
+    });
+    expect((await post(createSnsMessage(oneDaySigner.key, createBounceNotification()))).status).toBe(200);
+    offsetMs = 23.5 * 3_600_000;
+    const Timestamp = new Date(Date.now() + offsetMs).toISOString();
+    expect((await post(createSnsMessage(oneDaySigner.key, createBounceNotification({ Timestamp })))).status).toBe(403);
     expect(fetched).toHaveLength(2);
   });
 
   test('that is too large is refused', async () => {
-    expect((await served(`${'x'.repeat(70_000)}`, signer.key)).status).toBe(403);
+    expect((await postWithCertificate(`${'x'.repeat(70_000)}`, signer.key)).status).toBe(403);
   });
 });
 
 describe('the issuer of a certificate without its chain', () => {
-  const file = (name: string) => readFileSync(join(import.meta.dirname, '../../../corpus/sns-chain', name));
-  const certificates = (get: (url: string) => Response) => {
+  const readCertificate = (name: string) => readFileSync(join(import.meta.dirname, '../../../corpus/sns-chain', name));
+  const createCertificates = (get: (url: string) => Response) => {
     const requested: string[] = [];
     const fetching = (async (input: URL | string) => {
       requested.push(String(input));
       return get(String(input));
     }) as typeof fetch;
-    const parts = { fetch: fetching, roots: () => [file('root.pem').toString()], now: systemClock.now };
+    const parts = { fetch: fetching, roots: () => [readCertificate('root.pem').toString()], now: systemClock.now };
     return { requested, at: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)) };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
 
   test('is fetched from the URL of Amazon in the certificate, and the chain is trusted', async () => {
-    const { requested, at } = certificates(
-      (url) => new Response(url === ISSUER ? file('issuer.cer') : file('leaf.pem')),
+    const { requested, at } = createCertificates(
+      (url) => new Response(url === ISSUER ? readCertificate('issuer.cer') : readCertificate('leaf.pem')),
     );
     expect((await at()).kind).toBe('trusted');
     expect(requested).toEqual([CERT_URL, ISSUER]);
   });
 
   test('that cannot be fetched makes the certificate unavailable, not refused', async () => {
-    const { at } = certificates((url) =>
-      url === ISSUER ? new Response('', { status: 500 }) : new Response(file('leaf.pem')),
+    const { at } = createCertificates((url) =>
+      url === ISSUER ? new Response('', { status: 500 }) : new Response(readCertificate('leaf.pem')),
     );
     expect((await at()).kind).toBe('unavailable');
   });
 
   test('is refused without its valid signature', async () => {
-    const { at } = certificates((url) => new Response(url === ISSUER ? untrusted.cert : file('leaf.pem')));
+    const { at } = createCertificates(
+      (url) => new Response(url === ISSUER ? untrusted.cert : readCertificate('leaf.pem')),
+    );
     expect((await at()).kind).toBe('refused');
   });
 
   test('is not fetched from another domain', async () => {
-    const { requested, at } = certificates(() => new Response(file('elsewhere.pem')));
+    const { requested, at } = createCertificates(() => new Response(readCertificate('elsewhere.pem')));
     expect((await at()).kind).toBe('refused');
     expect(requested).toEqual([CERT_URL]);
   });

@@ -1,4 +1,4 @@
-/** Forged messages: a message that is not from SNS has no effect and causes no fetch. */
+/** Tests forged messages. A message that is not from SNS has no effect and causes no fetch. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseSnsUrl } from '../../../../src/feedback/ses/sns-message.ts';
 import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
@@ -103,9 +103,9 @@ describe('a forgery', () => {
       'sns-broken',
     ],
   ];
-  test.each(cases)('%s is refused, counted, and has no effect', async (_, make, status, reason) => {
+  test.each(cases)('%s is refused, counted, and has no effect', async (_, createMessage, status, reason) => {
     const { post, reports, refusals } = await rig();
-    const answer = await post(make());
+    const answer = await post(createMessage());
     expect([answer.status, refusals]).toEqual([status, [reason]]);
     expect(JSON.parse(answer.text)).toMatchObject({ result: 'error', message: expect.any(String) });
     expect(reports).toEqual([]);

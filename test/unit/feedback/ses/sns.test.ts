@@ -1,4 +1,4 @@
-/** Events over SNS: only recent messages of the configured topics with a valid signature have an effect. */
+/** Tests events over SNS. Only recent messages of the configured topics with a valid signature have an effect. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -26,15 +26,15 @@ const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ r
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) gets its response after it is recorded',
   async (SignatureVersion) => {
-    let record: (result: RecordResult) => void = () => undefined;
+    let completeRecord: (result: RecordResult) => void = () => undefined;
     const { post, reports, refusals, fetched } = await rig({
-      recordReport: () => new Promise((resolve) => (record = resolve)),
+      recordReport: () => new Promise((resolve) => (completeRecord = resolve)),
     });
     const answer = post(
       createSnsMessage(signer.key, createBounceNotification({ SignatureVersion, Subject: 'Amazon SES' })),
     );
     await expect.poll(() => reports.length).toBe(1);
-    record('recorded');
+    completeRecord('recorded');
     expect((await answer).status).toBe(200);
     expect(reports).toMatchObject([
       {
@@ -67,8 +67,8 @@ describe('a repeated or early message', () => {
       recordReport: () => (results.shift() ?? (async () => 'recorded' as const))(),
     });
     const message = createSnsMessage(signer.key, createBounceNotification());
-    const first = await post(message);
-    expect([first.status, first.headers.get('retry-after')]).toEqual([503, '20']);
+    const firstResponse = await post(message);
+    expect([firstResponse.status, firstResponse.headers.get('retry-after')]).toEqual([503, '20']);
     expect((await post(message)).status).toBe(500);
     expect((await post(message)).status).toBe(200);
     expect(refusals).toEqual(['not-settled', 'store']);
@@ -76,10 +76,10 @@ describe('a repeated or early message', () => {
 
   test('is kept for the operator at the last retry of SNS when it still cannot be applied', async () => {
     const { post, reports } = await rig({ recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
-    const aged = (seconds: number) =>
+    const createAgedMessage = (seconds: number) =>
       createBounceNotification({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
-    expect((await post(createSnsMessage(signer.key, aged(30)))).status).toBe(503);
-    expect((await post(createSnsMessage(signer.key, aged(55)))).status).toBe(200);
+    expect((await post(createSnsMessage(signer.key, createAgedMessage(30)))).status).toBe(503);
+    expect((await post(createSnsMessage(signer.key, createAgedMessage(55)))).status).toBe(200);
     expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, false, true]);
   });
 
@@ -135,12 +135,12 @@ describe('a subscription', () => {
 
   test('is not confirmed over a redirect', async () => {
     const outgoing: (string | undefined)[] = [];
-    const get = await fetchFrom((incoming, response) => {
+    const fetchFromServer = await fetchFrom((incoming, response) => {
       outgoing.push(incoming.url);
       if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere' }).end();
     });
-    const { post } = await rig({ get });
+    const { post } = await rig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(outgoing).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
   });
@@ -173,21 +173,21 @@ describe('another client', () => {
 
   test('with invalid HTTP or too large a header gets a one-line response and a closed connection', async () => {
     const { url, refusals } = await rig();
-    const answerTo = async (text: string) => {
+    const sendRaw = async (text: string) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
-      const pieces: Buffer[] = [];
-      socket.on('data', (piece: Buffer) => pieces.push(piece));
+      const chunks: Buffer[] = [];
+      socket.on('data', (chunk: Buffer) => chunks.push(chunk));
       socket.on('error', () => undefined);
       socket.write(text);
       await once(socket, 'close');
-      return Buffer.concat(pieces).toString();
+      return Buffer.concat(chunks).toString();
     };
-    const answer = await answerTo('EHLO there\r\n\r\n');
+    const answer = await sendRaw('EHLO there\r\n\r\n');
     expect([answer.startsWith('HTTP/1.1 400 '), answer.split('\r\n\r\n')[1]]).toEqual([
       true,
       '{"result":"error","message":"the request is not valid HTTP"}\n',
     ]);
-    expect(await answerTo(`POST /ses HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toContain(
+    expect(await sendRaw(`POST /ses HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toContain(
       'HTTP/1.1 431 ',
     );
     expect(refusals).toEqual(['http-broken', 'http-broken']);
@@ -210,8 +210,8 @@ describe('another client', () => {
   test('gets 404 for another path and 405 for another method', async () => {
     const { post } = await rig();
     expect((await post('', '/')).status).toBe(404);
-    const get = await post('', '/ses', 'GET');
-    expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST']);
+    const getResponse = await post('', '/ses', 'GET');
+    expect([getResponse.status, getResponse.headers.get('allow')]).toEqual([405, 'POST']);
   });
 
   test('with a body above the limit of SNS is refused before the body is complete', async () => {
@@ -231,8 +231,11 @@ describe('another client', () => {
 });
 
 test('HTTPS uses the configured certificate, and the renewed one after its renewal', async () => {
-  const [first, second] = await Promise.all([root.issueCertificate('localhost'), root.issueCertificate('localhost')]);
-  const { receiver, port } = await rig({ certificate: first });
+  const [firstCertificate, secondCertificate] = await Promise.all([
+    root.issueCertificate('localhost'),
+    root.issueCertificate('localhost'),
+  ]);
+  const { receiver, port } = await rig({ certificate: firstCertificate });
   const post = () =>
     new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
       const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };
@@ -245,8 +248,8 @@ test('HTTPS uses the configured certificate, and the renewed one after its renew
       outgoing.on('error', reject);
       outgoing.end(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())));
     });
-  const serialOf = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
-  expect(await post()).toEqual([200, serialOf(first)]);
-  receiver.renewCertificate(toKeyPair(second));
-  expect(await post()).toEqual([200, serialOf(second)]);
+  const getSerialNumber = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
+  expect(await post()).toEqual([200, getSerialNumber(firstCertificate)]);
+  receiver.renewCertificate(toKeyPair(secondCertificate));
+  expect(await post()).toEqual([200, getSerialNumber(secondCertificate)]);
 });

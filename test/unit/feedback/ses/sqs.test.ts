@@ -1,4 +1,4 @@
-/** Events from a queue that repeats, reorders and fails: each is deleted only after it is recorded. */
+/** Tests events from an SQS queue that repeats, reorders and fails. Each event is deleted only after it is recorded. */
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
@@ -26,7 +26,7 @@ async function rig({ recordReport = async () => 'recorded', topics = [], quick =
   const poller = createSqsPoller({
     queueUrl: queue.queueUrl,
     region: 'eu-west-1',
-    // Backoff is shortened in tests that are not about it.
+    // Backoff is shortened in tests that do not check its intervals.
     clock: quick ? { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) } : systemClock,
     random: () => 0,
     topics,
@@ -35,35 +35,36 @@ async function rig({ recordReport = async () => 'recorded', topics = [], quick =
       return recordReport(report);
     },
     publish: ({ reason }) => refusals.push(reason),
-    onError: (what, error) => faults.push(`${what}: ${String(error)}`),
+    onError: (operation, error) => faults.push(`${operation}: ${String(error)}`),
   });
-  let closed: Promise<void> | null = null;
+  let closePromise: Promise<void> | null = null;
   const close = () => {
-    closed ??= poller.close();
-    return closed;
+    closePromise ??= poller.close();
+    return closePromise;
   };
   onTestFinished(close);
   return { queue, reports, refusals, faults, close, start: () => poller.start() };
 }
 
-const bounce = (reference = 'ses-1') => createSesEvent('Bounce', reference, 'rita@example.com');
-const envelope = (text: string, topic = TOPIC) =>
+const createBounce = (reference = 'ses-1') => createSesEvent('Bounce', reference, 'rita@example.com');
+const createEnvelope = (text: string, topic = TOPIC) =>
   JSON.stringify({ Type: 'Notification', TopicArn: topic, Message: text });
 
 test('an event is deleted only after it is recorded, raw or in the envelope of SNS', async () => {
-  let record: (result: RecordResult) => void = () => undefined;
-  let recorded = false;
+  let completeRecord: (result: RecordResult) => void = () => undefined;
+  let isRecorded = false;
   const { queue, reports, start } = await rig({
-    recordReport: () => (recorded ? Promise.resolve('recorded') : new Promise((resolve) => (record = resolve))),
+    recordReport: () =>
+      isRecorded ? Promise.resolve('recorded') : new Promise((resolve) => (completeRecord = resolve)),
   });
   await start();
-  queue.send(bounce());
+  queue.send(createBounce());
   await expect.poll(() => reports.length).toBe(1);
   expect(queue.remaining).toBe(1);
-  recorded = true;
-  record('recorded');
+  isRecorded = true;
+  completeRecord('recorded');
   await expect.poll(() => queue.remaining).toBe(0);
-  queue.send(envelope(bounce('ses-2')));
+  queue.send(createEnvelope(createBounce('ses-2')));
   await expect.poll(() => queue.remaining).toBe(0);
   expect(reports.map(({ messageRef, source }) => [messageRef, source])).toEqual([
     [{ reference: 'ses-1' }, 'sqs'],
@@ -80,7 +81,7 @@ test('an event that the store cannot record stays in the queue and is delivered 
     recordReport: () => (answers.shift() ?? (async () => 'recorded' as const))(),
   });
   await start();
-  queue.send(bounce());
+  queue.send(createBounce());
   await expect.poll(() => faults).toEqual(['feedback: Error: disk full']);
   expect(refusals).toEqual(['store']);
   queue.makeVisible();
@@ -96,10 +97,10 @@ test('after one hour in the queue an event that still cannot be applied is kept 
     recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet'),
   });
   await start();
-  queue.send(bounce(), Date.now() - 2 * 3_600_000);
+  queue.send(createBounce(), Date.now() - 2 * 3_600_000);
   await expect.poll(() => queue.remaining).toBe(0);
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true]);
-  queue.send(bounce('ses-2'));
+  queue.send(createBounce('ses-2'));
   await expect.poll(() => queue.visibilityTimeoutsS).toEqual([30]);
   expect(queue.remaining).toBe(1);
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true, false]);
@@ -109,7 +110,7 @@ test('content that is not an event and a message of another topic are kept for t
   const { queue, reports, refusals, start } = await rig({ topics: [TOPIC] });
   await start();
   queue.send('hello');
-  queue.send(envelope(bounce(), `${TOPIC}2`));
+  queue.send(createEnvelope(createBounce(), `${TOPIC}2`));
   queue.send(`{"eventType":"Bounce","mail":{"messageId":"a"},"bounce":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
   await expect.poll(() => queue.remaining).toBe(0);
   const reasons = reports.flatMap(({ messageRef, events }) =>
@@ -127,7 +128,7 @@ test('no event is lost when the queue fails, ends, loses deletions and repeats e
   queue.failNext(6);
   queue.dropNext(3);
   queue.loseDeletions(5);
-  for (let n = 0; n < 25; n += 1) queue.send(bounce(`ses-${n}`));
+  for (let n = 0; n < 25; n += 1) queue.send(createBounce(`ses-${n}`));
   await start();
   await expect
     .poll(() => {
@@ -155,7 +156,7 @@ test('a request without a response is aborted after its timeout and repeated', a
 
 test('while the store fails, the poller does not receive the whole queue', async () => {
   const { queue, reports, start, close } = await rig({ recordReport: () => Promise.reject(new Error('disk full')) });
-  for (let n = 0; n < 200; n += 1) queue.send(bounce(`ses-${n}`));
+  for (let n = 0; n < 200; n += 1) queue.send(createBounce(`ses-${n}`));
   await start();
   await expect.poll(() => reports.length).toBeGreaterThanOrEqual(40);
   await close();
