@@ -41,7 +41,7 @@ const report = (
 };
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function storeWith(): Promise<Store> {
+  async function createStoreWith(): Promise<Store> {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('default', NO_LIMITS, Date.now());
@@ -49,7 +49,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   /** Stores a message that the next hop has accepted with this id. */
-  async function storeDelivered(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
+  async function storeDeliveredMessage(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
     const message = newMessage({ lease: LEASE, to });
     await store.accept([message]);
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
@@ -72,8 +72,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   };
 
   test('a bounce changes only its message, and writes state, history, suppression and reputation in one transaction', async () => {
-    const store = await storeWith();
-    const [message, otherMessage] = [await storeDelivered(store), await storeDelivered(store, 'otto@example.com')];
+    const store = await createStoreWith();
+    const [message, otherMessage] = [
+      await storeDeliveredMessage(store),
+      await storeDeliveredMessage(store, 'otto@example.com'),
+    ];
     const { endedAt } = (await store.findMessage(message.id)) ?? {};
     const answer = await recordOne(store, report({ id: message.id }, HARD));
     expect(answer).toMatchObject({
@@ -98,8 +101,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a repeated report and a second report about the same bounce change nothing', async () => {
-    const store = await storeWith();
-    const message = await storeDelivered(store);
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
     const firstReport = report({ id: message.id }, HARD);
     await store.recordFeedback([firstReport]);
     await store.removeSuppression('default', message.to);
@@ -115,8 +118,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report that several nodes receive at the same time is applied once', async () => {
-    const store = await storeWith();
-    const message = await storeDelivered(store);
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
     const repeatedReport = report({ id: message.id }, COMPLAINT);
     const results = await Promise.all([
       recordOne(store, repeatedReport),
@@ -128,9 +131,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a complaint changes a delivered message to complained and suppresses the recipient, and complaints lock the account', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     for (const to of ['a@example.com', 'b@example.com']) {
-      const { id } = await storeDelivered(store, to);
+      const { id } = await storeDeliveredMessage(store, to);
       expect(await recordOne(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: true });
     }
     expect((await readSuppressions(store)).map(({ reason }) => reason)).toEqual(['complaint', 'complaint']);
@@ -141,11 +144,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const DAY_MS = 86_400_000;
 
   test('a recipient who complains about every message counts once and does not lock the account', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     // All messages are accepted before the first report. All spellings of the address belong to one mailbox.
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
     const messages: NewMessage[] = [];
-    for (const to of [...spellings, ...spellings]) messages.push(await storeDelivered(store, to));
+    for (const to of [...spellings, ...spellings]) messages.push(await storeDeliveredMessage(store, to));
     const batch = messages.map(({ id }) => report({ id }, COMPLAINT));
     const halfLength = batch.length / 2;
     for (const feedbackReport of batch.slice(0, halfLength))
@@ -154,14 +157,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     for (const answer of await store.recordFeedback(batch.slice(halfLength))) expect(answer.kind).toBe('applied');
     expect(await readCounts(store)).toEqual({ emails: messages.length, bounces: 0, complaints: 1 });
     expect(await readLock(store)).toBeNull();
-    const otherMessage = await storeDelivered(store, 'otto@example.com');
+    const otherMessage = await storeDeliveredMessage(store, 'otto@example.com');
     await recordOne(store, report({ id: otherMessage.id }, COMPLAINT));
     expect(await readCounts(store)).toMatchObject({ complaints: 2 });
     expect((await readLock(store))?.reason).toContain('2 complaints');
   });
 
   test('a recipient counts once even if reports contain another address or the suppression is removed in between', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const createComplaint = (recipient: string): FeedbackEvent => ({
       ...HARD,
       kind: 'complaint',
@@ -174,7 +177,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       COMPLAINT,
       COMPLAINT,
     ]) {
-      const { id } = await storeDelivered(store, 'rita@example.com');
+      const { id } = await storeDeliveredMessage(store, 'rita@example.com');
       expect(await recordOne(store, report({ id }, event))).toMatchObject({ to: 'complained' });
       await store.removeSuppression('default', 'rita@example.com');
     }
@@ -183,10 +186,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints of a recipient over SMTP, SNS and SQS count once', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const sentReports: { source: FeedbackReport['source']; id: string }[] = [];
     for (const source of ['smtp', 'sns', 'sqs'] as const)
-      sentReports.push({ source, id: (await storeDelivered(store, 'rita@example.com', `ref-${source}`)).id });
+      sentReports.push({ source, id: (await storeDeliveredMessage(store, 'rita@example.com', `ref-${source}`)).id });
     for (const { source, id } of sentReports) {
       const messageReference = source === 'smtp' ? { id } : { reference: `ref-${source}` };
       expect(await recordOne(store, report(messageReference, COMPLAINT, { source }))).toMatchObject({
@@ -198,20 +201,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce and a complaint of one recipient each count once', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const sentReports: { event: FeedbackEvent; id: string }[] = [];
     for (const event of [HARD, COMPLAINT, HARD, COMPLAINT])
-      sentReports.push({ event, id: (await storeDelivered(store, 'rita@example.com')).id });
+      sentReports.push({ event, id: (await storeDeliveredMessage(store, 'rita@example.com')).id });
     for (const { event, id } of sentReports) await recordOne(store, report({ id }, event));
     expect(await readCounts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
     expect(await readLock(store)).toBeNull();
   });
 
   test('a recipient counts again after the window and for another account, but not after an unlock within the window', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
     const complain = async (at: number) => {
-      const { id } = await storeDelivered(store, 'rita@example.com');
+      const { id } = await storeDeliveredMessage(store, 'rita@example.com');
       await recordOne(store, report({ id }, COMPLAINT, { at }));
       await store.removeSuppression('default', 'rita@example.com');
     };
@@ -224,11 +227,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complainants are purged at the same age as reports', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
     const [{ id }, secondMessage] = [
-      await storeDelivered(store, 'rita@example.com'),
-      await storeDelivered(store, 'rita@example.com'),
+      await storeDeliveredMessage(store, 'rita@example.com'),
+      await storeDeliveredMessage(store, 'rita@example.com'),
     ];
     await recordOne(store, report({ id }, COMPLAINT, { at: now }));
     await store.purgeFeedback(now, 100, 10);
@@ -237,9 +240,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints of a provider’s simulator do not lock an account', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     for (const label of ['', '+a', '+b']) {
-      const { id } = await storeDelivered(store, `complaint${label}@simulator.amazonses.com`);
+      const { id } = await storeDeliveredMessage(store, `complaint${label}@simulator.amazonses.com`);
       expect(await recordOne(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: false });
     }
     expect(await readCounts(store)).toMatchObject({ complaints: 0 });
@@ -247,8 +250,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a soft bounce after delivery changes only the history', async () => {
-    const store = await storeWith();
-    const message = await storeDelivered(store);
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
     expect(await recordOne(store, report({ id: message.id }, SOFT))).toMatchObject({
       kind: 'recorded',
       id: message.id,
@@ -263,10 +266,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the provider’s id identifies the message after the settlement, and is unknown before it', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const earlyReport = report({ reference: 'ses-1' }, HARD);
     expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
-    const message = await storeDelivered(store, 'rita@example.com', 'ses-1');
+    const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-1');
     expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id });
     expect(await recordOne(store, report({ reference: 'ses-2' }, HARD, { isFinal: true }))).toMatchObject({
       kind: 'stored',
@@ -274,16 +277,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const unrelatedReport = report({ reference: 'ses-7' }, HARD, { mayBeOtherProgram: true, isFinal: true });
     expect(await recordOne(store, unrelatedReport)).toEqual({ kind: 'unrelated' });
     expect(await store.listFeedback(null, 9)).toEqual([]);
-    const message = await storeDelivered(store, 'rita@example.com', 'ses-7');
+    const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-7');
     expect(await recordOne(store, unrelatedReport)).toMatchObject({ kind: 'applied', id: message.id });
   });
 
   test('a bounce of a message that is being sent is not applied, and is stored if the report is not repeated', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
     const earlyReport = report({ id: message.id }, HARD);
@@ -297,18 +300,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a premature report is stored once, and is applied when it is repeated', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const earlyReport = report({ reference: 'ses-early' }, HARD, { isFinal: true });
     expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'stored' });
     expect(await recordOne(store, earlyReport)).toEqual({ kind: 'repeated' });
-    const message = await storeDelivered(store, 'rita@example.com', 'ses-early');
+    const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-early');
     expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id, suppressed: true });
     expect(await recordOne(store, earlyReport)).toEqual({ kind: 'repeated' });
   });
 
   test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
-    const store = await storeWith();
-    const message = await storeDelivered(store);
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
     await store.recordFeedback([report({ id: message.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
     expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
     const answer = await recordOne(store, report({ id: message.id }, COMPLAINT));
@@ -318,7 +321,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report about a test message changes the state, but neither suppresses the recipient nor counts towards the reputation', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage({ lease: LEASE, keyId: 0 });
     await store.accept([message]);
     await store.settle([{ ...newSettlement({ ...message, attempts: 1, lease: LEASE }), excludedFromReputation: true }]);
@@ -333,8 +336,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the results of a batch are in the order of its reports', async () => {
-    const store = await storeWith();
-    const messages = [await storeDelivered(store, 'a@example.com'), await storeDelivered(store, 'b@example.com')];
+    const store = await createStoreWith();
+    const messages = [
+      await storeDeliveredMessage(store, 'a@example.com'),
+      await storeDeliveredMessage(store, 'b@example.com'),
+    ];
     const batch = [...messages].reverse().map(({ id }) => report({ id }, HARD));
     const results = await store.recordFeedback([report(null, UNKNOWN), ...batch]);
     expect(results.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
@@ -345,7 +351,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce ends an uncertain message, which is then never queued again', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
     await store.settle([
@@ -366,8 +372,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message without a body can still bounce, and a report about an unknown message is stored with the reason', async () => {
-    const store = await storeWith();
-    const message = await storeDelivered(store);
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(message.id))?.message).toBeNull();
     expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({ kind: 'applied' });
@@ -379,8 +385,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('reports that were not understood are listed newest first, in pages, and can be read completely', async () => {
-    const store = await storeWith();
-    const message = await storeDelivered(store);
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
     const about = [{ id: message.id }, null, { id: message.id }] as const;
     for (const which of about) {
       expect(await recordOne(store, report(which, UNKNOWN, { source: 'sqs' }))).toMatchObject({ kind: 'stored' });
@@ -410,9 +416,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('old reports, old provider references, and stored reports beyond the maximum number are purged in batches', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     expect(await store.lastFeedbackAt()).toBeNull();
-    const message = await storeDelivered(store, 'rita@example.com', 'ses-9');
+    const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-9');
     await store.recordFeedback([1, 2, 3].map((at) => report(null, UNKNOWN, { at })));
     const now = Date.now();
     await store.recordFeedback([1, 2, 3, 4].map(() => report(null, UNKNOWN, { at: now })));

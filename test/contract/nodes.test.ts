@@ -5,10 +5,10 @@ import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const createHeartbeat = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function storeWithAccount(): Promise<Store> {
+  async function createStoreWithAccount(): Promise<Store> {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('default', NO_LIMITS, Date.now());
@@ -16,45 +16,45 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   test('the running time advances by the monotonic time, and a greater advance of the clock is a step', async () => {
-    const store = await storeWithAccount();
+    const store = await createStoreWithAccount();
     const now = Date.now();
     const firstTime = await store.updateRunningTime(0, now);
     expect(firstTime.segments).toHaveLength(1);
-    expect(Math.abs(firstTime.seenAt - now)).toBeLessThan(MINUTE);
-    const secondTime = await store.updateRunningTime(MINUTE, firstTime.seenAt + 1_000);
+    expect(Math.abs(firstTime.seenAt - now)).toBeLessThan(MINUTE_MS);
+    const secondTime = await store.updateRunningTime(MINUTE_MS, firstTime.seenAt + 1_000);
     expect(secondTime.segments).toEqual(firstTime.segments);
     expect(secondTime.ranMs - firstTime.ranMs).toBe(secondTime.seenAt - firstTime.seenAt);
     // A store that uses the time of the database server does not detect a step of the caller's clock.
     const thirdTime = await store.updateRunningTime(10, secondTime.seenAt + 3_600_000);
-    const steps = thirdTime.seenAt - secondTime.seenAt > MINUTE ? 1 : 0;
+    const steps = thirdTime.seenAt - secondTime.seenAt > MINUTE_MS ? 1 : 0;
     expect(thirdTime.segments).toHaveLength(1 + steps);
     if (steps === 1) expect(thirdTime.ranMs).toBe(secondTime.ranMs);
-    expect(await store.updateRunningTime(MINUTE, thirdTime.seenAt)).toMatchObject({ segments: thirdTime.segments });
+    expect(await store.updateRunningTime(MINUTE_MS, thirdTime.seenAt)).toMatchObject({ segments: thirdTime.segments });
   });
 
   test('a node that sends heartbeats is listed with its roles until it is removed', async () => {
-    const store = await storeWithAccount();
+    const store = await createStoreWithAccount();
     const now = Date.now();
-    const time = await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE, now);
-    expect(Math.abs(time - now)).toBeLessThan(MINUTE);
-    await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE, now);
+    const time = await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now);
+    expect(Math.abs(time - now)).toBeLessThan(MINUTE_MS);
+    await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE_MS, now);
     const listedNodes = await store.listNodes(now);
     expect(listedNodes).toMatchObject([createHeartbeat('node-a'), createHeartbeat('node-b')]);
-    expect(listedNodes[0]?.aliveUntil).toBe((listedNodes[0]?.seenAt ?? 0) + MINUTE);
+    expect(listedNodes[0]?.aliveUntil).toBe((listedNodes[0]?.seenAt ?? 0) + MINUTE_MS);
     await store.removeNode('node-a');
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
 
   test('leases of a dead node are recovered before they expire, and leases of a live node are not recovered even after they expire', async () => {
-    const store = await storeWithAccount();
+    const store = await createStoreWithAccount();
     const now = Date.now();
-    for (const name of ['observer', 'live']) await store.recordHeartbeat(createHeartbeat(name), 10 * MINUTE, now);
+    for (const name of ['observer', 'live']) await store.recordHeartbeat(createHeartbeat(name), 10 * MINUTE_MS, now);
     await store.recordHeartbeat(createHeartbeat('dead'), -1, now);
     const createLeasedMessage = (owner: string, until: number) => newMessage({ lease: { owner, until } });
     const [ofDeadNode, ofLiveNode, expiredMessage] = [
-      createLeasedMessage('dead', now + 20 * MINUTE),
-      createLeasedMessage('live', now + 20 * MINUTE),
-      createLeasedMessage('live', now - MINUTE),
+      createLeasedMessage('dead', now + 20 * MINUTE_MS),
+      createLeasedMessage('live', now + 20 * MINUTE_MS),
+      createLeasedMessage('live', now - MINUTE_MS),
     ];
     await store.accept([ofDeadNode, ofLiveNode, expiredMessage]);
     const recover = (includeDeadNodes: boolean) =>
@@ -68,9 +68,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a node whose leases were recovered cannot settle them, and the new owner can', async () => {
-    const store = await storeWithAccount();
+    const store = await createStoreWithAccount();
     const now = Date.now();
-    const lease = { owner: 'stopped', until: now + 20 * MINUTE };
+    const lease = { owner: 'stopped', until: now + 20 * MINUTE_MS };
     const message = newMessage({ lease });
     await store.accept([message]);
     await store.recover({
@@ -82,7 +82,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     const claimResult = await store.claim(
       { messages: 1, bytes: 10_000 },
-      { owner: 'observer', until: now + MINUTE },
+      { owner: 'observer', until: now + MINUTE_MS },
       now + 1,
     );
     const [claimedMessage] = claimResult.messages;
@@ -92,7 +92,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a node recovers its own leases except the excluded leases', async () => {
-    const store = await storeWithAccount();
+    const store = await createStoreWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
     const [excludedMessage, unknownMessage] = [newMessage({ lease }), newMessage({ lease })];
@@ -111,7 +111,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a token bucket is full at the start, grants whole tokens, and reports when the next token is available', async () => {
-    const store = await storeWithAccount();
+    const store = await createStoreWithAccount();
     const now = Date.now();
     const request = { accountId: 1, perSecond: 0.001, burst: 5 };
     expect(await store.takeTokens([{ ...request, requested: 3 }], now)).toEqual([
@@ -124,7 +124,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('each account has its own bucket, and a full bucket stays full under a new limit', async () => {
-    const store = await storeWithAccount();
+    const store = await createStoreWithAccount();
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };
     const bothRequests = [1, 2].map((accountId) => ({ accountId, ...slow, requested: accountId === 1 ? 2 : 0 }));

@@ -5,14 +5,14 @@ import { STORES } from '../rig/stores.ts';
 const hash = (letter: string) => letter.repeat(64);
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  const storeWith = async () => {
+  const createStoreWith = async () => {
     const store = await open();
     onTestFinished(() => store.close());
     return store;
   };
 
   test('audit log entries are listed newest first, in pages, and equal the written entries', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const createEntry = (n: number) => ({
       at: n,
       actor: 'cli:root',
@@ -31,7 +31,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a token is found by its hash and has a unique name, and a revoked token remains revoked', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const createResult = await store.createToken({ name: 'ci', prefix: 'po_abc', hash: hash('a'), expiresAt: 50 }, 7);
     expect(createResult).toMatchObject({
       kind: 'done',
@@ -58,7 +58,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an ended session stays ended until its expiry', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.endSession(hash('a'), 100, 10);
     await store.endSession(hash('a'), 100, 20);
     expect([await store.isSessionEnded(hash('a')), await store.isSessionEnded(hash('b'))]).toEqual([true, false]);

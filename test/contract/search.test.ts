@@ -17,7 +17,7 @@ import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../rig/messages.t
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
 const EVERYTHING: MessageSearch = {
   criteria: [],
@@ -33,7 +33,7 @@ const parseCriteria = (text: string, fields: readonly Field[] = ALL_FIELDS): rea
   parseSearchText(text, fields) ?? [];
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function storeWith(): Promise<Store> {
+  async function createStoreWith(): Promise<Store> {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('default', NO_LIMITS, START);
@@ -75,7 +75,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'a message is found by words, prefixes and addresses of every field (indexed: %s)',
     async (indexed) => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const getAcceptedAfter = (n: number) => ({ acceptedAt: START + n });
       const rita = newMessage({
         ...getAcceptedAfter(1),
@@ -173,7 +173,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'messages in every state are found, with and without search terms (indexed: %s)',
     async (indexed) => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const messages = new Map<State, NewMessage>();
       // The state that requires the recovery of all leases is created first.
       for (const [n, state] of [...STATES].reverse().entries()) {
@@ -226,7 +226,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a search returns the same messages as a filter over all rows, for any set of indexed messages and every page size', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const seed = fc.sample(messageFields, { numRuns: 160, seed: 6 });
     let nextAcceptedAt = START;
     const messages: { message: NewMessage; state: State }[] = [];
@@ -274,7 +274,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const messages = Array.from({ length: 300 }, (_, n) =>
       newMessage({ acceptedAt: START + n, subject: `Number ${n % 3}` }),
     );
@@ -298,31 +298,31 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.indexMessages({
         horizon: getMinIdAt(START + 20 * page),
         minSegmentMessages: 1,
-        now: START + page * MINUTE,
+        now: START + page * MINUTE_MS,
       });
     }
     expect(foundIds.filter((id) => getIdTimestamp(id) < START + 1_000)).toEqual(expected);
   });
 
   test('a message whose commit was delayed is in the index after some minutes', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const earlyMessages = Array.from({ length: 20 }, (_, n) => newMessage({ acceptedAt: START + 2 * n }));
     await store.accept(earlyMessages);
     await indexUntil(store, START + 100);
     const lateMessage = newMessage({ acceptedAt: START + 11, to: 'late@example.com' });
     await store.accept([lateMessage]);
-    expect(await indexUntil(store, START + 100, START + MINUTE)).toBe(0);
-    expect(await indexUntil(store, START + 100, START + 10 * MINUTE)).toBe(1);
+    expect(await indexUntil(store, START + 100, START + MINUTE_MS)).toBe(0);
+    expect(await indexUntil(store, START + 100, START + 10 * MINUTE_MS)).toBe(1);
     expect(await find(store, 'late@example.com')).toEqual([lateMessage.id]);
     expect(await find(store, 'receipt')).toHaveLength(21);
     // The segment is verified, the pages of the replaced segment are purged, and then no step remains.
-    expect(await indexUntil(store, START + 100, START + 20 * MINUTE)).toBe(2);
-    expect(await indexUntil(store, START + 100, START + 30 * MINUTE)).toBe(0);
+    expect(await indexUntil(store, START + 100, START + 20 * MINUTE_MS)).toBe(2);
+    expect(await indexUntil(store, START + 100, START + 30 * MINUTE_MS)).toBe(0);
     expect(await find(store, 'late@example.com')).toEqual([lateMessage.id]);
   });
 
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     expect(await store.indexMessages({ horizon: getMinIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
       changed: false,
       unindexedCount: 0,

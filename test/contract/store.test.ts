@@ -18,7 +18,7 @@ const MANY_ACCOUNTS_TIMEOUT_MS = 600_000;
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function storeWith(limits: Partial<AccountLimits> = {}): Promise<Store> {
+  async function createStoreWith(limits: Partial<AccountLimits> = {}): Promise<Store> {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('default', { ...NO_LIMITS, ...limits }, Date.now());
@@ -29,7 +29,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     results.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
   test('an accepted message can be read with its four fields', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([message])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
     const shownMessage = await store.findMessage(message.id);
@@ -45,12 +45,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('no message is found for an unknown id', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     expect(await store.findMessage(newMessage().id)).toBeNull();
   });
 
   test('the histories of several messages equal the individual histories, without the message text', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const messages = [newMessage(), newMessage({ to: 'max@example.com' })];
     await store.accept(messages);
     const ids = messages.map(({ id }) => id).reverse();
@@ -63,7 +63,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the volume count is exact within a batch and over concurrent batches', async () => {
-    const store = await storeWith({ volume: 25 });
+    const store = await createStoreWith({ volume: 25 });
     const batches = await Promise.all(
       Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMessage()))),
     );
@@ -75,7 +75,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the refusal of a message after the volume has expired has a separate reason, and a new volume starts at zero', async () => {
     const now = Date.now();
-    const store = await storeWith({ volume: 1, volumeExpiresAt: now + 1_000 });
+    const store = await createStoreWith({ volume: 1, volumeExpiresAt: now + 1_000 });
     expect(listKinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
     expect(listKinds(await store.accept([newMessage({ acceptedAt: now }), newMessage({ acceptedAt: now })]))).toEqual([
       'accepted',
@@ -86,7 +86,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a rate limit accepts exactly its number of messages in each period and reports the remaining number', async () => {
-    const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
+    const store = await createStoreWith({ rate: { limit: 2, periodMs: 1_000 } });
     const now = Date.now();
     const results = await store.accept([
       newMessage({ acceptedAt: now }),
@@ -107,7 +107,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a refused message is not stored and uses no volume', async () => {
-    const store = await storeWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
+    const store = await createStoreWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
     const refusedMessage = newMessage();
     expect(listKinds(await store.accept([newMessage(), refusedMessage]))).toEqual(['accepted', 'rate-limit-exceeded']);
     expect(await store.findMessage(refusedMessage.id)).toBeNull();
@@ -115,7 +115,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message of a locked account is refused in the accepting transaction', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.lockAccount('default', 'abuse', Date.now());
     expect(listKinds(await store.accept([newMessage()]))).toEqual(['locked']);
     await store.unlockAccount('default', Date.now());
@@ -123,7 +123,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a repeated idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
-    const store = await storeWith({ volume: 2 });
+    const store = await createStoreWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
     const firstMessage = newMessage({ idempotency });
     const results = await store.accept([
@@ -138,7 +138,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an idempotency key expires after 24 hours and belongs to one account', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const now = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
@@ -152,7 +152,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a step of the clock does not expire an idempotency key', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
     const firstMessage = newMessage({ idempotency, acceptedAt: now });
@@ -170,7 +170,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a hard bounce suppresses the recipient for its account only, in upper and lower case', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
     await store.accept([message]);
@@ -190,7 +190,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message that was queued before its recipient was suppressed ends as suppressed instead of being leased', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const [waitingMessage, bouncingMessage] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([waitingMessage, bouncingMessage]);
     await store.settle([
@@ -201,7 +201,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message is leased once, with a counted attempt and with all data that its transmission requires', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage();
     await store.accept([message]);
     const [firstClaim, secondClaim] = await Promise.all([
@@ -221,7 +221,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('no message is leased before it is due', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
     const dueAt = Date.now() + 60_000;
@@ -231,7 +231,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('accounts are served round-robin, so that the backlog of one account does not delay another', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMessage()));
     await store.accept([newMessage({ accountId: 2 }), newMessage({ accountId: 2 })]);
@@ -241,7 +241,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('if more accounts have due messages than one claim serves, all are served round-robin', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 600 }, (_, n) => newMessage({ accountId: (n % 150) + 1 })));
     const served = new Set<number>();
@@ -253,7 +253,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the backlog of one account delays the first message of another by at most one claim', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 2_000 }, () => newMessage()));
     expect((await store.claim(claimLimits(512), LEASE, Date.now())).messages).toHaveLength(512);
@@ -264,7 +264,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('if many accounts have a backlog, a claim serves at least 64 of them, with the same number of rows each', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await createAccounts(store, 200);
     await store.accept(Array.from({ length: 4_000 }, (_, n) => newMessage({ accountId: (n % 200) + 2 })));
     const served = new Set<number>();
@@ -305,7 +305,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test(
     'claims over thousands of accounts with one message each reach their limit, and `hasMore` is true until no message is due',
     async () => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const accounts = 3_000;
       await createAccounts(store, accounts);
       await store.accept(Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2 })));
@@ -319,7 +319,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test(
     'a due message of one account is found among thousands of accounts whose messages are due later',
     async () => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const accounts = 4_500;
       await createAccounts(store, accounts);
       const messages = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
@@ -338,7 +338,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   );
 
   test('a claim leases no more message text than its limit, and the other messages stay due', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
     await store.accept(Array.from({ length: 20 }, (_, n) => newMessage({ message, accountId: (n % 2) + 1 })));
@@ -353,7 +353,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message larger than the limit is leased alone, as a first attempt and as a retry, with any other due messages', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const largeMessage = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
     const newLargeMessage = newMessage({ message: 'x'.repeat(5_000), accountId: 2 });
@@ -380,7 +380,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('retries and first attempts share a claim, also when one of them has a backlog', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const retries = Array.from({ length: 100 }, () => newMessage({ lease: LEASE }));
     await store.accept(retries);
     const deferral = { to: 'queued', dueAt: 1 } as const;
@@ -395,7 +395,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('messages of a locked account are leased only after the unlock', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.accept([newMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
     expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
@@ -404,7 +404,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a settlement by another owner, for another attempt, or for a settled lease returns lost and changes nothing', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
     const leasedMessage = { ...message, attempts: 1, lease: LEASE };
@@ -419,7 +419,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the history contains each attempt with its transcript', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
     const settlement = newSettlement({ ...message, attempts: 1, lease: LEASE });
@@ -428,7 +428,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a lease that is returned without an attempt is not counted as an attempt', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.accept([newMessage()]);
     const [message] = (await store.claim(claimLimits(1), LEASE, Date.now())).messages;
     if (message === undefined) throw new Error('nothing leased');
@@ -437,7 +437,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message whose lease is released keeps its position in the queue and its attempt count, and gets no history entry', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const at = Date.now();
     const [firstMessage, secondMessage] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
     await store.accept([firstMessage, secondMessage]);
@@ -455,7 +455,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a lease whose node has not stored the outcome yet is not recovered, under either policy', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
     const [unmarkedMessage, markedMessage] = [newMessage({ lease }), newMessage({ lease })];
@@ -481,7 +481,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a recovered message without a mark has no attempt under hold, and a counted attempt under resend', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const lease = { owner: 'dead', until: 1 };
     const [leasedMessage, resentMessage] = [newMessage({ lease }), newMessage({ lease })];
     await store.accept([leasedMessage]);
@@ -508,7 +508,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an expired lease is recovered, and a valid lease is not', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
     const [expiredMessage, runningMessage] = [
       newMessage({ lease: { owner: 'dead', until: now - 1 } }),
@@ -535,7 +535,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('under hold, a message with a marked lease becomes uncertain and any other message is queued; under resend both are queued', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
     const lease = { owner: 'dead', until: now };
     const [markedMessage, unmarkedMessage, thirdMessage] = [
@@ -568,7 +568,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message expires by its time of acceptance, even if the next attempt is due hours later', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const oldTime = Date.now() - 100_000;
     const [oldMessage, newerMessage] = [newMessage({ acceptedAt: oldTime, lease: LEASE }), newMessage()];
     await store.accept([oldMessage, newerMessage]);
@@ -583,7 +583,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a body is purged only after the end of its message', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const at = Date.now() - 10_000;
     const [endedMessage, waitingMessage] = [
       newMessage({ acceptedAt: at, lease: LEASE }),
@@ -601,7 +601,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('idempotency keys are purged at the same rate as bodies', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const at = Date.now() - 100_000;
     const createKeyedMessage = (n: number) =>
       newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
@@ -618,7 +618,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('after a clock is set back the rate period restarts, so that no account waits longer than its period', async () => {
-    const store = await storeWith({ rate: { limit: 1, periodMs: 1_000 } });
+    const store = await createStoreWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
     expect(listKinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
     const back = at - 3_600_000;
@@ -629,14 +629,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('messages that arrive slightly out of order are not accepted beyond the rate limit', async () => {
-    const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
+    const store = await createStoreWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMessage({ acceptedAt: at + ms })));
     expect(listKinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
   test('only due times that are too late because a clock was set back are reset', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
     const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
@@ -660,7 +660,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an operator can cancel and retry queued messages, and for other messages receives their state', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const [queuedMessage, sendingMessage] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([queuedMessage, sendingMessage]);
     expect(await store.retryMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'done' });
@@ -672,7 +672,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the list filters by account, state, recipient and time, newest first', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
     const messages = [
@@ -695,7 +695,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the queue statistics count open messages and contain the oldest', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const at = Date.now() - 5_000;
     const firstMessage = newMessage({ acceptedAt: at });
     await store.accept([firstMessage, newMessage(), newMessage({ lease: LEASE })]);
@@ -708,7 +708,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('keys are created, listed, rotated with a grace period, and revoked', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
     expect(await store.createKey('unknown', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
       kind: 'missing',
@@ -765,12 +765,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an account name is unique', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
   });
 
   test('watching the directory reports all entries at first and then each change', async () => {
-    const store = await storeWith({ volume: 3 });
+    const store = await createStoreWith({ volume: 3 });
     const reportedChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => reportedChanges.push(changes));
     expect(reportedChanges[0]?.accounts.map(({ name, limits }) => [name, limits.volume])).toEqual([['default', 3]]);
@@ -780,7 +780,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('keys are found by their digests with their accounts as soon as they are created, and unknown digests are omitted', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const hashes = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
     expect(await store.findKeys([])).toMatchObject({ accounts: [], keys: [] });
@@ -811,7 +811,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('new ids are greater than the newest stored id', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     expect(await store.newestId()).toBeNull();
     const messages = [newMessage(), newMessage()];
     await store.accept(messages);
@@ -819,7 +819,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a settlement with a transition that is not in the table is rejected and changes nothing', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const [message, otherMessage] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
     await store.accept([message, otherMessage]);
     const leasedMessage = { ...message, attempts: 1, lease: LEASE };

@@ -8,7 +8,7 @@ import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
-const HOUR = 3_600_000;
+const HOUR_MS = 3_600_000;
 
 const createDkimKey = (selector: string, state: DkimKey['state'] = 'active'): DkimKey => ({
   selector,
@@ -22,7 +22,7 @@ const createDkimKey = (selector: string, state: DkimKey['state'] = 'active'): Dk
 });
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function storeWith(...accounts: string[]): Promise<Store> {
+  async function createStoreWith(...accounts: string[]): Promise<Store> {
     const store = await open();
     onTestFinished(() => store.close());
     for (const name of ['default', ...accounts]) await store.createAccount(name, NO_LIMITS, Date.now());
@@ -70,7 +70,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     (await store.listAccounts()).find((candidate) => candidate.name === name);
 
   test('a suppression of an account applies to that account only, and a suppression of the service applies to every account', async () => {
-    const store = await storeWith('other');
+    const store = await createStoreWith('other');
     await store.addSuppressions('default', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [createManualEntry('b@example.com')]);
     const states = await store.accept([
@@ -88,7 +88,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a suppression has its first reason, is listed in order and in pages, and is not listed after its removal', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
     expect(await store.addSuppressions('default', [bounce, createManualEntry('a@example.com')])).toEqual({
       kind: 'done',
@@ -112,7 +112,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a search by prefix of addresses or domains returns pages of that list only', async () => {
-    const store = await storeWith('other');
+    const store = await createStoreWith('other');
     const names = [
       'ada@example.com',
       'ada.b@example.org',
@@ -154,7 +154,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the search for an address returns its entry in every list, and the entry of the service is the first one', async () => {
-    const store = await storeWith('other');
+    const store = await createStoreWith('other');
     await store.addSuppressions('other', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);
     expect(await store.findSuppression('a@example.com')).toEqual([
@@ -165,7 +165,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a change with an expected version is made only if the account has that version', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const readVersionOf = async () => {
       const foundAccount = await findAccount(store, 'default');
       return foundAccount === undefined ? '' : computeAccountVersion(foundAccount);
@@ -200,7 +200,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a domain has one owner, keeps its keys, and can be added again after its removal', async () => {
-    const store = await storeWith('other');
+    const store = await createStoreWith('other');
     const addResult = await store.addDomain(
       'default',
       { name: 'example.org', subdomains: false, keys: [createDkimKey('s1'), createDkimKey('s2', 'staged')] },
@@ -226,7 +226,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('every node reads the result of a check with the keys, and a removal', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));
     const addResult = await store.addDomain(
@@ -273,7 +273,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a DNS check without a new result does not change the revision, and a check without an answer does not change the last answer', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const addResult = await store.addDomain(
       'default',
       { name: 'example.org', subdomains: false, keys: [createDkimKey('s1')] },
@@ -308,7 +308,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('many bounces lock only their account, with the reason', async () => {
-    const store = await storeWith('other');
+    const store = await createStoreWith('other');
     await settleMessages(store, 1, 95, 'delivered');
     await settleMessages(store, 2, 100, 'delivered');
     await settleMessages(store, 1, 9, 'hard');
@@ -323,7 +323,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('soft bounces and messages to the simulator do not lock an account', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await settleMessages(store, 1, 60, 'soft');
     await settleMessages(store, 1, 60, 'hard', Date.now(), true);
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
@@ -334,7 +334,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints lock an account, and an unlock restarts the window', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await settleMessages(store, 1, 120, 'delivered');
     await settleMessages(store, 1, 1, 'complained');
     // One recipient alone does not lock an account at any rate.
@@ -354,7 +354,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('repeated bounces of one address count once and do not lock an account', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const messages = Array.from({ length: 15 }, () => newMessage({ to: 'gone@example.com', lease: LEASE }));
     await store.accept(messages);
     await store.settle(
@@ -369,7 +369,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a warning ends when delivered messages have reduced the rate', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     await settleMessages(store, 1, 94, 'delivered');
     await settleMessages(store, 1, 6, 'hard');
     expect((await findAccount(store, 'default'))?.warning).not.toBeNull();
@@ -378,7 +378,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('leased messages are checked against suppressions that were added after the lease', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const messages = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
       newMessage({ to, lease: LEASE }),
     );
@@ -390,9 +390,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('events older than 7 days do not count', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     const now = Date.now();
-    await settleMessages(store, 1, 9, 'hard', now - 169 * HOUR);
+    await settleMessages(store, 1, 9, 'hard', now - 169 * HOUR_MS);
     await settleMessages(store, 1, 3, 'hard', now);
     expect(await store.readReputation('default', now)).toEqual({
       kind: 'done',
@@ -402,7 +402,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an account’s own thresholds replace the defaults', async () => {
-    const store = await storeWith();
+    const store = await createStoreWith();
     expect(await store.setAccount('default', { bounceRate: 0.5 }, 1)).toMatchObject({
       kind: 'done',
       value: { thresholds: { bounceRate: 0.5, complaintRate: 0.0015 } },

@@ -14,7 +14,7 @@ import { newAttempt } from '../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { submitAccepted } from '../rig/service.ts';
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const MESSAGES = 20;
 
 interface SteppedClock {
@@ -107,12 +107,12 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     await expect.poll(() => haveAttempts(1)).toBe(true);
     for (const times of [2, 3]) {
       // The messages are due immediately at the new time. They are refused again and deferred.
-      await steppedClock.step(2 * DAY);
+      await steppedClock.step(2 * DAY_MS);
       await expect.poll(() => haveAttempts(times)).toBe(true);
       await expect.poll(readStates).toEqual(['queued']);
     }
     isRefusing = false;
-    await steppedClock.step(2 * DAY);
+    await steppedClock.step(2 * DAY_MS);
     await expect.poll(readStates).toEqual(['delivered']);
   });
 });

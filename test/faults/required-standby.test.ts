@@ -1,4 +1,4 @@
-/** POSTRIDER_REQUIRE_SYNC_STANDBY, and the reports about the standby of the server. */
+/** Tests POSTRIDER_REQUIRE_SYNC_STANDBY, and the reports about the standby of the server. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { STANDBY_TEXTS, type Standby } from '../../src/model/node.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -33,7 +33,7 @@ async function reportsOf(url: string): Promise<{ readonly doctor: unknown; reado
   };
 }
 
-/** Returns what the opening of the store reports. */
+/** Returns the kind of standby that the opening of the store reports. */
 async function standbyOf(url: string): Promise<Standby | null> {
   const reported: Standby[] = [];
   const onStandby = (standby: Standby) => void reported.push(standby);

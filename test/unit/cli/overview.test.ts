@@ -5,8 +5,8 @@ import { computeQueueStatus, type QueueInput } from '../../../src/operations/ove
 import { commandRig } from './command-rig.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const MINUTE = 60_000;
-const DAY = 24 * 3_600_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 3_600_000;
 
 function createStep(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
   const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
@@ -18,7 +18,7 @@ function createStep(at: number, counts: Partial<TrafficStep> = {}): TrafficStep 
 
 describe('the trend of the queue', () => {
   const createTrafficMinutes = (accepted: number, ended: number, count = 5) =>
-    Array.from({ length: count }, (_, n) => createStep(NOW - (count - n) * MINUTE, { accepted, ended }));
+    Array.from({ length: count }, (_, n) => createStep(NOW - (count - n) * MINUTE_MS, { accepted, ended }));
   const createQueueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
     figures: {
       queued: changes.queued ?? 0,
@@ -41,14 +41,14 @@ describe('the trend of the queue', () => {
   test('is draining, with the time at which departures minus arrivals empty it', () => {
     const status = getQueueStatus({ queued: 4_000, recent: createTrafficMinutes(200, 1_200, 4) });
     expect(status).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
-    expect(status.emptyAt).toBe(NOW + 4 * MINUTE);
+    expect(status.emptyAt).toBe(NOW + 4 * MINUTE_MS);
   });
 
   test('averages from the start of the traffic, so that a burst of this minute is not spread over five', () => {
-    expect(getQueueStatus({ queued: 600, recent: [createStep(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
+    expect(getQueueStatus({ queued: 600, recent: [createStep(NOW - MINUTE_MS, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
       departuresPerMinute: 600,
-      emptyAt: NOW + MINUTE,
+      emptyAt: NOW + MINUTE_MS,
     });
   });
 
@@ -97,7 +97,7 @@ describe('the trend of the queue', () => {
 
   test('is waiting when every message is due later, the account is locked, or nothing is delivered', () => {
     const recent = createTrafficMinutes(0, 10);
-    const threeMinutesLater = NOW + 3 * MINUTE;
+    const threeMinutesLater = NOW + 3 * MINUTE_MS;
     expect(getQueueStatus({ queued: 5, recent, nextDueAt: threeMinutesLater })).toMatchObject({
       trend: 'waiting',
       nextDueAt: threeMinutesLater,
@@ -127,10 +127,10 @@ describe('the command', () => {
     const rig = await commandRig();
     const row = { ...createStep(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
     await rig.store.writeTraffic('one', [
-      { ...row, spanMs: 60_000, at: NOW - MINUTE },
-      { ...row, spanMs: 60_000, at: NOW - 61 * MINUTE },
+      { ...row, spanMs: 60_000, at: NOW - MINUTE_MS },
+      { ...row, spanMs: 60_000, at: NOW - 61 * MINUTE_MS },
       { ...row, spanMs: 3_600_000, at: NOW - 3_600_000 },
-      { ...row, spanMs: 3_600_000, at: NOW - 10 * DAY },
+      { ...row, spanMs: 3_600_000, at: NOW - 10 * DAY_MS },
     ]);
     for (const [range, points, accepted] of [
       ['1h', 60, 7],
@@ -164,7 +164,7 @@ describe('the command', () => {
   test('reports locked accounts, expiring keys and domains without records, the most severe first', async () => {
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const { store } = rig;
-    await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY }, NOW);
+    await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY_MS }, NOW);
     const key = { name: 'web', prefix: 'pr_x', hash: 'x', expiresAt: NOW + 3_600_000 };
     const createdKey = await store.createKey('a/b', key, NOW);
     if (createdKey.kind === 'done') await store.updateKeysLastUsed([{ id: createdKey.value.id, at: NOW - 1_000 }]);

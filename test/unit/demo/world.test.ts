@@ -17,7 +17,7 @@ function createPlan(seed: number) {
   return planHistory(NOW, new Recipients(random), random);
 }
 
-test('the same seed generates the same history, and another seed a different one', () => {
+test('the same seed generates the same history, and another seed generates a different history', () => {
   expect(createPlan(7)).toEqual(createPlan(7));
   expect(createPlan(8)).not.toEqual(createPlan(7));
 });

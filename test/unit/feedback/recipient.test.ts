@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { classifyRecipient, findReportedMessageId, MAX_RETURN_PATH_AGE_DAYS } from '../../../src/feedback/recipient.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 5, 1, 12);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
 const OTHER = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
@@ -18,10 +18,13 @@ test('a return path of this installation names its message, in upper or lower ca
 
 test('a return path expires after its validity, and the clock of another node may be ahead by one day', () => {
   const address = `${createToken()}@bounces.example.org`;
-  expect(classify(address, NOW + MAX_RETURN_PATH_AGE_DAYS * DAY)).toMatchObject({ kind: 'return-path' });
-  expect(classify(address, NOW + (MAX_RETURN_PATH_AGE_DAYS + 1) * DAY)).toEqual({ kind: 'refused', reason: 'expired' });
-  expect(classify(address, NOW - DAY)).toMatchObject({ kind: 'return-path' });
-  expect(classify(address, NOW - 2 * DAY)).toEqual({ kind: 'refused', reason: 'expired' });
+  expect(classify(address, NOW + MAX_RETURN_PATH_AGE_DAYS * DAY_MS)).toMatchObject({ kind: 'return-path' });
+  expect(classify(address, NOW + (MAX_RETURN_PATH_AGE_DAYS + 1) * DAY_MS)).toEqual({
+    kind: 'refused',
+    reason: 'expired',
+  });
+  expect(classify(address, NOW - DAY_MS)).toMatchObject({ kind: 'return-path' });
+  expect(classify(address, NOW - 2 * DAY_MS)).toEqual({ kind: 'refused', reason: 'expired' });
 });
 
 test('a changed return path and one of another installation are refused', () => {
@@ -61,7 +64,7 @@ test('a report to a role mailbox is about the only message whose valid return pa
     findMessageId(`Return-Path: <${address}>\r\n${createToken(NOW, path.key, OTHER)}@bounces.example.org`),
   ).toBeNull();
   expect(findMessageId(`Return-Path: <x${address.slice(1)}>`)).toBeNull();
-  expect(findMessageId(`Return-Path: <${createToken(NOW - 50 * DAY)}@bounces.example.org>`)).toBeNull();
+  expect(findMessageId(`Return-Path: <${createToken(NOW - 50 * DAY_MS)}@bounces.example.org>`)).toBeNull();
   expect(findMessageId('@bounces.example.org '.repeat(1_000) + address)).toBeNull();
   expect(findMessageId('')).toBeNull();
 });

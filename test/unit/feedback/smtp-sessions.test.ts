@@ -7,7 +7,7 @@ import {
   type SessionStage,
 } from '../../../src/feedback/smtp-sessions.ts';
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 function rig() {
   const sessions = createSessionTable();
@@ -20,7 +20,7 @@ function rig() {
   const fill = (count: number, stage: SessionStage, activeAt: number): OpenSession[] =>
     Array.from({ length: count }, (_, n) => {
       const session = openSession(`192.0.2.${Math.floor(n / MAX_SESSIONS.perPeer)}`, stage, activeAt + n);
-      expect(sessions.admit(session, MINUTE)).toBe(true);
+      expect(sessions.admit(session, MINUTE_MS)).toBe(true);
       return session;
     });
   return { sessions, evicted, openSession, fill };
@@ -31,7 +31,7 @@ test('at the limit the session without a valid recipient that is idle longest is
   const addedSessions = fill(MAX_SESSIONS.total, 'new', 1_000);
   const longestIdle = addedSessions[77];
   if (longestIdle !== undefined) longestIdle.lastActiveAt = 5;
-  expect(sessions.admit(openSession('198.51.100.1', 'new', MINUTE), MINUTE)).toBe(true);
+  expect(sessions.admit(openSession('198.51.100.1', 'new', MINUTE_MS), MINUTE_MS)).toBe(true);
   expect(evicted).toEqual([longestIdle]);
 });
 
@@ -40,22 +40,22 @@ test('sessions without a recipient are evicted first, then those for a role mail
   const addedSessions = fill(MAX_SESSIONS.total, 'return-path', 0);
   const [role, newSession] = [addedSessions[3], addedSessions[5]];
   if (role === undefined || newSession === undefined) throw new Error('no sessions');
-  Object.assign(role, { stage: 'role', lastActiveAt: MINUTE });
-  Object.assign(newSession, { stage: 'new', lastActiveAt: MINUTE });
-  for (let n = 1; n <= 2; n += 1) sessions.admit(openSession(`198.51.100.${n}`, 'recording', MINUTE), MINUTE);
+  Object.assign(role, { stage: 'role', lastActiveAt: MINUTE_MS });
+  Object.assign(newSession, { stage: 'new', lastActiveAt: MINUTE_MS });
+  for (let n = 1; n <= 2; n += 1) sessions.admit(openSession(`198.51.100.${n}`, 'recording', MINUTE_MS), MINUTE_MS);
   expect(evicted).toEqual([newSession, role]);
 });
 
 test('a session for a return path is evicted only after one idle minute, and a session whose message is being recorded is never evicted', () => {
   const { sessions, evicted, openSession, fill } = rig();
   fill(MAX_SESSIONS.total - 1, 'recording', 0);
-  const recordingSession = openSession('198.51.100.1', 'return-path', MINUTE);
-  sessions.admit(recordingSession, MINUTE);
-  const nextSession = openSession('198.51.100.2', 'recording', MINUTE);
-  expect(sessions.admit(nextSession, MINUTE + 1)).toBe(false);
-  expect(sessions.admit(nextSession, 2 * MINUTE)).toBe(true);
+  const recordingSession = openSession('198.51.100.1', 'return-path', MINUTE_MS);
+  sessions.admit(recordingSession, MINUTE_MS);
+  const nextSession = openSession('198.51.100.2', 'recording', MINUTE_MS);
+  expect(sessions.admit(nextSession, MINUTE_MS + 1)).toBe(false);
+  expect(sessions.admit(nextSession, 2 * MINUTE_MS)).toBe(true);
   expect(evicted).toEqual([recordingSession]);
-  expect(sessions.admit(openSession('198.51.100.3', 'new', 2 * MINUTE), 1_000 * MINUTE)).toBe(false);
+  expect(sessions.admit(openSession('198.51.100.3', 'new', 2 * MINUTE_MS), 1_000 * MINUTE_MS)).toBe(false);
 });
 
 test('a peer or an IPv6 /64 network has a limit, and its idle session is evicted for its next one', () => {

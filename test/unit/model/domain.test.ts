@@ -13,8 +13,8 @@ import {
 } from '../../../src/model/domain.ts';
 import { createDkimCheck, createDkimChecks, createDkimKey, createSendingDomain } from '../domains/sending-domain.ts';
 
-const HOUR = 3_600_000;
-const GRACE = 72 * HOUR;
+const HOUR_MS = 3_600_000;
+const GRACE = 72 * HOUR_MS;
 
 /** Returns the domain as stored after a check. */
 function applyCheck(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
@@ -94,25 +94,25 @@ describe('an authenticated domain', () => {
     const failingDomain = { ...authenticatedDomain, ...afterLoss };
     expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE - 1))).toBe(true);
     expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE))).toBe(false);
-    const laterEvaluation = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'wrong'), 2000 + HOUR);
+    const laterEvaluation = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'wrong'), 2000 + HOUR_MS);
     expect([laterEvaluation.event, laterEvaluation.failingSince]).toEqual([null, 2000]);
   });
 
   it('is not blocked at the end of the grace period while DNS does not answer', () => {
     const failingDomain = applyCheck(authenticatedDomain, 'missing', 2000);
-    const unansweredDomain = applyCheck(failingDomain, 'unknown', 2000 + GRACE + HOUR);
+    const unansweredDomain = applyCheck(failingDomain, 'unknown', 2000 + GRACE + HOUR_MS);
     expect(maySend(unansweredDomain)).toBe(true);
     const nextEvaluation = evaluateChecks(
       unansweredDomain,
       createDkimChecks(unansweredDomain, 'missing'),
-      2000 + GRACE + 2 * HOUR,
+      2000 + GRACE + 2 * HOUR_MS,
     );
     expect([nextEvaluation.event, maySend({ ...unansweredDomain, ...nextEvaluation })]).toEqual(['blocked', false]);
   });
 
   it('has one event when it is blocked', () => {
     let domain = applyCheck(authenticatedDomain, 'missing', 2000);
-    const events = [HOUR, GRACE - 1, GRACE, GRACE + 1, GRACE + HOUR].map((elapsedMs) => {
+    const events = [HOUR_MS, GRACE - 1, GRACE, GRACE + 1, GRACE + HOUR_MS].map((elapsedMs) => {
       const nextEvaluation = evaluateChecks(domain, createDkimChecks(domain, 'missing'), 2000 + elapsedMs);
       domain = { ...domain, ...nextEvaluation };
       return nextEvaluation.event;
@@ -147,10 +147,10 @@ describe('an authenticated domain', () => {
 
   it('recovers, and has the full grace period after the next loss', () => {
     const failingDomain = applyCheck(authenticatedDomain, 'missing', 2000);
-    const recovery = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'found'), 2000 + GRACE + HOUR);
+    const recovery = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'found'), 2000 + GRACE + HOUR_MS);
     expect([recovery.status, recovery.event, recovery.failingSince]).toEqual(['authenticated', 'recovered', null]);
-    const secondLoss = applyCheck({ ...failingDomain, ...recovery }, 'missing', 2000 + GRACE + 2 * HOUR);
-    expect(maySend(applyCheck(secondLoss, 'missing', 2000 + GRACE + 3 * HOUR))).toBe(true);
+    const secondLoss = applyCheck({ ...failingDomain, ...recovery }, 'missing', 2000 + GRACE + 2 * HOUR_MS);
+    expect(maySend(applyCheck(secondLoss, 'missing', 2000 + GRACE + 3 * HOUR_MS))).toBe(true);
   });
 
   it('has no event when its records are found again', () => {
@@ -160,7 +160,7 @@ describe('an authenticated domain', () => {
 });
 
 describe('a rotation', () => {
-  const DAY = 24 * HOUR;
+  const DAY = 24 * HOUR_MS;
   const authenticatedDomain = applyCheck(createSendingDomain(), 'found', 1000);
   const newKeys = [
     createDkimKey({ selector: 'newa', createdAt: 5000, activatedAt: null }),

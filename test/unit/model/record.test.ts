@@ -10,7 +10,7 @@ import {
 import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
 import { newAttempt } from '../../rig/messages.ts';
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 const stage = fc.constantFrom<Stage>(
   'connect',
   'greeting',
@@ -117,9 +117,9 @@ describe('the retry schedule', () => {
     [7, 120],
     [100, 120],
   ])('after attempt %i, is about %i minutes', (attempts, minutes) => {
-    expect(computeRetryDelayMs(attempts, 0.5)).toBe(minutes * MINUTE);
-    expect(computeRetryDelayMs(attempts, 0)).toBe(minutes * MINUTE * 0.85);
-    expect(computeRetryDelayMs(attempts, 0.999999)).toBeLessThan(minutes * MINUTE * 1.15 + 1);
+    expect(computeRetryDelayMs(attempts, 0.5)).toBe(minutes * MINUTE_MS);
+    expect(computeRetryDelayMs(attempts, 0)).toBe(minutes * MINUTE_MS * 0.85);
+    expect(computeRetryDelayMs(attempts, 0.999999)).toBeLessThan(minutes * MINUTE_MS * 1.15 + 1);
   });
 
   test('spreads the retries of messages that were deferred at the same time', () => {

@@ -11,17 +11,17 @@ import {
 } from '../../../src/model/running-time.ts';
 
 const START = Date.UTC(2026, 0, 5);
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 /** One step: real time passes and the clock may be stepped. Messages accepted in that time are dated by the clock. */
 const HISTORY = fc.array(
   fc.record({
-    passedMs: fc.integer({ min: 0, max: 3 * HOUR }),
+    passedMs: fc.integer({ min: 0, max: 3 * HOUR_MS }),
     stepMs: fc.oneof(
       fc.constant(0),
-      fc.integer({ min: 2 * MAX_CLOCK_DEVIATION_MS, max: 400 * DAY }),
-      fc.integer({ min: -400 * DAY, max: -(4 * HOUR) }),
+      fc.integer({ min: 2 * MAX_CLOCK_DEVIATION_MS, max: 400 * DAY_MS }),
+      fc.integer({ min: -400 * DAY_MS, max: -(4 * HOUR_MS) }),
     ),
     /** Share of the time before the next reading that passes before the step. */
     share: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -72,7 +72,7 @@ describe('for every sequence of clock steps', () => {
 
   test('every message before the cutoff of an age has at least that age in real time', () => {
     fc.assert(
-      fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
+      fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR_MS }), (history, ageMs) => {
         const { time, realMs, messages } = runHistory(history);
         const cutoff = computeAgeCutoff(time, ageMs);
         for (const message of messages.filter(({ at }) => at <= cutoff)) {
@@ -85,7 +85,7 @@ describe('for every sequence of clock steps', () => {
 
   test('every message before the cutoff of an age has at least that age', () => {
     fc.assert(
-      fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
+      fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR_MS }), (history, ageMs) => {
         const { time, messages } = runHistory(history);
         const cutoff = computeAgeCutoff(time, ageMs);
         for (const { at } of messages.filter((message) => message.at <= cutoff)) {
@@ -98,35 +98,36 @@ describe('for every sequence of clock steps', () => {
 });
 
 test('times are whole milliseconds, which the databases require, also with a fractional monotonic clock', () => {
-  const steppedTime = advanceRunningTime(startRunningTime(START), START - 40 * DAY, 1_000.25);
-  expect(Number.isInteger(computeAgeCutoff(steppedTime, DAY))).toBe(true);
+  const steppedTime = advanceRunningTime(startRunningTime(START), START - 40 * DAY_MS, 1_000.25);
+  expect(Number.isInteger(computeAgeCutoff(steppedTime, DAY_MS))).toBe(true);
 });
 
 test('without a step of the clock, an age is the difference of two clock readings', () => {
   let time = startRunningTime(START);
-  for (let now = START; now <= START + 2 * DAY; now += 10_000) time = advanceRunningTime(time, now, 10_000);
+  for (let now = START; now <= START + 2 * DAY_MS; now += 10_000) time = advanceRunningTime(time, now, 10_000);
   expect(time.segments).toHaveLength(1);
-  expect(computeRunningAgeMs(time, START)).toBe(2 * DAY);
-  expect(computeAgeCutoff(time, DAY)).toBe(START + DAY);
+  expect(computeRunningAgeMs(time, START)).toBe(2 * DAY_MS);
+  expect(computeAgeCutoff(time, DAY_MS)).toBe(START + DAY_MS);
 });
 
 test('after a step of the clock, earlier messages reach the maximum age when the process has run for that time', () => {
-  let time = advanceRunningTime(startRunningTime(START), START + 3 * DAY, 10_000);
+  let time = advanceRunningTime(startRunningTime(START), START + 3 * DAY_MS, 10_000);
   expect(computeRunningAgeMs(time, START)).toBe(0);
-  expect(computeAgeCutoff(time, DAY)).toBeLessThan(START);
-  const steppedClock = START + 3 * DAY;
-  for (let ms = 10_000; ms <= DAY; ms += 10_000) time = advanceRunningTime(time, steppedClock + ms, 10_000);
-  expect(computeRunningAgeMs(time, START)).toBe(DAY);
-  expect(computeAgeCutoff(time, DAY)).toBeGreaterThanOrEqual(START);
+  expect(computeAgeCutoff(time, DAY_MS)).toBeLessThan(START);
+  const steppedClock = START + 3 * DAY_MS;
+  for (let ms = 10_000; ms <= DAY_MS; ms += 10_000) time = advanceRunningTime(time, steppedClock + ms, 10_000);
+  expect(computeRunningAgeMs(time, START)).toBe(DAY_MS);
+  expect(computeAgeCutoff(time, DAY_MS)).toBeGreaterThanOrEqual(START);
 });
 
 test('time in which no process ran adds no age, except one minute at a start', () => {
-  const time = advanceRunningTime(startRunningTime(START), START + 2 * DAY, 60_000);
-  expect(computeRunningAgeMs(time, START - HOUR)).toBe(HOUR);
+  const time = advanceRunningTime(startRunningTime(START), START + 2 * DAY_MS, 60_000);
+  expect(computeRunningAgeMs(time, START - HOUR_MS)).toBe(HOUR_MS);
 });
 
 test('the record of a clock that is stepped repeatedly has a limited size', () => {
   let time = startRunningTime(START);
-  for (let n = 0; n < 5_000; n += 1) time = advanceRunningTime(time, time.seenAt + (n % 2 === 0 ? DAY : -DAY / 2), 10);
+  for (let n = 0; n < 5_000; n += 1)
+    time = advanceRunningTime(time, time.seenAt + (n % 2 === 0 ? DAY_MS : -DAY_MS / 2), 10);
   expect(time.segments.length).toBeLessThanOrEqual(200);
 });

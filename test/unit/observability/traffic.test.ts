@@ -4,10 +4,10 @@ import type { TrafficRow } from '../../../src/model/traffic.ts';
 import { startTrafficCounter } from '../../../src/observability/traffic.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
-const HOUR = Date.UTC(2030, 0, 1, 10);
+const HOUR_MS = Date.UTC(2030, 0, 1, 10);
 
 /** Creates a counter whose writes are recorded. */
-function counterRig(startAt = HOUR) {
+function counterRig(startAt = HOUR_MS) {
   const clock = createVirtualClock(startAt);
   const writes: TrafficRow[][] = [];
   const faults: unknown[] = [];
@@ -38,15 +38,15 @@ test('counts are written as complete rows after one second, and nothing is writt
   counter.countDeferred();
   await clock.advance(60_000);
   expect(writes).toHaveLength(2);
-  const minute = { spanMs: 60_000, at: HOUR };
+  const minute = { spanMs: 60_000, at: HOUR_MS };
   expect(writes[0]).toMatchObject([
     { ...minute, accepted: 2, delivered: 1, ended: 1, bounced: 0 },
-    { spanMs: 3_600_000, at: HOUR, accepted: 2, delivered: 1 },
+    { spanMs: 3_600_000, at: HOUR_MS, accepted: 2, delivered: 1 },
   ]);
   expect(writes[0]?.[0]?.latencies.size).toBe(1);
   expect(writes[1]).toMatchObject([
     { ...minute, accepted: 2, delivered: 1, bounced: 1, complained: 1, deferred: 1, ended: 2 },
-    { spanMs: 3_600_000, at: HOUR, accepted: 2, ended: 2 },
+    { spanMs: 3_600_000, at: HOUR_MS, accepted: 2, ended: 2 },
   ]);
 });
 
@@ -63,16 +63,16 @@ test('a cancelled message counts as ended and in no other figure', async () => {
 });
 
 test('a minute that ends before it is written is written together with the next one', async () => {
-  const { clock, counter, writes } = counterRig(HOUR + 59_900);
+  const { clock, counter, writes } = counterRig(HOUR_MS + 59_900);
   counter.countAccepted();
   await clock.advance(200);
   counter.countAccepted();
   await clock.advance(1_000);
   expect(writes).toMatchObject([
     [
-      { spanMs: 60_000, at: HOUR, accepted: 1 },
-      { spanMs: 60_000, at: HOUR + 60_000, accepted: 1 },
-      { spanMs: 3_600_000, at: HOUR, accepted: 2 },
+      { spanMs: 60_000, at: HOUR_MS, accepted: 1 },
+      { spanMs: 60_000, at: HOUR_MS + 60_000, accepted: 1 },
+      { spanMs: 3_600_000, at: HOUR_MS, accepted: 2 },
     ],
   ]);
 });
@@ -89,9 +89,9 @@ test('while the store does not answer, rows wait and one error is reported', asy
   await clock.advance(1_000);
   expect(writes).toMatchObject([
     [
-      { spanMs: 60_000, at: HOUR, accepted: 1 },
-      { spanMs: 60_000, at: HOUR + 60_000, accepted: 1 },
-      { spanMs: 3_600_000, at: HOUR, accepted: 2 },
+      { spanMs: 60_000, at: HOUR_MS, accepted: 1 },
+      { spanMs: 60_000, at: HOUR_MS + 60_000, accepted: 1 },
+      { spanMs: 3_600_000, at: HOUR_MS, accepted: 2 },
     ],
   ]);
 });
@@ -122,7 +122,7 @@ test('the stored rows equal the counts for any clock steps, write times and fail
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const writes: TrafficRow[][] = [];
-      let now = HOUR;
+      let now = HOUR_MS;
       let runTimer: (() => void) | null = null;
       let isFailing = false;
       const clock = {
@@ -141,7 +141,7 @@ test('the stored rows equal the counts for any clock steps, write times and fail
       const counter = startTrafficCounter({ node: 'n', clock, writeRows, onWriteError: () => undefined });
       const expected = new Map<string, { accepted: number; ended: number; delivered: number }>();
       for (const { at, count, isWritten, fails } of steps) {
-        now = HOUR + at;
+        now = HOUR_MS + at;
         if (count === 'accepted') counter.countAccepted();
         else counter.countStateEntry(count, 20);
         for (const spanMs of [60_000, 3_600_000]) {

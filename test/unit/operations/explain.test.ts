@@ -12,14 +12,14 @@ import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
 import { describeWaitReason, explain } from '../../../src/operations/messages/explain.ts';
 
-const T0 = Date.UTC(2030, 0, 1, 12);
-const MINUTE = 60_000;
-const HOUR = 3_600_000;
+const BASE_TIME = Date.UTC(2030, 0, 1, 12);
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
 
 const ACCOUNT: Account = {
   id: 1,
   name: 'acme',
-  createdAt: T0,
+  createdAt: BASE_TIME,
   locked: null,
   warning: null,
   thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
@@ -38,38 +38,38 @@ const QUEUED: StoredMessage = {
   from: 'ann@example.org',
   subject: 'Hi',
   message: 'body',
-  acceptedAt: T0,
-  dueAt: T0,
+  acceptedAt: BASE_TIME,
+  dueAt: BASE_TIME,
   owner: null,
   attempts: 0,
   endedAt: null,
-  events: [{ at: T0, verb: 'accepted', by: 'node-1', detail: null, attempt: null }],
+  events: [{ at: BASE_TIME, verb: 'accepted', by: 'node-1', detail: null, attempt: null }],
 };
 
 function createAttempt(outcome: Outcome): Attempt {
-  return { outcome, startedAt: T0 + 1000, tookMs: 20, remote: 'relay.example:25', conversation: [] };
+  return { outcome, startedAt: BASE_TIME + 1000, tookMs: 20, remote: 'relay.example:25', conversation: [] };
 }
 
 function createEvent(verb: string, overrides: Partial<HistoryEntry> = {}): HistoryEntry {
-  return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...overrides };
+  return { at: BASE_TIME + 2000, verb, by: 'node-1', detail: null, attempt: null, ...overrides };
 }
 
 type Delivery = NonNullable<RuntimeStatus['delivery']>;
 const DELIVERING: Delivery = { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null };
 const OPEN: Delivery = {
   ...DELIVERING,
-  breaker: { state: 'open', retryAt: T0 + 3 * MINUTE },
-  lastFailure: { text: 'connection: 127.0.0.1:9 connection refused', at: T0 + 30_000 },
+  breaker: { state: 'open', retryAt: BASE_TIME + 3 * MINUTE_MS },
+  lastFailure: { text: 'connection: 127.0.0.1:9 connection refused', at: BASE_TIME + 30_000 },
 };
 
 function explainText(
   message: Partial<StoredMessage>,
   account: Account | null = ACCOUNT,
-  now = T0 + MINUTE,
+  now = BASE_TIME + MINUTE_MS,
   lists: readonly ListedSuppression[] = [],
   status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
 ): string {
-  const ages = { maxAgeMs: 24 * HOUR, keepBodyMs: 48 * HOUR };
+  const ages = { maxAgeMs: 24 * HOUR_MS, keepBodyMs: 48 * HOUR_MS };
   return explain({ message: { ...QUEUED, ...message }, account, lists, status, now, ...ages }).join('\n');
 }
 
@@ -85,32 +85,34 @@ describe('the wait reason', () => {
     message: Partial<StoredMessage>,
     account: Account = ACCOUNT,
     status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
-  ) => describeWaitReason({ message: { ...QUEUED, ...message }, account, status, now: T0 + MINUTE });
+  ) => describeWaitReason({ message: { ...QUEUED, ...message }, account, status, now: BASE_TIME + MINUTE_MS });
 
   it('states what a message that has not ended waits for', () => {
     const events = [...QUEUED.events, createEvent('deferred', { attempt: DEFERRED })];
-    expect(getWaitReason({ dueAt: T0 + 6 * MINUTE, events })).toBe(
+    expect(getWaitReason({ dueAt: BASE_TIME + 6 * MINUTE_MS, events })).toBe(
       'the next attempt, in 5 min; the last attempt was deferred: mailbox-full, 452 4.2.2 mailbox full',
     );
-    expect(getWaitReason({ dueAt: T0 })).toBe('a free connection');
-    expect(getWaitReason({ dueAt: T0 }, { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } })).toBe(
+    expect(getWaitReason({ dueAt: BASE_TIME })).toBe('a free connection');
+    expect(getWaitReason({ dueAt: BASE_TIME }, { ...ACCOUNT, locked: { reason: 'unpaid', at: BASE_TIME } })).toBe(
       'the unlock of its account: unpaid',
     );
-    expect(getWaitReason({ state: 'sending', dueAt: T0 + HOUR })).toBe('the reply of the next hop');
-    expect(getWaitReason({ state: 'sending', dueAt: T0 })).toBe('recovery of its expired lease');
+    expect(getWaitReason({ state: 'sending', dueAt: BASE_TIME + HOUR_MS })).toBe('the reply of the next hop');
+    expect(getWaitReason({ state: 'sending', dueAt: BASE_TIME })).toBe('recovery of its expired lease');
     expect(getWaitReason({ state: 'uncertain' })).toContain('an operator');
   });
 
   it('does not mention a free connection while the circuit breaker is open or its state is unknown', () => {
-    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, { delivery: OPEN })).toBe(
+    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: OPEN })).toBe(
       'the next hop: the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min; last failure: connection: 127.0.0.1:9 connection refused',
     );
     const probing = { ...OPEN, breaker: { state: 'half-open', retryAt: null }, lastFailure: null } as const;
-    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, { delivery: probing })).toBe(
+    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: probing })).toBe(
       'the next hop: the circuit breaker is half-open and one message probes the next hop',
     );
-    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, { delivery: null })).toContain('this node does not deliver');
-    expect(getWaitReason({ dueAt: T0 }, ACCOUNT, null)).toBe('a running service whose circuit breaker is closed');
+    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: null })).toContain('this node does not deliver');
+    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, null)).toBe(
+      'a running service whose circuit breaker is closed',
+    );
   });
 
   it.each([...TERMINAL_STATES])('is null for a message in the state %s', (state) => {
@@ -134,7 +136,7 @@ describe('the explanation', () => {
 
   it('gives a queued message its next attempt, the last outcome and its expiry', () => {
     const text = explainText({
-      dueAt: T0 + 6 * MINUTE,
+      dueAt: BASE_TIME + 6 * MINUTE_MS,
       attempts: 1,
       events: [createEvent('deferred', { attempt: DEFERRED })],
     });
@@ -145,22 +147,22 @@ describe('the explanation', () => {
   });
 
   it('states since when a queued message has been due', () => {
-    expect(explainText({ dueAt: T0 })).toContain(
+    expect(explainText({ dueAt: BASE_TIME })).toContain(
       'No delivery attempt has been made yet; the next one has been due since 2030-01-01 12:00:00Z',
     );
   });
 
   it('states that the circuit breaker is open, with its cause and the next probe', () => {
-    const text = explainText({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN });
+    const text = explainText({ dueAt: BASE_TIME }, ACCOUNT, BASE_TIME + MINUTE_MS, [], { delivery: OPEN });
     expect(text).toContain(
       'has been due since 2030-01-01 12:00:00Z: it waits because the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min.',
     );
     expect(text).toContain(
       'The last failure, at 2030-01-01 12:00:30Z: connection: 127.0.0.1:9 connection refused. `postrider doctor`',
     );
-    expect(explainText({ dueAt: T0 + HOUR }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN })).toContain(
-      'At present the circuit breaker is open after several failures in a row',
-    );
+    expect(
+      explainText({ dueAt: BASE_TIME + HOUR_MS }, ACCOUNT, BASE_TIME + MINUTE_MS, [], { delivery: OPEN }),
+    ).toContain('At present the circuit breaker is open after several failures in a row');
   });
 
   it('states what this process does not know about deliveries of other processes', () => {
@@ -168,15 +170,15 @@ describe('the explanation', () => {
       [null, 'only the service knows'],
       [{ delivery: null }, 'This node does not deliver'],
     ] as const) {
-      const text = explainText({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], status);
+      const text = explainText({ dueAt: BASE_TIME }, ACCOUNT, BASE_TIME + MINUTE_MS, [], status);
       expect(text).toContain(expectedPart);
       expect(text).not.toContain('connection is free');
     }
   });
 
   it('states that a queued message of a locked account waits for the unlock, and contains no time', () => {
-    const lockedAccount = { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } };
-    const text = explainText({ dueAt: T0 + HOUR }, lockedAccount);
+    const lockedAccount = { ...ACCOUNT, locked: { reason: 'unpaid', at: BASE_TIME } };
+    const text = explainText({ dueAt: BASE_TIME + HOUR_MS }, lockedAccount);
     expect(text).toContain('It waits because account acme was locked at 2030-01-01 12:00:00Z (unpaid).');
     expect(text).toContain('is queued: its account acme is locked.');
     expect(text).toContain('postrider account unlock acme');
@@ -185,7 +187,9 @@ describe('the explanation', () => {
   });
 
   it('states that the maximum age is reached', () => {
-    expect(explainText({}, ACCOUNT, T0 + 25 * HOUR)).toContain('It reached its maximum age at 2030-01-02 12:00:00Z');
+    expect(explainText({}, ACCOUNT, BASE_TIME + 25 * HOUR_MS)).toContain(
+      'It reached its maximum age at 2030-01-02 12:00:00Z',
+    );
   });
 
   it('does not report a connection failure as a rejection of the message', () => {
@@ -241,11 +245,11 @@ describe('the explanation', () => {
   });
 
   it('names the node that sends a message and the end of its lease, even after the lease has expired', () => {
-    const sendingMembers = { state: 'sending', owner: 'node-7', dueAt: T0 + 2 * MINUTE } as const;
+    const sendingMembers = { state: 'sending', owner: 'node-7', dueAt: BASE_TIME + 2 * MINUTE_MS } as const;
     expect(explainText(sendingMembers)).toContain(
       'Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z',
     );
-    expect(explainText(sendingMembers, ACCOUNT, T0 + HOUR)).toContain(
+    expect(explainText(sendingMembers, ACCOUNT, BASE_TIME + HOUR_MS)).toContain(
       'The lease of Node node-7 expired at 2030-01-01 12:02:00Z; a running service returns it to the queue.',
     );
   });
@@ -258,14 +262,14 @@ describe('the explanation', () => {
     const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
     const text = explainText({
       state: 'bounced',
-      endedAt: T0 + 2000,
+      endedAt: BASE_TIME + 2000,
       events: [createEvent('bounced', { attempt: bouncedAttempt })],
     });
     expect(text).toContain('hard bounced (recipient-unknown): relay.example:25 answered 550 5.1.1 no such mailbox');
     expect(text).toContain(expectedPart);
   });
 
-  it('does not say that a mailbox of the simulator does not exist', () => {
+  it('does not state that a mailbox of the simulator does not exist', () => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
     const events = [createEvent('bounced', { attempt: { ...bouncedAttempt, remote: 'simulator' } })];
@@ -291,7 +295,7 @@ describe('the explanation', () => {
       const bouncedEvent = createEvent('bounced', {
         attempt: createAttempt({ kind: 'bounced', reason, suppress: true, reply }),
       });
-      return explainText({ state: 'bounced', endedAt: T0, events: [bouncedEvent] });
+      return explainText({ state: 'bounced', endedAt: BASE_TIME, events: [bouncedEvent] });
     };
     expect(explainBounce('recipient-disabled', '5.2.1')).toContain('the mailbox is disabled');
     expect(explainBounce('recipient-disabled', '5.2.1')).not.toMatch(/not exist|no such/);
@@ -355,11 +359,18 @@ describe('the explanation', () => {
   });
 
   const createEntry = (overrides: Partial<ListedSuppression>): ListedSuppression => {
-    return { address: 'bob@example.com', reason: 'manual', source: null, at: T0 - HOUR, list: 'acme', ...overrides };
+    return {
+      address: 'bob@example.com',
+      reason: 'manual',
+      source: null,
+      at: BASE_TIME - HOUR_MS,
+      list: 'acme',
+      ...overrides,
+    };
   };
   const SUPPRESSED = {
     state: 'suppressed',
-    endedAt: T0,
+    endedAt: BASE_TIME,
     events: [
       ...QUEUED.events,
       createEvent('suppressed', { by: 'store', detail: 'the recipient is on the suppression list' }),
@@ -368,7 +379,7 @@ describe('the explanation', () => {
 
   it('gives each suppression its list, reason, time, cause and the command that removes it', () => {
     const source = '01990000-0000-7000-8000-00000000000a';
-    const text = explainText(SUPPRESSED, ACCOUNT, T0, [
+    const text = explainText(SUPPRESSED, ACCOUNT, BASE_TIME, [
       createEntry({ list: '*' }),
       createEntry({ reason: 'bounce', source }),
     ]);
@@ -382,7 +393,7 @@ describe('the explanation', () => {
 
   it('states that new messages are sent when the recipient is no longer suppressed', () => {
     for (const lists of [[], [createEntry({ list: 'another account' })]]) {
-      const text = explainText(SUPPRESSED, ACCOUNT, T0, lists);
+      const text = explainText(SUPPRESSED, ACCOUNT, BASE_TIME, lists);
       expect(text).toContain('new messages to it are sent');
       expect(text).not.toContain('suppression remove');
     }
@@ -395,14 +406,18 @@ describe('the explanation', () => {
   it('names the message itself as the cause of a suppression', () => {
     for (const state of ['bounced', 'complained'] as const) {
       const lists = [createEntry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED.id })];
-      expect(explainText({ state, endedAt: T0 }, ACCOUNT, T0, lists)).toContain('of this message.');
-      expect(explainText({ state, endedAt: T0 })).not.toContain('suppression list of');
+      expect(explainText({ state, endedAt: BASE_TIME }, ACCOUNT, BASE_TIME, lists)).toContain('of this message.');
+      expect(explainText({ state, endedAt: BASE_TIME })).not.toContain('suppression list of');
     }
   });
 
   it('states when the body is erased, or that it has been erased', () => {
-    expect(explainText({ state: 'delivered', endedAt: T0, message: null })).toContain('Its body has been erased.');
-    expect(explainText({ state: 'delivered', endedAt: T0 })).toContain('Its body is erased after 2030-01-03 12:00:00Z');
+    expect(explainText({ state: 'delivered', endedAt: BASE_TIME, message: null })).toContain(
+      'Its body has been erased.',
+    );
+    expect(explainText({ state: 'delivered', endedAt: BASE_TIME })).toContain(
+      'Its body is erased after 2030-01-03 12:00:00Z',
+    );
     expect(explainText({})).not.toContain('body');
   });
 });

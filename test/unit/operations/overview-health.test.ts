@@ -13,7 +13,7 @@ import type { OverviewInput } from '../../../src/operations/overview/input.ts';
 import { newAttempt } from '../../rig/messages.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const HOUR = 3_600_000;
+const HOUR_MS = 3_600_000;
 const SERVICE: RuntimeStatus = {
   node: 'a',
   version: '1.2.3',
@@ -49,7 +49,7 @@ const createNode = (name: string, aliveUntil: number, roles = ['api', 'deliver']
   name,
   roles,
   version: '1.2.3',
-  startedAt: NOW - HOUR,
+  startedAt: NOW - HOUR_MS,
   seenAt: aliveUntil - 15_000,
   aliveUntil,
 });
@@ -73,7 +73,7 @@ test('a store that does not commit and an open circuit breaker are reported firs
       storeFault: 'the store cannot commit',
       delivery: { breaker, alarms: [], lastFailure: null },
     },
-    queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'oldest-message', acceptedAt: NOW - 2 * HOUR } },
+    queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'oldest-message', acceptedAt: NOW - 2 * HOUR_MS } },
   });
   expect(getHealth(input, 'database')).toMatchObject({ level: 'failure' });
   expect(getHealth(input, 'transport')?.text).toBe(
@@ -104,7 +104,7 @@ test('an alarm is reported with the text of the next hop for one hour, each reas
   };
   createAlarm('configuration', 'first', NOW - 2_000);
   createAlarm('configuration', '535 bad credentials', NOW - 1_000);
-  createAlarm('reputation', '550 blocked', NOW - HOUR);
+  createAlarm('reputation', '550 blocked', NOW - HOUR_MS);
   const input = createInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
   expect(getHealth(input, 'transport')).toMatchObject({ level: 'warning' });
   expect(listAttention(input)).toMatchObject([

@@ -8,8 +8,8 @@ import { packSettlements } from '../../../src/store/rules/messages.ts';
 import { newAttempt, newMessage, newSettlement } from '../../rig/messages.ts';
 import { createQueueRig, START } from '../../rig/queue.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const COMPLAINT = { kind: 'complaint', by: 'simulator', detail: 'spam' } as const;
 
 const createDeferral = (scope: 'message' | 'transport' = 'message'): Attempt['outcome'] => ({
@@ -28,7 +28,7 @@ test('a queued message is delivered once, in one attempt', async () => {
   const message = newMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
-  await clock.advance(10 * MINUTE);
+  await clock.advance(10 * MINUTE_MS);
   expect(attempts.map(({ id }) => id)).toEqual([message.id]);
   expect(store.findMessage(message.id)?.state).toBe('delivered');
 });
@@ -38,20 +38,20 @@ test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 m
   const message = newMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
-  await clock.until(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR);
-  const waits = attempts.slice(1).map(({ at }, n) => Math.round((at - (attempts[n]?.at ?? 0)) / MINUTE));
+  await clock.until(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR_MS);
+  const waits = attempts.slice(1).map(({ at }, n) => Math.round((at - (attempts[n]?.at ?? 0)) / MINUTE_MS));
   expect(waits).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waits.length - 5 }, () => 120)]);
-  expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR);
-  expect(clock.now() - START).toBeLessThan(24 * HOUR + 10_000);
+  expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR_MS);
+  expect(clock.now() - START).toBeLessThan(24 * HOUR_MS + 10_000);
   expect(store.findMessage(message.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
 });
 
 test('a message past its maximum age expires without an attempt', async () => {
   const { clock, store, dispatcher, attempts } = createQueueRig();
-  const message = newMessage({ acceptedAt: START - 24 * HOUR });
+  const message = newMessage({ acceptedAt: START - 24 * HOUR_MS });
   store.accept([message]);
   dispatcher.start();
-  await clock.advance(MINUTE);
+  await clock.advance(MINUTE_MS);
   expect([attempts.length, store.findMessage(message.id)?.state]).toEqual([0, 'expired']);
 });
 
@@ -134,13 +134,13 @@ test('an unanswered message is sent again under resend and waits for the operato
   ] as const) {
     let answerCount = 0;
     const rig = createQueueRig({
-      parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain } },
+      parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
       respond: () => newAttempt(answerCount++ === 0 ? unansweredOutcome : undefined),
     });
     const message = newMessage({ acceptedAt: START });
     rig.store.accept([message]);
     rig.dispatcher.start();
-    await rig.clock.advance(HOUR);
+    await rig.clock.advance(HOUR_MS);
     expect([rig.store.findMessage(message.id)?.state, rig.attempts.length]).toEqual([state, attemptCount]);
   }
 });
@@ -148,7 +148,7 @@ test('an unanswered message is sent again under resend and waits for the operato
 test('under hold the mark is in the store before the message is completed, and no message is completed under a lost lease', async () => {
   const markedIds: string[] = [];
   const rig = createQueueRig({
-    parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' } },
+    parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' } },
     respond: async ({ id }, beforeCompletion) => {
       if (markedIds.length === 1)
         rig.store.recover({
@@ -457,7 +457,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
     let isBroken = true;
     const rig = createQueueRig({
       parts: {
-        policy: { maxAgeMs: 24 * HOUR, onUncertain },
+        policy: { maxAgeMs: 24 * HOUR_MS, onUncertain },
         settle: async (settlement) => {
           if (isBroken) throw rig.storeError;
           return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
@@ -594,7 +594,7 @@ test('while the circuit breaker is not closed, each probe leases one message, an
   rig.dispatcher.start();
   await rig.clock.advance(100);
   const [leasedBefore, attemptsBefore] = [leasedCount, rig.attempts.length];
-  await rig.clock.advance(20 * MINUTE);
+  await rig.clock.advance(20 * MINUTE_MS);
   expect(rig.attempts.length - attemptsBefore).toBeGreaterThan(5);
   expect(leasedCount - leasedBefore).toBe(rig.attempts.length - attemptsBefore);
   const events = messages.map(({ id }) => (rig.store.findMessage(id)?.events.length ?? 0) - 1);
@@ -611,7 +611,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
     for (let n = 0; n < 3; n += 1) breaker.recordOutcome(createDeferral('transport'), START);
     let answers = 0;
     const rig = createQueueRig({
-      parts: { breaker, policy: { maxAgeMs: 24 * HOUR, onUncertain } },
+      parts: { breaker, policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
       respond: async (_message, beforeCompletion) => {
         answers += 1;
         if (markCount || answers > 1) await beforeCompletion?.();
@@ -623,7 +623,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
     rig.dispatcher.start();
     await rig.clock.advance(MAX_ATTEMPT_MS);
     expect([rig.attempts.length, rig.dispatcher.inFlightCount]).toEqual([1, 1]);
-    await rig.clock.advance(30 * MINUTE);
+    await rig.clock.advance(30 * MINUTE_MS);
     expect([rig.store.findMessage(hangingMessage.id)?.state, rig.store.findMessage(laterMessage.id)?.state]).toEqual([
       state,
       'delivered',
@@ -635,7 +635,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
 test('if the store does not answer a mark, the attempt ends before the message is complete', async () => {
   let isCompleted = false;
   const rig = createQueueRig({
-    parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
+    parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
     respond: async (_message, mark) => {
       try {
         await mark?.();
@@ -670,7 +670,7 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
   await rig.clock.advance(10_000);
   await drained;
   const attemptsAfterStop = attemptCount;
-  await rig.clock.advance(HOUR);
+  await rig.clock.advance(HOUR_MS);
   expect([attemptCount, rig.dispatcher.inFlightCount]).toEqual([attemptsAfterStop, 0]);
 });
 

@@ -91,10 +91,10 @@ test('a node that leaves is removed and sends no further heartbeat', async () =>
 // These tests check the ages on a node, which it computes from the clock and the monotonic clock and saves in the store
 // periodically.
 
-const MINUTE = 60_000;
-const DAY = 24 * 60 * MINUTE;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Creates a store whose data remains over several starts. */
+/** Creates a store that keeps its data over several starts. */
 function storeRig() {
   const store = {
     stored: null as RunningTime | null,
@@ -119,27 +119,27 @@ async function startClock(store = storeRig(), clock = createVirtualClock(START))
 
 test('a step of the clock changes no age, neither before nor after it is written to the store', async () => {
   const { clock, ages, ageOf } = await startClock();
-  await clock.advance(5 * MINUTE);
-  clock.setForward(3 * DAY);
-  expect(ageOf(START)).toBeLessThanOrEqual(5 * MINUTE);
-  expect(ages.getCutoff(DAY)).toBeLessThan(START);
-  await clock.advance(MINUTE);
-  expect(ageOf(START)).toBeLessThanOrEqual(6 * MINUTE);
-  expect(ages.getCutoff(DAY)).toBeLessThan(START);
+  await clock.advance(5 * MINUTE_MS);
+  clock.setForward(3 * DAY_MS);
+  expect(ageOf(START)).toBeLessThanOrEqual(5 * MINUTE_MS);
+  expect(ages.getCutoff(DAY_MS)).toBeLessThan(START);
+  await clock.advance(MINUTE_MS);
+  expect(ageOf(START)).toBeLessThanOrEqual(6 * MINUTE_MS);
+  expect(ages.getCutoff(DAY_MS)).toBeLessThan(START);
 });
 
 test('after steps of the clock, a message expires when its age in running time reaches the maximum', async () => {
   const { clock, ages } = await startClock();
-  clock.setForward(3 * DAY);
-  await clock.advance(DAY + MINUTE);
-  expect(ages.getCutoff(DAY)).toBeGreaterThanOrEqual(START);
+  clock.setForward(3 * DAY_MS);
+  await clock.advance(DAY_MS + MINUTE_MS);
+  expect(ages.getCutoff(DAY_MS)).toBeGreaterThanOrEqual(START);
 });
 
 test('after a step, the clock is not stable for the liveness timeout', async () => {
   const { clock, ages } = await startClock();
-  await clock.advance(MINUTE);
+  await clock.advance(MINUTE_MS);
   expect(ages.isClockStable()).toBe(true);
-  clock.setForward(DAY);
+  clock.setForward(DAY_MS);
   expect(ages.isClockStable()).toBe(false);
   await clock.advance(2 * LIVENESS_TIMEOUT_MS);
   expect(ages.isClockStable()).toBe(true);
@@ -147,31 +147,31 @@ test('after a step, the clock is not stable for the liveness timeout', async () 
 
 test('a start after days without a service continues with the running time of the last run', async () => {
   const firstClock = await startClock();
-  await firstClock.clock.advance(5 * MINUTE);
+  await firstClock.clock.advance(5 * MINUTE_MS);
   await firstClock.stop();
-  const clock = createVirtualClock(START + 3 * DAY);
+  const clock = createVirtualClock(START + 3 * DAY_MS);
   const secondClock = await startClock(firstClock.store, clock);
-  expect(secondClock.ageOf(START)).toBe(5 * MINUTE);
-  await clock.advance(MINUTE);
-  expect(secondClock.ageOf(START)).toBe(6 * MINUTE);
+  expect(secondClock.ageOf(START)).toBe(5 * MINUTE_MS);
+  await clock.advance(MINUTE_MS);
+  expect(secondClock.ageOf(START)).toBe(6 * MINUTE_MS);
 });
 
 test('a restart that lasts seconds counts as running time', async () => {
   const firstClock = await startClock();
-  await firstClock.clock.advance(5 * MINUTE);
+  await firstClock.clock.advance(5 * MINUTE_MS);
   await firstClock.stop();
-  const secondClock = await startClock(firstClock.store, createVirtualClock(START + 5 * MINUTE + 20_000));
-  expect(secondClock.ageOf(START)).toBe(5 * MINUTE + 20_000);
+  const secondClock = await startClock(firstClock.store, createVirtualClock(START + 5 * MINUTE_MS + 20_000));
+  expect(secondClock.ageOf(START)).toBe(5 * MINUTE_MS + 20_000);
 });
 
 test('while the store fails, running time continues, and it is written after the store has recovered', async () => {
   const { clock, store, ageOf, failures } = await startClock();
   store.failing = true;
-  await clock.advance(60 * MINUTE);
+  await clock.advance(60 * MINUTE_MS);
   expect(failures.length).toBeGreaterThan(0);
-  expect(ageOf(START)).toBe(60 * MINUTE);
+  expect(ageOf(START)).toBe(60 * MINUTE_MS);
   store.failing = false;
-  await clock.advance(MINUTE);
-  expect(ageOf(START)).toBe(61 * MINUTE);
+  await clock.advance(MINUTE_MS);
+  expect(ageOf(START)).toBe(61 * MINUTE_MS);
   expect(store.stored?.segments).toHaveLength(1);
 });

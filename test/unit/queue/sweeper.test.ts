@@ -5,8 +5,8 @@ import { startSweeper } from '../../../src/queue/sweeper.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
-const HOUR = 3_600_000;
-const POLICY = { maxAgeMs: 24 * HOUR, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR } as const;
+const HOUR_MS = 3_600_000;
+const POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
 
 /** Creates a sweeper with a store that returns the given results. `calls` contains every call and event. */
 function sweeperRig(
@@ -89,7 +89,7 @@ test('the leases of a dead node are recovered within 30 s of its last heartbeat'
 test('each round expires messages, recovers leases and purges bodies', async () => {
   const { clock, listCalls } = sweeperRig();
   await clock.advance(0);
-  expect(listCalls('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
+  expect(listCalls('expire')).toEqual([['expire', START - 24 * HOUR_MS, START, 500, 'node-a']]);
   const excludedIds = ['in-memory', 'leased-by-this-node'];
   expect(listCalls('recover')[0]).toEqual([
     'recover',
@@ -97,10 +97,10 @@ test('each round expires messages, recovers leases and purges bodies', async () 
   ]);
   expect(listCalls('resetExcessiveDueTimes')).toEqual([['resetExcessiveDueTimes', START + 138 * 60_000, START, 500]]);
   expect(listCalls('purgeBodiesAndKeys')).toEqual([
-    ['purgeBodiesAndKeys', START - 7 * 24 * HOUR, START - 24 * HOUR, 500],
+    ['purgeBodiesAndKeys', START - 7 * 24 * HOUR_MS, START - 24 * HOUR_MS, 500],
   ]);
-  expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
+  expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR_MS, 10_000, 500]]);
+  expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR_MS, START - 400 * 24 * HOUR_MS, 500]]);
 });
 
 test('expiry and the recovery of leases run every 5 s, and the purge of bodies runs every minute', async () => {
@@ -166,13 +166,15 @@ test('a lease of this node that is not in its memory is recovered after one minu
 });
 
 test('ages are measured in running time, so that a step of the clock neither expires a message nor purges a body', async () => {
-  const { clock, listCalls } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
+  const { clock, listCalls } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR_MS });
   await clock.advance(0);
-  const now = START - 30 * 24 * HOUR;
-  expect(listCalls('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
-  expect(listCalls('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
-  expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
+  const now = START - 30 * 24 * HOUR_MS;
+  expect(listCalls('expire')).toEqual([['expire', now - 24 * HOUR_MS, START, 500, 'node-a']]);
+  expect(listCalls('purgeBodiesAndKeys')).toEqual([
+    ['purgeBodiesAndKeys', now - 7 * 24 * HOUR_MS, now - 24 * HOUR_MS, 500],
+  ]);
+  expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR_MS, 10_000, 500]]);
+  expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR_MS, now - 400 * 24 * HOUR_MS, 500]]);
 });
 
 test('no lease is recovered just after a step of the clock, and a lease in the memory of this node is never recovered', async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { type IndexState, nextJob, type StoredSegment } from '../../../src/store/search/index-step.ts';
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 const createSegment = (
   number: number,
@@ -47,10 +47,10 @@ test('the newest messages are indexed first, then older messages, and an empty s
 });
 
 test('a segment is verified once after some minutes, even if the clock was set back', () => {
-  const newSegment = createSegment(1, 0, 100, { verified: false, builtAt: 10 * MINUTE });
+  const newSegment = createSegment(1, 0, 100, { verified: false, builtAt: 10 * MINUTE_MS });
   const findJob = (now: number) => nextJob(createIndexState({ segments: [newSegment], now }));
-  expect(findJob(14 * MINUTE)).toBeNull();
-  expect(findJob(15 * MINUTE)).toEqual({ kind: 'verify', segment: newSegment });
+  expect(findJob(14 * MINUTE_MS)).toBeNull();
+  expect(findJob(15 * MINUTE_MS)).toEqual({ kind: 'verify', segment: newSegment });
   expect(findJob(0)).toEqual({ kind: 'verify', segment: newSegment });
 });
 
@@ -72,9 +72,9 @@ test('small consecutive segments are merged if they are verified and fill a larg
 });
 
 test('a replaced segment is purged when no search can still read it', () => {
-  const replacedSegment = createSegment(7, 0, 100, { replacedAt: MINUTE });
-  expect(nextJob(createIndexState({ replaced: [replacedSegment], now: MINUTE + 59_999 }))).toBeNull();
-  expect(nextJob(createIndexState({ replaced: [replacedSegment], now: 2 * MINUTE }))).toEqual({
+  const replacedSegment = createSegment(7, 0, 100, { replacedAt: MINUTE_MS });
+  expect(nextJob(createIndexState({ replaced: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
+  expect(nextJob(createIndexState({ replaced: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
     kind: 'purge',
     segment: replacedSegment,
   });

@@ -70,7 +70,7 @@ test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], createMessage(overrides))).toBe(expected);
 });
 
-test('a search without a letter differs from an empty one', () => {
+test('a search text without letters is distinguished from an empty search text', () => {
   expect(parseSearchText(' ', ALL_FIELDS)).toEqual([]);
   expect(parseSearchText('!? @', ALL_FIELDS)).toBeNull();
 });

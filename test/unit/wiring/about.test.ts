@@ -5,7 +5,7 @@ import { createEvents } from '../../../src/observability/events.ts';
 import { createInstallationInfo } from '../../../src/wiring/about.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
-const HOUR = 3_600_000;
+const HOUR_MS = 3_600_000;
 const URL = 'http://127.0.0.1:1';
 
 function installationInfoRig(firstKey: string | null = 'pr_first') {
@@ -31,7 +31,7 @@ test('the first key is shown for one hour after the start of the public listener
   expect(readInfo()).toMatchObject({ publicUrl: null, firstKey: null });
   start();
   expect(readInfo()).toMatchObject({ version: '1.2.3', publicUrl: URL, firstKey: 'pr_first' });
-  await clock.advance(HOUR - 1);
+  await clock.advance(HOUR_MS - 1);
   expect(readInfo().firstKey).toBe('pr_first');
   await clock.advance(1);
   expect(readInfo()).toMatchObject({ publicUrl: URL, firstKey: null });

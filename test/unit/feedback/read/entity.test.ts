@@ -62,7 +62,7 @@ test('an outer boundary closes all inner entities', () => {
   expect(listTypes(text)).toEqual(['text/html', 'image/png']);
 });
 
-test('a multipart whose boundary does not occur is text', () => {
+test('a multipart whose boundary does not occur is read as text', () => {
   const leaves = listLeafParts(readMessage('Content-Type: multipart/report; boundary=never\n\nwords\n'));
   expect(leaves.map((leaf) => [leaf.type, leaf.text()])).toEqual([['text/plain', 'words\n']]);
 });
