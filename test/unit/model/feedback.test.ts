@@ -184,9 +184,7 @@ test('a report that is not understood has a reason, and so has a report without 
 test('a simulator address of a provider changes the state and suppresses no recipient', () => {
   const simulatorAddress = 'bounce+1@simulator.amazonses.com';
   expect(
-    decideFeedbackChange({ state: 'delivered', ...MESSAGE, to }, [
-      createBounce(createRecipient(simulatorAddress)),
-    ]),
+    decideFeedbackChange({ state: 'delivered', ...MESSAGE, to }, [createBounce(createRecipient(simulatorAddress))]),
   ).toMatchObject({
     to: 'bounced',
     suppress: null,
