@@ -457,8 +457,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
 
     test('a delivery event confirms a delivered message once, and two confirmations have one entry', async () => {
-      const store = await storeWith();
-      const message = await storeDelivered(store);
+      const store = await createStoreWith();
+      const message = await storeDeliveredMessage(store);
       expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({
         kind: 'confirmed',
         id: message.id,
@@ -466,11 +466,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       });
       expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ verb: 'delivery-reported' });
       expect(await verbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
-      expect(await stateOf(store, message)).toBe('delivered');
+      expect(await readState(store, message)).toBe('delivered');
     });
 
     test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const [message, other] = [await storeDeferred(store, 'unanswered'), await storeDeferred(store, 'deferred')];
       expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ to: 'delivered' });
       expect(await verbs(store, message)).toEqual(['accepted', 'deferred', 'delivered', 'confirmed']);
@@ -486,17 +486,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const message = await storeDeferred(store, 'unanswered');
       expect(await recordOne(store, event({ id: message.id }, HARD))).toMatchObject({
         to: 'bounced',
         suppressed: true,
       });
-      expect(await stateOf(store, message)).toBe('bounced');
+      expect(await readState(store, message)).toBe('bounced');
     });
 
     test('an event for a message in sending is kept, and is applied once after the attempt is settled', async () => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const message = newMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const now = Date.now();
@@ -518,12 +518,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('an event that arrives before the provider’s id is stored is applied later, and is dropped if the id stays unknown', async () => {
-      const store = await storeWith();
+      const store = await createStoreWith();
       const now = Date.now();
       const early = event({ reference: 'mailersend:1' }, HARD, now);
       const foreign = event({ reference: 'mailersend:2' }, HARD, now);
       expect(await store.recordFeedback([early, foreign])).toEqual([{ kind: 'pending' }, { kind: 'pending' }]);
-      const message = await storeDelivered(store, 'rita@example.com', 'mailersend:1');
+      const message = await storeDeliveredMessage(store, 'rita@example.com', 'mailersend:1');
       const first = await store.applyPendingReports(now + 1_000, 10);
       expect(first.applied).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
       const second = await store.applyPendingReports(now + 120_000, 10);
@@ -531,8 +531,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
-      const store = await storeWith();
-      const message = await storeDelivered(store);
+      const store = await createStoreWith();
+      const message = await storeDeliveredMessage(store);
       const unknown = newIdAt(Date.now());
       const other = { ...HARD, recipient: 'otto@example.com' };
       const answers = await store.recordFeedback([
@@ -542,35 +542,35 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ]);
       expect(answers.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
       expect(await verbs(store, message)).toEqual(['accepted', 'delivered']);
-      expect(await listed(store)).toEqual([]);
+      expect(await readSuppressions(store)).toEqual([]);
       expect(await store.listFeedback(null, 10)).toEqual([]);
     });
 
     test('the provider’s suppression list and an unsubscribe request suppress the recipient without an effect on the reputation', async () => {
-      const store = await storeWith();
-      const dropped = await storeDelivered(store, 'dora@example.com');
-      const left = await storeDelivered(store, 'ulf@example.com');
+      const store = await createStoreWith();
+      const dropped = await storeDeliveredMessage(store, 'dora@example.com');
+      const left = await storeDeliveredMessage(store, 'ulf@example.com');
       await store.recordFeedback([
         event({ id: dropped.id }, { ...HARD, kind: 'provider-suppressed' }),
         event({ id: left.id }, { ...HARD, kind: 'unsubscribed' }),
       ]);
-      expect(await listed(store)).toEqual([
+      expect(await readSuppressions(store)).toEqual([
         { address: 'dora@example.com', reason: 'provider', source: dropped.id },
         { address: 'ulf@example.com', reason: 'unsubscribed', source: left.id },
       ]);
-      expect([await stateOf(store, dropped), await stateOf(store, left)]).toEqual(['bounced', 'delivered']);
-      expect(await counts(store)).toEqual({ emails: 2, bounces: 0, complaints: 0 });
+      expect([await readState(store, dropped), await readState(store, left)]).toEqual(['bounced', 'delivered']);
+      expect(await readCounts(store)).toEqual({ emails: 2, bounces: 0, complaints: 0 });
     });
 
     test('a key without an event is recorded once, so that a later event with this key changes nothing', async () => {
-      const store = await storeWith();
-      const message = await storeDelivered(store);
+      const store = await createStoreWith();
+      const message = await storeDeliveredMessage(store);
       const key = { ...event(null, HARD), events: [] };
       expect(await recordOne(store, key)).toEqual({ kind: 'unrelated' });
       expect(await recordOne(store, { ...event({ id: message.id }, HARD), digest: key.digest })).toEqual({
         kind: 'repeated',
       });
-      expect(await stateOf(store, message)).toBe('delivered');
+      expect(await readState(store, message)).toBe('delivered');
     });
   });
 });

@@ -184,7 +184,9 @@ test('a report that is not understood has a reason, and so has a report without 
 test('a simulator address of a provider changes the state and suppresses no recipient', () => {
   const simulatorAddress = 'bounce+1@simulator.amazonses.com';
   expect(
-    decideFeedbackChange({ state: 'delivered', ...MESSAGE, to }, [createBounce(createRecipient(simulatorAddress))]),
+    decideFeedbackChange({ state: 'delivered', ...MESSAGE, to: simulatorAddress }, [
+      createBounce(createRecipient(simulatorAddress)),
+    ]),
   ).toMatchObject({
     to: 'bounced',
     suppress: null,
@@ -211,14 +213,17 @@ test('a detail has a maximum length and is never empty', () => {
 });
 
 describe('an event of a provider', () => {
-  const confirmed = (recipient: string | null = TO): FeedbackEvent => ({ ...about(recipient), kind: 'confirmed' });
+  const confirmed = (recipient: string | null = TO): FeedbackEvent => ({
+    ...createRecipient(recipient),
+    kind: 'confirmed',
+  });
   const provider = (state: (typeof STATES)[number], event: FeedbackEvent, more: object = {}) =>
     decideFeedbackChange({ ...MESSAGE, state, ...more }, [event], true);
 
   test('about another recipient changes nothing', () => {
     for (const event of [
-      bounce(about('bob@elsewhere.example')),
-      complaint('abuse', 'x@y.example'),
+      createBounce(createRecipient('bob@elsewhere.example')),
+      createComplaint('abuse', 'x@y.example'),
       confirmed('a@b.example'),
     ])
       expect(provider('delivered', event)).toEqual({ kind: 'other-recipient' });
@@ -235,25 +240,29 @@ describe('an event of a provider', () => {
     const sent = { mayHaveBeenSent: true };
     expect(provider('uncertain', confirmed())).toMatchObject({ kind: 'confirm', to: 'delivered' });
     expect(provider('queued', confirmed(), sent)).toMatchObject({ kind: 'confirm', to: 'delivered' });
-    expect(provider('queued', bounce(), sent)).toMatchObject({ kind: 'change', to: 'bounced', suppress: 'bounce' });
-    expect(provider('queued', complaint('abuse'), sent)).toMatchObject({ kind: 'change', to: 'complained' });
+    expect(provider('queued', createBounce(), sent)).toMatchObject({
+      kind: 'change',
+      to: 'bounced',
+      suppress: 'bounce',
+    });
+    expect(provider('queued', createComplaint('abuse'), sent)).toMatchObject({ kind: 'change', to: 'complained' });
     expect(provider('queued', confirmed())).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
-    expect(provider('queued', bounce())).toEqual({ kind: 'wait' });
+    expect(provider('queued', createBounce())).toEqual({ kind: 'wait' });
     expect(provider('sending', confirmed(), sent)).toEqual({ kind: 'wait' });
   });
 
   test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts', () => {
-    const event: FeedbackEvent = { ...about(), kind: 'provider-suppressed' };
+    const event: FeedbackEvent = { ...createRecipient(), kind: 'provider-suppressed' };
     expect(provider('delivered', event)).toMatchObject({ to: 'bounced', suppress: 'provider', counts: false });
     expect(provider('expired', event)).toMatchObject({ kind: 'history-entry', suppress: 'provider', counts: false });
     expect(provider('delivered', event, { isTest: true })).toMatchObject({ to: 'bounced', suppress: null });
   });
 
   test('about an unsubscribe request suppresses the recipient and changes no state, and a reactivation changes only the history', () => {
-    const unsubscribed: FeedbackEvent = { ...about(), kind: 'unsubscribed' };
+    const unsubscribed: FeedbackEvent = { ...createRecipient(), kind: 'unsubscribed' };
     const expected = { kind: 'history-entry', verb: 'unsubscribed', suppress: 'unsubscribed', counts: false };
     expect(provider('delivered', unsubscribed)).toMatchObject(expected);
-    expect(provider('delivered', { ...about(), kind: 'reactivated' })).toMatchObject({
+    expect(provider('delivered', { ...createRecipient(), kind: 'reactivated' })).toMatchObject({
       verb: 'reactivated',
       suppress: null,
     });

@@ -88,7 +88,7 @@ test('a bounce has the same event and evidence in both formats', () => {
 test.each(['Suppressed', 'OnAccountSuppressionList'])(
   'a permanent bounce of sub-type %s is about the suppression list of the provider',
   (subType) => {
-    expect(firstEvent('Bounce', { bounceType: 'Permanent', bounceSubType: subType })).toMatchObject({
+    expect(readFirstEvent('Bounce', { bounceType: 'Permanent', bounceSubType: subType })).toMatchObject({
       kind: 'provider-suppressed',
     });
   },
