@@ -1,0 +1,75 @@
+/**
+ * Creates the requests by which providers send their events, from the sample files in src/providers. The signatures are made
+ * with `node:crypto` and not with the code of the service. Each provider is one row of `EVENT_SENDERS`.
+ */
+import { randomBytes, randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EventProviderName } from '../../src/providers/provider.ts';
+
+/** The message and the recipient that the sample files are about. */
+const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
+const SAMPLE_RECIPIENT = 'recipient@example.com';
+const SAMPLES = join(import.meta.dirname, '../../src/providers');
+
+/** A request of a provider without its path. */
+export interface EventRequest {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+/** One installation of a provider: a secret, and the requests that are authenticated by it. */
+export interface EventSender {
+  /** The value of POSTRIDER_EVENTS_<PROVIDER>. */
+  readonly secret: string;
+  /** Returns the authenticated request. `url` is the public URL of the endpoint. */
+  readonly sign: (body: Buffer, url: string) => EventRequest;
+}
+
+export interface EventSenderRow {
+  readonly name: EventProviderName;
+  /** Creates a sender with a random secret. The requests of two senders have different signatures. */
+  readonly createSender: () => EventSender;
+  /** The sample files of a hard bounce and of a delivery. */
+  readonly samples: { readonly hardBounce: string; readonly delivery: string };
+  /** The ids in the samples by which the provider identifies an event. Each request replaces their digits. */
+  readonly eventIds: readonly string[];
+}
+
+export const EVENT_SENDERS: readonly EventSenderRow[] = [
+  {
+    name: 'postmark',
+    createSender: createBasicSender,
+    samples: { hardBounce: 'bounce-hard-bounce.json', delivery: 'delivery.json' },
+    eventIds: [],
+  },
+];
+
+/** Returns the body of a sample file about another message and recipient, with event ids that no other body has. */
+export function createEventBody(
+  { name, eventIds }: Pick<EventSenderRow, 'name' | 'eventIds'>,
+  sample: string,
+  about: { readonly id: string; readonly recipient: string },
+): Buffer {
+  const replacements: [string, string][] = [
+    [SAMPLE_ID, about.id],
+    [SAMPLE_RECIPIENT, about.recipient],
+    [encodeURIComponent(SAMPLE_RECIPIENT), encodeURIComponent(about.recipient)],
+    ...eventIds.map((eventId): [string, string] => [eventId, replaceDigits(eventId)]),
+  ];
+  const text = readFileSync(join(SAMPLES, name, 'samples', sample), 'utf8');
+  return Buffer.from(replacements.reduce((body, [from, to]) => body.replaceAll(from, to), text));
+}
+
+function replaceDigits(text: string): string {
+  return text.replaceAll(/[0-9]/g, () => String(randomInt(10)));
+}
+
+/** Basic authentication (RFC 7617). */
+function createBasicSender(): EventSender {
+  const secret = `events:${randomBytes(16).toString('hex')}`;
+  const authorization = `Basic ${Buffer.from(secret).toString('base64')}`;
+  return { secret, sign: (body) => ({ headers: { ...JSON_TYPE, authorization }, body }) };
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };

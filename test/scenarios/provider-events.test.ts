@@ -1,0 +1,161 @@
+/**
+ * Tests provider events over real sockets, for each provider of the table: an authenticated event changes only its message,
+ * and every other request changes nothing.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Store } from '../../src/store/contract.ts';
+import { newIdAt } from '../rig/messages.ts';
+import { createEventBody, EVENT_SENDERS, type EventSenderRow } from '../rig/provider-events.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
+import { type RunningService, scenario, sendRequest } from './running-service.ts';
+
+const PUBLIC_URL = 'https://events.example.org';
+const rig = scenario();
+const senders = new Map(EVENT_SENDERS.map(({ name, createSender }) => [name, createSender()]));
+let folder = '';
+let service: RunningService;
+let relay: RealSmtpServer;
+let store: Store;
+
+beforeAll(async () => {
+  folder = rig.folder();
+  relay = await startSmtpServer();
+  service = await rig.serve(folder, {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
+    POSTRIDER_FEEDBACK_URL: PUBLIC_URL,
+    ...Object.fromEntries(
+      [...senders].map(([name, { secret }]) => [`POSTRIDER_EVENTS_${name.toUpperCase()}`, secret] as const),
+    ),
+  });
+  store = await rig.openStore(folder);
+});
+afterAll(async () => {
+  await service.stop();
+  await relay.close();
+});
+
+const eventsUrl = (path: string) => `${new URL(service.feedback.http?.split(', ')[0] ?? '').origin}${path}`;
+const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const waitForState = (id: string, state: string) =>
+  expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
+async function sendDelivered(to: string): Promise<string> {
+  const id = await submitTo(to);
+  await waitForState(id, 'delivered');
+  return id;
+}
+const listSuppressed = async () =>
+  (
+    await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, [
+      'suppression',
+      'list',
+      'default',
+    ])
+  ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
+/** Returns everything that an event about the message may change. */
+const readAll = async (id: string) => ({
+  message: await store.findMessage(id),
+  suppressed: await listSuppressed(),
+  reports: await store.listFeedback(null, 100),
+});
+async function readMetric(line: string): Promise<number> {
+  const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
+  const found = text.split('\n').find((candidate) => candidate.startsWith(`${line} `));
+  return Number(found?.split(' ').at(-1) ?? 0);
+}
+
+describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('events of %s', (name, row: EventSenderRow) => {
+  const path = `/events/${name}`;
+  const { hardBounce, delivery } = row.samples;
+  const createBody = (sample: string, id: string, recipient: string) => createEventBody(row, sample, { id, recipient });
+
+  async function post(body: Buffer, sender = senders.get(name)): Promise<number> {
+    if (sender === undefined) throw new Error(`${name} has no secret`);
+    const request = sender.sign(body, `${PUBLIC_URL}${path}`);
+    const { status } = await sendRequest(eventsUrl(path), {
+      method: 'POST',
+      headers: { ...request.headers },
+      body: new Uint8Array(request.body),
+    });
+    return status;
+  }
+
+  test('a hard bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
+    const to = `gone@${name}.example.com`;
+    const id = await sendDelivered(to);
+    expect(await post(createBody(hardBounce, id, to))).toBe(200);
+    const shown = await runJsonCommand<{ state: string; events: { type: string; by: string }[] }>(folder, [
+      'message',
+      'show',
+      id,
+    ]);
+    expect(shown.state).toBe('bounced');
+    expect(shown.events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(shown.events.at(-1)?.by).toBe(`feedback:${name}`);
+    expect(await listSuppressed()).toContain(`${to} bounce ${id}`);
+    const received = relay.received.length;
+    const next = await submitTo(to);
+    expect((await store.findMessage(next))?.state).toBe('suppressed');
+    expect(relay.received).toHaveLength(received);
+  });
+
+  test('the same event with another secret gets 401, is counted and changes nothing', async () => {
+    const to = `forged@${name}.example.com`;
+    const id = await sendDelivered(to);
+    const before = await readAll(id);
+    const metric = `postrider_feedback_refused_total{reason="${name}-unauthenticated"}`;
+    const refused = await readMetric(metric);
+    const body = createBody(hardBounce, id, to);
+    expect(await post(body, row.createSender())).toBe(401);
+    expect((await sendRequest(eventsUrl(path), { method: 'POST', body: new Uint8Array(body) })).status).toBe(401);
+    expect(await readAll(id)).toEqual(before);
+    expect(await readMetric(metric)).toBe(refused + 2);
+  });
+
+  test('a delivery confirms the message', async () => {
+    const to = `here@${name}.example.com`;
+    const id = await sendDelivered(to);
+    expect(await post(createBody(delivery, id, to))).toBe(200);
+    const shown = await runCommand(folder, ['message', 'show', id]);
+    expect(shown.stdout).toContain('confirmed');
+    const { state, events } = (await store.findMessage(id)) ?? { state: null, events: [] };
+    expect([state, events.at(-1)]).toMatchObject(['delivered', { verb: 'confirmed', by: `feedback:${name}` }]);
+  });
+
+  test('a repeated event changes nothing, also after its suppression was removed', async () => {
+    const to = `twice@${name}.example.com`;
+    const id = await sendDelivered(to);
+    const body = createBody(hardBounce, id, to);
+    expect(await post(body)).toBe(200);
+    await runJsonCommand(folder, ['suppression', 'remove', 'default', to]);
+    const before = await readAll(id);
+    expect([await post(body), await post(body)]).toEqual([200, 200]);
+    expect(await readAll(id)).toEqual(before);
+  });
+
+  test('an event about another recipient or an unknown message gets 200, is counted and changes nothing', async () => {
+    const to = `victim@${name}.example.com`;
+    const id = await sendDelivered(to);
+    const before = await readAll(id);
+    const metric = 'postrider_feedback_reports_total{result="unrelated"}';
+    const unrelated = await readMetric(metric);
+    expect(await post(createBody(hardBounce, id, `other@${name}.example.com`))).toBe(200);
+    expect(await post(createBody(hardBounce, newIdAt(Date.now()), to))).toBe(200);
+    expect(await readAll(id)).toEqual(before);
+    expect(await readMetric(metric)).toBe(unrelated + 2);
+  });
+
+  test('HEAD and GET of the endpoint get 200, and another method gets 405', async () => {
+    const answers = await Promise.all(['HEAD', 'GET', 'PUT'].map((method) => sendRequest(eventsUrl(path), { method })));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 405]);
+    expect(answers[2]?.headers.get('allow')).toBe('GET, HEAD, POST');
+  });
+});
+
+test('the path of an unknown provider gets 404', async () => {
+  const paths = ['/events/unknown', '/events', '/events/', '/events/postmark/', '/ses', '/'];
+  for (const path of paths)
+    expect((await sendRequest(eventsUrl(path), { method: 'POST', body: '{}' })).status).toBe(404);
+});
