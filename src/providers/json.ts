@@ -108,8 +108,12 @@ export function toId(value: unknown): string | null {
  */
 export function messageIdOfMetadata(metadata: unknown): string | null {
   const found = toObject(typeof metadata === 'string' ? parseShortJson(metadata) : toList(metadata)[0]);
-  const id = toList(found?.[MESSAGE_ID_TAG])[0];
-  return typeof id === 'string' && isMessageId(id) ? id : null;
+  return toMessageId(toList(found?.[MESSAGE_ID_TAG])[0]);
+}
+
+/** Returns the id of a message of Postrider, or null for another value. */
+export function toMessageId(value: unknown): string | null {
+  return typeof value === 'string' && isMessageId(value) ? value : null;
 }
 
 /** Returns the message id in a Message-ID of Postrider, with or without angle brackets; otherwise null. */

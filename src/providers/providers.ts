@@ -1,8 +1,11 @@
 /** All providers, and the choice of a relay's profile. */
+import { BREVO } from './brevo/brevo.ts';
+import { MAILJET } from './mailjet/mailjet.ts';
 import { POSTMARK } from './postmark/postmark.ts';
 import type { Provider } from './provider.ts';
+import { SPARKPOST } from './sparkpost/sparkpost.ts';
 
-export const PROVIDERS: readonly Provider[] = [POSTMARK];
+export const PROVIDERS: readonly Provider[] = [POSTMARK, BREVO, MAILJET, SPARKPOST];
 
 /** Returns the provider whose relay has this host name, or null. */
 export function findProviderByHost(host: string): Provider | null {

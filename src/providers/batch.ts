@@ -1,0 +1,26 @@
+/** Reads the members of a batch of events. A member that is not an event does not affect the others. */
+import { NO_EVENTS, type ProviderEvent, type ReadResult } from './event.ts';
+import { type Json, toObject } from './json.ts';
+
+/** The result of one member: an event, or the counter of `ReadResult` to which the member belongs. */
+export type MemberResult = ProviderEvent | 'ignored' | 'broken';
+
+/** Reads every member of a batch, in order. A member that is not an object is broken. */
+export function readBatch(members: readonly unknown[], readMember: (member: Json) => MemberResult): ReadResult {
+  const events: ProviderEvent[] = [];
+  const counts = { ignored: 0, broken: 0 };
+  for (const value of members) {
+    const member = toObject(value);
+    const result = member === null ? 'broken' : readMember(member);
+    if (typeof result === 'string') counts[result] += 1;
+    else events.push(result);
+  }
+  return { ...NO_EVENTS, ...counts, events };
+}
+
+/** Reads a body that is one event or an array of events. */
+export function readObjectOrArray(value: unknown, readMember: (member: Json) => MemberResult): ReadResult {
+  if (Array.isArray(value)) return readBatch(value, readMember);
+  if (toObject(value) === null) return { kind: 'broken', reason: 'the body is neither a JSON object nor a JSON array' };
+  return readBatch([value], readMember);
+}

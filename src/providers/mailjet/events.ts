@@ -1,0 +1,155 @@
+/**
+ * Reads the events of Mailjet. The type is in `event`. The body is one event, or an array of events if events are grouped
+ * (version 2 of the callback URL). https://dev.mailjet.com/email/guides/webhooks/
+ */
+import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
+import { type MemberResult, readObjectOrArray } from '../batch.ts';
+import { createFact, type EventMeaning, type ProviderFact, type ProviderListReason } from '../event.ts';
+import {
+  digestOf,
+  type Json,
+  parseJson,
+  rowOf,
+  timeOfUnixSeconds,
+  toBoolean,
+  toId,
+  toMessageId,
+  toText,
+} from '../json.ts';
+import type { EventFormat } from '../provider.ts';
+
+/** The meaning of each `event` whose meaning does not depend on the error. */
+const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
+  sent: 'delivered',
+  spam: 'complaint',
+  unsub: 'unsubscribed',
+};
+
+/**
+ * Errors for which Mailjet blocks a recipient. The other errors of a blocked message concern the message, the sender or
+ * Mailjet. https://dev.mailjet.com/email/guides/webhooks/#possible-values-for-errors
+ */
+const LIST_ERRORS: Readonly<Record<string, ProviderListReason>> = {
+  'user unknown': 'bounce',
+  'mailbox inactive': 'bounce',
+  'invalid domain': 'bounce',
+  'no mail host': 'bounce',
+  typofix: 'bounce',
+  preblocked: 'bounce',
+  'spam reporter': 'complaint',
+  blacklisted: 'manual',
+};
+
+/** Errors of a blocked message that Mailjet or the receiving server refused because of its content or its sender. */
+const REFUSALS: ReadonlySet<string> = new Set(['sender blocked', 'content blocked', 'policy issue', 'spam preblocked']);
+
+/** A temporary error, after which Mailjet attempts the delivery again. */
+const GREYLISTED = 'greylisted';
+
+export const MAILJET_EVENTS: EventFormat = {
+  secretForm: 'USER:PASSWORD',
+  secretExample: 'postrider:4ad0c3f1e7b2',
+  createAuthenticate: createAuthenticateBy(parseBasicSecret, authenticateByAuthorization),
+  authenticatesByHeader: true,
+  read: ({ body }) => readObjectOrArray(parseJson(body), readMailjetEvent),
+  storeFailureStatus: 503,
+  table: [
+    { type: 'bounce, hard_bounce true', meaning: 'hard', sample: 'bounce-hard.json' },
+    { type: 'bounce, hard_bounce false', meaning: 'soft', sample: 'bounce-soft.json' },
+    { type: 'bounce, error greylisted', meaning: 'deferred', sample: 'bounce-greylisted.json' },
+    { type: 'blocked, error user unknown', meaning: 'provider-suppressed', sample: 'blocked-user-unknown.json' },
+    {
+      type: 'blocked, error mailbox inactive',
+      meaning: 'provider-suppressed',
+      sample: 'blocked-mailbox-inactive.json',
+    },
+    { type: 'blocked, error invalid domain', meaning: 'provider-suppressed', sample: 'blocked-invalid-domain.json' },
+    { type: 'blocked, error no mail host', meaning: 'provider-suppressed', sample: 'blocked-no-mail-host.json' },
+    { type: 'blocked, error typofix', meaning: 'provider-suppressed', sample: 'blocked-typofix.json' },
+    { type: 'blocked, error preblocked', meaning: 'provider-suppressed', sample: 'blocked-preblocked.json' },
+    { type: 'blocked, error spam reporter', meaning: 'provider-suppressed', sample: 'blocked-spam-reporter.json' },
+    { type: 'blocked, error blacklisted', meaning: 'provider-suppressed', sample: 'blocked-blacklisted.json' },
+    { type: 'blocked, error quota exceeded', meaning: 'soft', sample: 'blocked-quota-exceeded.json' },
+    { type: 'blocked, error relay/access denied', meaning: 'soft', sample: 'blocked-relay-access-denied.json' },
+    { type: 'blocked, error greylisted', meaning: 'deferred', sample: 'blocked-greylisted.json' },
+    { type: 'blocked, error sender blocked', meaning: 'block', sample: 'blocked-sender-blocked.json' },
+    { type: 'blocked, error content blocked', meaning: 'block', sample: 'blocked-content-blocked.json' },
+    { type: 'blocked, error policy issue', meaning: 'block', sample: 'blocked-policy-issue.json' },
+    { type: 'blocked, error spam preblocked', meaning: 'block', sample: 'blocked-spam-preblocked.json' },
+    { type: 'blocked, error system issue', meaning: 'soft', sample: 'blocked-system-issue.json' },
+    { type: 'blocked, error protocol issue', meaning: 'soft', sample: 'blocked-protocol-issue.json' },
+    { type: 'blocked, error connection issue', meaning: 'soft', sample: 'blocked-connection-issue.json' },
+    { type: 'blocked, error duplicate in campaign', meaning: 'soft', sample: 'blocked-duplicate-in-campaign.json' },
+    { type: 'blocked, error bad or empty template', meaning: 'soft', sample: 'blocked-bad-or-empty-template.json' },
+    {
+      type: 'blocked, error error in template language',
+      meaning: 'soft',
+      sample: 'blocked-error-in-template-language.json',
+    },
+    { type: 'spam', meaning: 'complaint', sample: 'spam.json' },
+    { type: 'unsub', meaning: 'unsubscribed', sample: 'unsub.json' },
+    { type: 'sent', meaning: 'delivered', sample: 'sent.json' },
+    { type: 'open', meaning: 'ignored', sample: 'open.json' },
+    { type: 'click', meaning: 'ignored', sample: 'click.json' },
+  ],
+  sources: [
+    'https://dev.mailjet.com/email/guides/webhooks/',
+    'https://documentation.mailjet.com/hc/en-us/articles/360043578154-Event-Tracking-API',
+  ],
+};
+
+function readMailjetEvent(event: Json): MemberResult {
+  const type = toText(event.event);
+  if (type === null) return 'broken';
+  const fact = factOf(type, event);
+  if (fact === null) return 'ignored';
+  return {
+    type,
+    key: digestOf(event),
+    messageId: toMessageId(event.CustomID),
+    reference: referenceOf(event),
+    recipient: toText(event.email),
+    at: timeOfUnixSeconds(event.time),
+    fact,
+  };
+}
+
+/** Returns the meaning of the event, or null if it has none for Postrider. */
+function factOf(type: string, event: Json): ProviderFact | null {
+  const error = toText(event.error)?.toLowerCase() ?? '';
+  const diagnosis = { status: null, diagnostic: diagnosticOf(event), host: null };
+  switch (type) {
+    case 'bounce':
+      return createFact(meaningOfBounce(toBoolean(event.hard_bounce), error), diagnosis);
+    case 'blocked':
+      return createFact(meaningOfBlocked(error), diagnosis, rowOf(LIST_ERRORS, error));
+    default:
+      return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis);
+  }
+}
+
+function meaningOfBounce(isHard: boolean | null, error: string): EventMeaning {
+  if (isHard === true) return 'hard';
+  if (error === GREYLISTED) return 'deferred';
+  return isHard === false ? 'soft' : 'by-text';
+}
+
+function meaningOfBlocked(error: string): EventMeaning {
+  if (error === GREYLISTED) return 'deferred';
+  if (rowOf(LIST_ERRORS, error) !== undefined) return 'provider-suppressed';
+  return REFUSALS.has(error) ? 'block' : 'soft';
+}
+
+/** `comment` and `smtp_reply` contain the reply of the receiving server. */
+function diagnosticOf(event: Json): string | null {
+  const members = [event.error_related_to, event.error, event.comment, event.smtp_reply, event.source];
+  const texts = members.map(toText).filter((text) => text !== null);
+  return texts.length === 0 ? null : texts.join(': ');
+}
+
+/** Most values of `MessageID` are greater than the greatest integer of JavaScript and lose digits, so `MessageID` is the last choice. */
+function referenceOf({ Message_GUID: guid, mj_message_id: id, MessageID: numeric }: Json): string | null {
+  return (
+    toId(guid) ?? toId(id) ?? (typeof numeric === 'number' && !Number.isSafeInteger(numeric) ? null : toId(numeric))
+  );
+}

@@ -1,0 +1,224 @@
+/**
+ * Reads the webhooks of SparkPost. The body is an array of `{"msys":{CLASS:EVENT}}`. The type is in `type` of the event.
+ * https://developers.sparkpost.com/api/webhooks/
+ */
+import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
+import { type MemberResult, readBatch } from '../batch.ts';
+import {
+  createFact,
+  type Diagnosis,
+  type EventMeaning,
+  type ProviderEvent,
+  type ProviderFact,
+  type ReadResult,
+} from '../event.ts';
+import {
+  digestOf,
+  type Json,
+  messageIdOfMetadata,
+  parseJson,
+  rowOf,
+  timeOfIsoText,
+  timeOfUnixSeconds,
+  toId,
+  toList,
+  toObject,
+  toText,
+} from '../json.ts';
+import type { EventFormat } from '../provider.ts';
+
+/** The meaning of each `type` whose meaning does not depend on another member. A type without a row is ignored. */
+const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
+  delivery: 'delivered',
+  delay: 'deferred',
+  generation_failure: 'soft',
+  list_unsubscribe: 'unsubscribed',
+  link_unsubscribe: 'unsubscribed',
+};
+
+/**
+ * The meaning of each `bounce_class` except 25. 60 is an automatic reply, 80 a subscription, 100 a challenge.
+ * https://support.sparkpost.com/docs/deliverability/bounce-classification-codes
+ */
+const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
+  '1': 'soft',
+  '10': 'hard',
+  '20': 'soft',
+  '21': 'soft',
+  '22': 'soft',
+  '23': 'soft',
+  '24': 'soft',
+  '26': 'soft',
+  '30': 'hard',
+  '40': 'soft',
+  '50': 'block',
+  '51': 'block',
+  '52': 'block',
+  '53': 'block',
+  '54': 'block',
+  '60': 'ignored',
+  '70': 'soft',
+  '80': 'ignored',
+  '90': 'unsubscribed',
+  '100': 'ignored',
+};
+
+/** Admin Failure: the recipient is on a suppression list, or another policy of SparkPost prevented the attempt. */
+const ADMIN_FAILURE = '25';
+
+/** Parts of the reason of a rejection that concerns the sender and not the recipient. */
+const SENDER_FAULTS: readonly string[] = ['sending domain', 'sending limit', 'relaying denied'];
+
+/** The class of messages that SparkPost received for the account. */
+const INBOUND_CLASS = 'relay_message';
+
+export const SPARKPOST_EVENTS: EventFormat = {
+  secretForm: 'USER:PASSWORD',
+  secretExample: 'postrider:4ad0c3f1e7b2',
+  createAuthenticate: createAuthenticateBy(parseBasicSecret, authenticateByAuthorization),
+  authenticatesByHeader: true,
+  read: ({ body }) => readSparkPostEvents(parseJson(body)),
+  storeFailureStatus: 503,
+  table: [
+    { type: 'bounce, bounce_class 1', meaning: 'soft', sample: 'bounce-1.json' },
+    { type: 'bounce, bounce_class 10', meaning: 'hard', sample: 'bounce-10.json' },
+    { type: 'bounce, bounce_class 20', meaning: 'soft', sample: 'bounce-20.json' },
+    { type: 'bounce, bounce_class 21', meaning: 'soft', sample: 'bounce-21.json' },
+    { type: 'bounce, bounce_class 22', meaning: 'soft', sample: 'bounce-22.json' },
+    { type: 'bounce, bounce_class 23', meaning: 'soft', sample: 'bounce-23.json' },
+    { type: 'bounce, bounce_class 24', meaning: 'soft', sample: 'bounce-24.json' },
+    {
+      type: 'bounce, bounce_class 25, suppressed',
+      meaning: 'provider-suppressed',
+      sample: 'bounce-25-suppressed.json',
+    },
+    { type: 'bounce, bounce_class 25, other reason', meaning: 'block', sample: 'bounce-25-policy.json' },
+    { type: 'bounce, bounce_class 26', meaning: 'soft', sample: 'bounce-26.json' },
+    { type: 'bounce, bounce_class 30', meaning: 'hard', sample: 'bounce-30.json' },
+    { type: 'bounce, bounce_class 40', meaning: 'soft', sample: 'bounce-40.json' },
+    { type: 'bounce, bounce_class 50', meaning: 'block', sample: 'bounce-50.json' },
+    { type: 'bounce, bounce_class 51', meaning: 'block', sample: 'bounce-51.json' },
+    { type: 'bounce, bounce_class 52', meaning: 'block', sample: 'bounce-52.json' },
+    { type: 'bounce, bounce_class 53', meaning: 'block', sample: 'bounce-53.json' },
+    { type: 'bounce, bounce_class 54', meaning: 'block', sample: 'bounce-54.json' },
+    { type: 'bounce, bounce_class 60', meaning: 'ignored', sample: 'bounce-60.json' },
+    { type: 'bounce, bounce_class 70', meaning: 'soft', sample: 'bounce-70.json' },
+    { type: 'bounce, bounce_class 80', meaning: 'ignored', sample: 'bounce-80.json' },
+    { type: 'bounce, bounce_class 90', meaning: 'unsubscribed', sample: 'bounce-90.json' },
+    { type: 'bounce, bounce_class 100', meaning: 'ignored', sample: 'bounce-100.json' },
+    { type: 'bounce, no bounce_class', meaning: 'by-text', sample: 'bounce-no-class.json' },
+    { type: 'out_of_band, bounce_class 10', meaning: 'hard', sample: 'out-of-band-10.json' },
+    { type: 'out_of_band, bounce_class 22', meaning: 'soft', sample: 'out-of-band-22.json' },
+    { type: 'out_of_band, bounce_class 51', meaning: 'block', sample: 'out-of-band-51.json' },
+    { type: 'out_of_band, bounce_class 60', meaning: 'ignored', sample: 'out-of-band-60.json' },
+    { type: 'spam_complaint', meaning: 'complaint', sample: 'spam-complaint.json' },
+    { type: 'spam_complaint, fbtype not-spam', meaning: 'ignored', sample: 'spam-complaint-not-spam.json' },
+    { type: 'policy_rejection', meaning: 'provider-suppressed', sample: 'policy-rejection.json' },
+    { type: 'policy_rejection, fault of the sender', meaning: 'block', sample: 'policy-rejection-sender.json' },
+    { type: 'generation_rejection', meaning: 'provider-suppressed', sample: 'generation-rejection.json' },
+    { type: 'generation_failure', meaning: 'soft', sample: 'generation-failure.json' },
+    { type: 'list_unsubscribe', meaning: 'unsubscribed', sample: 'list-unsubscribe.json' },
+    { type: 'link_unsubscribe', meaning: 'unsubscribed', sample: 'link-unsubscribe.json' },
+    { type: 'delay', meaning: 'deferred', sample: 'delay.json' },
+    { type: 'delivery', meaning: 'delivered', sample: 'delivery.json' },
+    { type: 'injection', meaning: 'ignored', sample: 'injection.json' },
+    { type: 'sms_status', meaning: 'ignored', sample: 'sms-status.json' },
+    { type: 'open', meaning: 'ignored', sample: 'open.json' },
+    { type: 'initial_open', meaning: 'ignored', sample: 'initial-open.json' },
+    { type: 'click', meaning: 'ignored', sample: 'click.json' },
+    { type: 'amp_open', meaning: 'ignored', sample: 'amp-open.json' },
+    { type: 'amp_initial_open', meaning: 'ignored', sample: 'amp-initial-open.json' },
+    { type: 'amp_click', meaning: 'ignored', sample: 'amp-click.json' },
+    { type: 'relay_injection', meaning: 'ignored', sample: 'relay-injection.json' },
+    { type: 'relay_rejection', meaning: 'ignored', sample: 'relay-rejection.json' },
+    { type: 'relay_delivery', meaning: 'ignored', sample: 'relay-delivery.json' },
+    { type: 'relay_tempfail', meaning: 'ignored', sample: 'relay-tempfail.json' },
+    { type: 'relay_permfail', meaning: 'ignored', sample: 'relay-permfail.json' },
+    { type: 'relay_message', meaning: 'ignored', sample: 'relay-message.json' },
+    { type: 'ab_test_completed', meaning: 'ignored', sample: 'ab-test-completed.json' },
+    { type: 'ab_test_cancelled', meaning: 'ignored', sample: 'ab-test-cancelled.json' },
+    { type: 'success', meaning: 'ignored', sample: 'ingest-success.json' },
+    { type: 'error', meaning: 'ignored', sample: 'ingest-error.json' },
+    { type: 'test of the webhook', meaning: 'ignored', sample: 'test.json' },
+  ],
+  sources: [
+    'https://developers.sparkpost.com/api/webhooks/',
+    'https://support.sparkpost.com/docs/tech-resources/webhook-event-reference',
+    'https://support.sparkpost.com/docs/deliverability/bounce-classification-codes',
+    'https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions',
+  ],
+};
+
+function readSparkPostEvents(value: unknown): ReadResult {
+  if (typeof value !== 'object' || value === null) return { kind: 'broken', reason: 'the body is not a JSON array' };
+  return readBatch(toList(value), readSparkPostEvent);
+}
+
+/** A test of the webhook contains an empty `msys`. */
+function readSparkPostEvent(member: Json): MemberResult {
+  const msys = toObject(member.msys);
+  if (msys === null) return 'broken';
+  const [entry] = Object.entries(msys);
+  if (entry === undefined || entry[0] === INBOUND_CLASS) return 'ignored';
+  const event = toObject(entry[1]);
+  const type = toText(event?.type);
+  if (event === null || type === null) return 'broken';
+  const fact = factOf(type, event);
+  return fact === null ? 'ignored' : createEvent(type, event, fact);
+}
+
+function createEvent(type: string, event: Json, fact: ProviderFact): ProviderEvent {
+  const bounceClass = fact.kind === 'bounce' ? toText(event.bounce_class) : null;
+  return {
+    type: bounceClass === null ? type : `${type}/${bounceClass}`,
+    key: toId(event.event_id) ?? digestOf(event),
+    messageId: messageIdOfMetadata(event.rcpt_meta),
+    reference: toId(event.message_id),
+    // `rcpt_to` is in lower case.
+    recipient: toText(event.raw_rcpt_to) ?? toText(event.rcpt_to),
+    at: timeOfUnixSeconds(event.timestamp) ?? timeOfIsoText(event.timestamp),
+    fact,
+  };
+}
+
+/** Returns the meaning of the event, or null if it has none for Postrider. */
+function factOf(type: string, event: Json): ProviderFact | null {
+  const diagnosis = diagnosisOf(event);
+  // The host of these events is the server. The address in an event of the recipient is the recipient's.
+  const serverDiagnosis = { ...diagnosis, host: toText(event.ip_address) };
+  switch (type) {
+    case 'bounce':
+    case 'out_of_band':
+      return createFact(meaningOfBounce(toText(event.bounce_class), diagnosis), serverDiagnosis);
+    case 'spam_complaint':
+      // RFC 5965 section 7.3: a report of the type not-spam withdraws a complaint.
+      return createFact(toText(event.fbtype)?.toLowerCase() === 'not-spam' ? 'ignored' : 'complaint', {
+        ...diagnosis,
+        diagnostic: diagnosis.diagnostic ?? toText(event.fbtype),
+      });
+    case 'policy_rejection':
+    case 'generation_rejection':
+      return createFact(contains(diagnosis, SENDER_FAULTS) ? 'block' : 'provider-suppressed', diagnosis);
+    case 'delay':
+    case 'delivery':
+      return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', serverDiagnosis);
+    default:
+      return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis);
+  }
+}
+
+/** https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions describes class 25. */
+function meaningOfBounce(bounceClass: string | null, diagnosis: Diagnosis): EventMeaning {
+  if (bounceClass === ADMIN_FAILURE) return contains(diagnosis, ['suppress']) ? 'provider-suppressed' : 'block';
+  return rowOf(BOUNCE_CLASSES, bounceClass) ?? 'by-text';
+}
+
+function contains({ diagnostic }: Diagnosis, parts: readonly string[]): boolean {
+  const text = diagnostic?.toLowerCase() ?? '';
+  return parts.some((part) => text.includes(part));
+}
+
+/** `raw_reason` is the reply of the server. In `reason` SparkPost removes variable parts such as addresses. */
+function diagnosisOf(event: Json): Diagnosis {
+  return { status: null, diagnostic: toText(event.raw_reason) ?? toText(event.reason), host: null };
+}
