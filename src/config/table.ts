@@ -5,6 +5,8 @@
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
 import { MASK, maskUrl } from '../printing/escape.ts';
+import { MAILTRAP } from '../providers/mailtrap/mailtrap.ts';
+import { POSTAL } from '../providers/postal/postal.ts';
 import { POSTMARK } from '../providers/postmark/postmark.ts';
 import type { EventProviderName, Provider } from '../providers/provider.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
@@ -399,6 +401,8 @@ export const SETTINGS_TABLE = {
     'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register.',
   ),
   postmarkEvents: createEventSecretsSpec(POSTMARK),
+  mailtrapEvents: createEventSecretsSpec(MAILTRAP),
+  postalEvents: createEventSecretsSpec(POSTAL),
   sesTopics: createSpec(
     'POSTRIDER_SES_TOPICS',
     { default: null, example: 'arn:aws:sns:eu-west-1:123456789012:ses-feedback' },
@@ -432,4 +436,6 @@ export const SETTINGS_TABLE = {
 /** The setting with the secrets of each provider's events. */
 export const EVENT_SECRET_SPECS: Readonly<Partial<Record<EventProviderName, SettingSpec<readonly string[]>>>> = {
   postmark: SETTINGS_TABLE.postmarkEvents,
+  mailtrap: SETTINGS_TABLE.mailtrapEvents,
+  postal: SETTINGS_TABLE.postalEvents,
 };

@@ -1,11 +1,14 @@
 /** All providers, and the choice of a relay's profile. */
 import { BREVO } from './brevo/brevo.ts';
 import { MAILJET } from './mailjet/mailjet.ts';
+import { MAILTRAP } from './mailtrap/mailtrap.ts';
+import { POSTAL } from './postal/postal.ts';
 import { POSTMARK } from './postmark/postmark.ts';
 import type { Provider } from './provider.ts';
+import { SES } from './ses/ses.ts';
 import { SPARKPOST } from './sparkpost/sparkpost.ts';
 
-export const PROVIDERS: readonly Provider[] = [POSTMARK, BREVO, MAILJET, SPARKPOST];
+export const PROVIDERS: readonly Provider[] = [POSTMARK, BREVO, MAILJET, SPARKPOST, MAILTRAP, SES, POSTAL];
 
 /** Returns the provider whose relay has this host name, or null. */
 export function findProviderByHost(host: string): Provider | null {

@@ -4,6 +4,7 @@
  */
 import type { Environment } from '../../src/config/load.ts';
 import type { SETTINGS_TABLE } from '../../src/config/table.ts';
+import { POSTAL_EVENTS } from '../../src/providers/postal/events.ts';
 
 export interface WrongForm {
   readonly value: string;
@@ -250,6 +251,16 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     [`u:${SECRET_WORD}`, 'the password has fewer than 8 characters'],
     [`u:${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
     [`u:${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+  ],
+  mailtrapEvents: [
+    [SECRET_WORD, 'the secret has fewer than 8 characters'],
+    [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
+    [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+  ],
+  postalEvents: [
+    [SECRET_WORD, 'the value is not a public key in base64 DER'],
+    [`${POSTAL_EVENTS.secretExample},`, 'contains an empty secret; remove a comma'],
+    [POSTAL_EVENTS.secretExample, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
   ],
   sesTopics: [
     ['ses-feedback', 'is not the ARN of an SNS topic'],

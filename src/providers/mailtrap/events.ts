@@ -1,0 +1,201 @@
+/**
+ * Reads the webhooks of Mailtrap. The operator of the webhook selects the format: an object with the array `events`, or
+ * JSON Lines with one event per line.
+ * https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
+ */
+import {
+  AUTHENTICATED,
+  createAuthenticateBy,
+  isHexHmacSha256,
+  matchesAny,
+  parseTextSecret,
+  refuse,
+} from '../authentication.ts';
+import {
+  type AuthenticationResult,
+  createFact,
+  type Diagnosis,
+  type EventMeaning,
+  type ProviderEvent,
+  type ProviderListReason,
+  type ProviderRequest,
+  type ReadResult,
+} from '../event.ts';
+import {
+  digestOf,
+  type Json,
+  messageIdOfMetadata,
+  parseJson,
+  rowOf,
+  timeOfUnixSeconds,
+  toId,
+  toList,
+  toNumber,
+  toObject,
+  toText,
+} from '../json.ts';
+import type { EventFormat } from '../provider.ts';
+
+/**
+ * The meaning of each `event`. Mailtrap retries after a soft bounce, and reports `bounce` when it gives up. A suspension
+ * lasts until the sending limit of the account allows the message. `reject` means that the recipient is on the
+ * suppression list of Mailtrap. https://help.mailtrap.io/article/87-statuses-and-events
+ */
+const MEANINGS: Readonly<Record<string, EventMeaning>> = {
+  delivery: 'delivered',
+  bounce: 'hard',
+  'soft bounce': 'deferred',
+  suspension: 'deferred',
+  reject: 'provider-suppressed',
+  spam: 'complaint',
+  unsubscribe: 'unsubscribed',
+};
+
+/**
+ * The meaning of `bounce` by its `bounce_category`, for the categories after which Mailtrap itself does not suppress the
+ * recipient. Every other category is a hard bounce.
+ * https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization
+ */
+const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
+  block: 'block',
+  content: 'block',
+  badsender: 'block',
+  transientfail: 'soft',
+  greylisting: 'soft',
+  dnsFail: 'soft',
+};
+
+/** The words in the `reason` of `reject` that name the reason of the entry. */
+const LIST_REASONS: readonly (readonly [string, ProviderListReason])[] = [
+  ['unsubscri', 'unsubscribe'],
+  ['spam', 'complaint'],
+  ['complaint', 'complaint'],
+  ['bounce', 'bounce'],
+  ['manual', 'manual'],
+];
+
+const LINE_FEED = 0x0a;
+
+export const MAILTRAP_EVENTS: EventFormat = {
+  secretForm: 'SIGNING-SECRET',
+  secretExample: '8d1f0c6a52b94e7e9a3c7d5b1e6f2a40',
+  createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateBySignature),
+  authenticatesByHeader: false,
+  read: ({ body }) => readMailtrapEvents(body),
+  storeFailureStatus: 503,
+  table: [
+    { type: 'bounce', meaning: 'hard', sample: 'bounce.json' },
+    { type: 'bounce, bounce_category block, content, badsender', meaning: 'block', sample: 'bounce-block.json' },
+    {
+      type: 'bounce, bounce_category transientfail, greylisting, dnsFail',
+      meaning: 'soft',
+      sample: 'bounce-transient.json',
+    },
+    { type: 'soft bounce', meaning: 'deferred', sample: 'soft-bounce.json' },
+    { type: 'suspension', meaning: 'deferred', sample: 'suspension.json' },
+    { type: 'reject', meaning: 'provider-suppressed', sample: 'reject.json' },
+    { type: 'spam', meaning: 'complaint', sample: 'spam.json' },
+    { type: 'unsubscribe', meaning: 'unsubscribed', sample: 'unsubscribe.json' },
+    { type: 'delivery', meaning: 'delivered', sample: 'delivery.json' },
+    { type: 'open', meaning: 'ignored', sample: 'open.json' },
+    { type: 'click', meaning: 'ignored', sample: 'click.json' },
+    { type: 'activity_log.*', meaning: 'ignored', sample: 'activity-log.json' },
+    { type: 'inbound.message_received', meaning: 'ignored', sample: 'inbound-message-received.json' },
+  ],
+  sources: [
+    'https://docs.mailtrap.io/email-api-smtp/advanced/webhooks',
+    'https://docs.mailtrap.io/developers/email-sending/webhooks',
+  ],
+};
+
+/** https://docs.mailtrap.io/email-api-smtp/advanced/webhooks#webhook-signature-verification */
+function authenticateBySignature({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult {
+  const signature = headers['mailtrap-signature'];
+  if (signature === undefined) return refuse('the request has no Mailtrap-Signature header field');
+  return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, signature))
+    ? AUTHENTICATED
+    : refuse('the signature is invalid');
+}
+
+function readMailtrapEvents(body: Buffer): ReadResult {
+  const members = listMembers(body);
+  if (members === null)
+    return { kind: 'broken', reason: 'the body is neither a JSON object with events nor JSON Lines' };
+  const events: ProviderEvent[] = [];
+  let [ignored, broken] = [0, 0];
+  for (const value of members) {
+    const member = toObject(value);
+    const type = toText(member?.event);
+    if (member === null || type === null) {
+      broken += 1;
+      continue;
+    }
+    const event = createEvent(type, member);
+    if (event === null) ignored += 1;
+    else events.push(event);
+  }
+  return { kind: 'events', events, ignored, broken };
+}
+
+/** Returns the members of the body, parsed but not checked. Returns null if the body has neither of the two formats. */
+function listMembers(body: Buffer): readonly unknown[] | null {
+  const value = parseJson(body);
+  if (value === undefined) {
+    const members = [...listLines(body)].map(parseJson);
+    return members.some((member) => toText(toObject(member)?.event) !== null) ? members : null;
+  }
+  const object = toObject(value);
+  if (object === null) return Array.isArray(value) ? value : null;
+  if (object.events !== undefined) return toList(object.events);
+  // JSON Lines with a single line.
+  return object.event === undefined ? null : [object];
+}
+
+function* listLines(body: Buffer): Generator<Buffer> {
+  let start = 0;
+  while (start < body.length) {
+    const found = body.indexOf(LINE_FEED, start);
+    const end = found < 0 ? body.length : found;
+    const line = body.subarray(start, end);
+    if (!isBlank(line)) yield line;
+    start = end + 1;
+  }
+}
+
+function isBlank(line: Buffer): boolean {
+  return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
+}
+
+/** Returns the event, or null if it has no meaning for Postrider. */
+function createEvent(type: string, member: Json): ProviderEvent | null {
+  const fact = createFact(meaningOf(type, member), diagnosisOf(member), listReasonOf(member));
+  if (fact === null) return null;
+  return {
+    type,
+    key: toId(member.event_id) ?? digestOf(member),
+    messageId: messageIdOfMetadata(member.custom_variables),
+    reference: toId(member.message_id),
+    recipient: toText(member.email),
+    at: timeOfUnixSeconds(member.timestamp),
+    fact,
+  };
+}
+
+function meaningOf(type: string, member: Json): EventMeaning {
+  const byCategory = type === 'bounce' ? rowOf(CATEGORY_MEANINGS, toText(member.bounce_category)) : undefined;
+  return byCategory ?? rowOf(MEANINGS, type) ?? 'ignored';
+}
+
+/** `response` is a reply of the receiving server with or without its code, which is also in `response_code`. */
+function diagnosisOf(member: Json): Diagnosis {
+  const response = toText(member.response);
+  const code = toNumber(member.response_code);
+  const diagnostic =
+    response === null || code === null || response.includes(String(code)) ? response : `${code} ${response}`;
+  return { status: null, diagnostic: diagnostic ?? toText(member.reason), host: null };
+}
+
+function listReasonOf(member: Json): ProviderListReason {
+  const text = (toText(member.reason) ?? '').toLowerCase();
+  return LIST_REASONS.find(([word]) => text.includes(word))?.[1] ?? 'unknown';
+}

@@ -1,0 +1,19 @@
+/**
+ * The relay of Postal. Every installation has its own host name, so only `?provider=postal` selects the profile. Events
+ * identify a message by its Message-ID, which Postal keeps. Postal replaces the envelope sender with an address of its
+ * return path domain.
+ */
+import type { RelayProfile } from '../provider.ts';
+
+export const POSTAL_RELAY: RelayProfile = {
+  hosts: [],
+  parameters: [],
+  metadata: () => [],
+  rewrittenFields: [],
+  keepsEnvelopeSender: false,
+  maxMessageBytes: null,
+  spf: null,
+  connections: null,
+  referenceOfReply: null,
+  sources: ['https://docs.postalserver.io/getting-started/dns-configuration', 'https://github.com/postalserver/postal'],
+};

@@ -1,0 +1,210 @@
+/** Tests of the webhooks and the relay of Mailtrap. The signatures are made with node:crypto directly. */
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import { MAILTRAP_EVENTS } from '../../../src/providers/mailtrap/events.ts';
+import { MAILTRAP_RELAY } from '../../../src/providers/mailtrap/profile.ts';
+import { findProviderByHost } from '../../../src/providers/providers.ts';
+
+const SECRETS = ['8d1f0c6a52b94e7e9a3c7d5b1e6f2a40', 'f00dfeedf00dfeedf00dfeedf00dfeed'] as const;
+const SAMPLES = join(import.meta.dirname, '../../../src/providers/mailtrap/samples');
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+
+function readSample(name: string): Buffer {
+  return readFileSync(join(SAMPLES, name));
+}
+
+function eventOf(name: string): Record<string, unknown> {
+  return JSON.parse(readSample(name).toString()).events[0];
+}
+
+function createRequest(body: Buffer, headers: ProviderRequest['headers'] = {}): ProviderRequest {
+  return { method: 'POST', headers, body, url: null };
+}
+
+function sign(secret: string, body: Buffer): string {
+  return createHmac('sha256', secret).update(body).digest('hex');
+}
+
+function authenticate(body: Buffer, headers: ProviderRequest['headers'], secrets: readonly string[] = SECRETS): string {
+  const parsed = MAILTRAP_EVENTS.createAuthenticate(secrets);
+  if (!parsed.ok) throw new Error(parsed.fault);
+  return parsed.secret(createRequest(body, headers), 0).kind;
+}
+
+function read(body: string | Buffer): Extract<ReadResult, { kind: 'events' }> {
+  const result = MAILTRAP_EVENTS.read(createRequest(Buffer.from(body)));
+  if (result.kind !== 'events') throw new Error(result.reason);
+  return result;
+}
+
+describe('the signature of Mailtrap', () => {
+  const body = readSample('bounce.json');
+
+  it.each(SECRETS)('the signature of each secret is accepted', (secret) => {
+    expect(authenticate(body, { 'mailtrap-signature': sign(secret, body) })).toBe('authenticated');
+  });
+
+  it.each([
+    ['of a wrong secret', sign('another-secret-0', body)],
+    ['of another body', sign(SECRETS[0], readSample('delivery.json'))],
+    ['in upper case', sign(SECRETS[0], body).toUpperCase()],
+    ['that is empty', ''],
+    ['that is not hexadecimal', 'no signature'],
+  ])('a signature %s is refused', (_name, signature) => {
+    expect(authenticate(body, { 'mailtrap-signature': signature })).toBe('refused');
+  });
+
+  it('a request without the header field is refused', () => {
+    expect(authenticate(body, {})).toBe('refused');
+  });
+
+  it('a signature of a secret that is not set is refused', () => {
+    const headers = { 'mailtrap-signature': sign(SECRETS[1], body) };
+    expect(authenticate(body, headers, [SECRETS[0]])).toBe('refused');
+  });
+});
+
+describe('the events of Mailtrap', () => {
+  it('an event has the key, the reference and the time of the provider', () => {
+    expect(read(readSample('bounce.json')).events).toEqual([
+      {
+        type: 'bounce',
+        key: 'bede7236-2284-43d6-a953-1fdcafd0f001',
+        messageId: MESSAGE_ID,
+        reference: '1df37d17-0286-4d8b-8edf-bc4ec5be86e6',
+        recipient: 'recipient@example.com',
+        at: 1_728_669_700_000,
+        fact: {
+          kind: 'bounce',
+          failureClass: 'hard',
+          diagnosis: {
+            status: null,
+            diagnostic: '550 5.1.1 The email account that you tried to reach does not exist.',
+            host: null,
+          },
+        },
+      },
+    ]);
+  });
+
+  it('JSON Lines have the same events as the array', () => {
+    const members = ['bounce.json', 'delivery.json', 'open.json'].map(eventOf);
+    const lines = members.map((member) => JSON.stringify(member));
+    const expected = read(JSON.stringify({ events: members }));
+    expect(expected).toMatchObject({ ignored: 1, broken: 0 });
+    expect(read(lines.join('\n'))).toEqual(expected);
+    expect(read(`${lines.join('\r\n')}\r\n\r\n`)).toEqual(expected);
+  });
+
+  it('a single line of JSON Lines is one event', () => {
+    expect(read(`${JSON.stringify(eventOf('spam.json'))}\n`).events).toHaveLength(1);
+  });
+
+  it('an event that is not in an array is read', () => {
+    expect(read(JSON.stringify({ events: eventOf('spam.json') })).events).toHaveLength(1);
+    expect(read(JSON.stringify([eventOf('spam.json')])).events).toHaveLength(1);
+  });
+
+  it('a broken member is counted and does not affect the others', () => {
+    const good = eventOf('bounce.json');
+    expect(read(JSON.stringify({ events: [good, null, 7, { timestamp: 1 }, good] }))).toMatchObject({
+      broken: 3,
+      ignored: 0,
+    });
+    const lines = read(`${JSON.stringify(good)}\n{"event":"bou\n${JSON.stringify(good)}\n`);
+    expect(lines.events).toHaveLength(2);
+    expect(lines.broken).toBe(1);
+  });
+
+  it('numbers and texts are interchangeable', () => {
+    const changed = { ...eventOf('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
+    const [event] = read(JSON.stringify({ events: [changed] })).events;
+    expect(event).toMatchObject({ at: 1_728_669_700_000 });
+    expect(event?.fact.diagnosis.diagnostic).toBe('451 4.7.1 Temporary error, please retry');
+  });
+
+  it('an event without an id has a digest as key, which does not depend on the batch', () => {
+    const { event_id: _, ...member } = eventOf('bounce.json');
+    const alone = read(JSON.stringify({ events: [member] })).events[0]?.key;
+    const second = read(JSON.stringify({ events: [eventOf('spam.json'), member] })).events[1]?.key;
+    expect(alone).toMatch(/^[0-9a-f]{64}$/);
+    expect(second).toBe(alone);
+  });
+
+  it('an event without custom variables keeps the reference', () => {
+    const { custom_variables: _, ...member } = eventOf('bounce.json');
+    expect(read(JSON.stringify({ events: [member] })).events[0]).toMatchObject({
+      messageId: null,
+      reference: '1df37d17-0286-4d8b-8edf-bc4ec5be86e6',
+    });
+  });
+
+  it.each([
+    ['block', 'block'],
+    ['content', 'block'],
+    ['badsender', 'block'],
+    ['transientfail', 'soft'],
+    ['greylisting', 'soft'],
+    ['dnsFail', 'soft'],
+    ['badmailbox', 'hard'],
+    ['constructor', 'hard'],
+    [undefined, 'hard'],
+  ])('a bounce of the category %s has the class %s', (category, failureClass) => {
+    const member = { ...eventOf('bounce.json'), bounce_category: category };
+    expect(read(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({ failureClass });
+  });
+
+  it.each([
+    ['Recipient in suppression list. Reason: unsubscription', 'unsubscribe'],
+    ['Recipient in suppression list. Reason: spam complaint', 'complaint'],
+    ['Recipient in suppression list. Reason: hard bounce', 'bounce'],
+    ['Recipient in suppression list. Reason: manual import', 'manual'],
+    ['Recipient in suppression list.', 'unknown'],
+    [undefined, 'unknown'],
+  ])('the rejection “%s” has the reason %s', (text, reason) => {
+    const member = { ...eventOf('reject.json'), reason: text };
+    expect(read(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({
+      kind: 'provider-suppressed',
+      reason,
+    });
+  });
+
+  it('1,000 events of one body are read in their order', () => {
+    const members = Array.from({ length: 1_000 }, (_, at) => ({ ...eventOf('delivery.json'), event_id: `e-${at}` }));
+    const expected = members.map(({ event_id }) => event_id);
+    expect(read(JSON.stringify({ events: members })).events.map(({ key }) => key)).toEqual(expected);
+    expect(read(members.map((member) => JSON.stringify(member)).join('\n')).events.map(({ key }) => key)).toEqual(
+      expected,
+    );
+  });
+
+  it.each([['{}'], ['{"events_":[]}'], ['{"a":1}\n{"b":2}\n'], ['\n\n'], ['true']])(
+    'the body %s is not in the format',
+    (body) => {
+      expect(MAILTRAP_EVENTS.read(createRequest(Buffer.from(body))).kind).toBe('broken');
+    },
+  );
+
+  it('an empty list has no events', () => {
+    expect(read('{"events":[]}')).toEqual({ kind: 'events', events: [], ignored: 0, broken: 0 });
+  });
+});
+
+describe('the relay profile of Mailtrap', () => {
+  it('the metadata header field contains the message id as a custom variable', () => {
+    expect(MAILTRAP_RELAY.metadata(MESSAGE_ID, {})).toEqual([
+      { name: 'X-MT-Custom-Variables', value: `{"postrider-id":"${MESSAGE_ID}"}` },
+    ]);
+  });
+
+  it.each(['live.smtp.mailtrap.io', 'bulk.smtp.mailtrap.io'])('the host %s is recognised', (host) => {
+    expect(findProviderByHost(host)?.name).toBe('mailtrap');
+  });
+
+  it('the test inbox of Mailtrap is not recognised', () => {
+    expect(findProviderByHost('sandbox.smtp.mailtrap.io')).toBeNull();
+  });
+});

@@ -1,0 +1,204 @@
+/** Tests of the webhooks and the relay of Postal. The signatures are made with node:crypto directly. */
+import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import { POSTAL_EVENTS } from '../../../src/providers/postal/events.ts';
+import { POSTAL_RELAY } from '../../../src/providers/postal/profile.ts';
+import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
+
+const SAMPLES = join(import.meta.dirname, '../../../src/providers/postal/samples');
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+
+const FIRST = generateKeyPairSync('rsa', { modulusLength: 1024 });
+const SECOND = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const OTHER = generateKeyPairSync('rsa', { modulusLength: 1024 });
+
+function formatKey(key: KeyObject): string {
+  return key.export({ type: 'spki', format: 'der' }).toString('base64');
+}
+
+const KEYS = [formatKey(FIRST.publicKey), formatKey(SECOND.publicKey)];
+
+function readSample(name: string): Buffer {
+  return readFileSync(join(SAMPLES, name));
+}
+
+function bodyOf(name: string): Record<string, Record<string, unknown>> {
+  return JSON.parse(readSample(name).toString());
+}
+
+function sign(key: KeyObject, algorithm: 'RSA-SHA1' | 'RSA-SHA256', body: Buffer): string {
+  return createSign(algorithm).update(body).sign(key, 'base64');
+}
+
+function createRequest(body: Buffer, headers: ProviderRequest['headers'] = {}): ProviderRequest {
+  return { method: 'POST', headers, body, url: null };
+}
+
+function authenticate(body: Buffer, headers: ProviderRequest['headers'], keys: readonly string[] = KEYS): string {
+  const parsed = POSTAL_EVENTS.createAuthenticate(keys);
+  if (!parsed.ok) throw new Error(parsed.fault);
+  return parsed.secret(createRequest(body, headers), 0).kind;
+}
+
+function read(value: unknown): Extract<ReadResult, { kind: 'events' }> {
+  const result = POSTAL_EVENTS.read(createRequest(Buffer.from(JSON.stringify(value))));
+  if (result.kind !== 'events') throw new Error(result.reason);
+  return result;
+}
+
+describe('the signature of Postal', () => {
+  const body = readSample('message-delivery-failed.json');
+
+  it.each([
+    ['first', FIRST.privateKey],
+    ['second', SECOND.privateKey],
+  ])('the SHA-256 signature of the %s key is accepted', (_name, key) => {
+    expect(authenticate(body, { 'x-postal-signature-256': sign(key, 'RSA-SHA256', body) })).toBe('authenticated');
+  });
+
+  it('the SHA-1 signature is accepted if the other is absent', () => {
+    expect(authenticate(body, { 'x-postal-signature': sign(FIRST.privateKey, 'RSA-SHA1', body) })).toBe(
+      'authenticated',
+    );
+  });
+
+  it('a valid SHA-1 signature does not replace an invalid SHA-256 signature', () => {
+    const headers = {
+      'x-postal-signature': sign(FIRST.privateKey, 'RSA-SHA1', body),
+      'x-postal-signature-256': sign(OTHER.privateKey, 'RSA-SHA256', body),
+    };
+    expect(authenticate(body, headers)).toBe('refused');
+    expect(authenticate(body, { ...headers, 'x-postal-signature-256': '' })).toBe('refused');
+  });
+
+  it.each([
+    ['of another key', { 'x-postal-signature-256': sign(OTHER.privateKey, 'RSA-SHA256', body) }],
+    ['of another body', { 'x-postal-signature-256': sign(FIRST.privateKey, 'RSA-SHA256', Buffer.from('{}')) }],
+    ['of another digest', { 'x-postal-signature-256': sign(FIRST.privateKey, 'RSA-SHA1', body) }],
+    ['in the other header field', { 'x-postal-signature': sign(FIRST.privateKey, 'RSA-SHA256', body) }],
+    ['that is not base64', { 'x-postal-signature-256': '!' }],
+    ['that is absent', {}],
+  ])('a signature %s is refused', (_name, headers) => {
+    expect(authenticate(body, headers)).toBe('refused');
+  });
+
+  it('a signature of a key that is not set is refused', () => {
+    const headers = { 'x-postal-signature-256': sign(SECOND.privateKey, 'RSA-SHA256', body) };
+    expect(authenticate(body, headers, KEYS.slice(0, 1))).toBe('refused');
+  });
+
+  it.each([
+    ['an EC key', formatKey(generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).publicKey)],
+    ['PEM lines', '-----BEGIN PUBLIC KEY-----'],
+    ['a DKIM record', `p=${formatKey(FIRST.publicKey)}`],
+  ])('%s is not a secret', (_name, text) => {
+    expect(POSTAL_EVENTS.createAuthenticate([text]).ok).toBe(false);
+  });
+});
+
+describe('the events of Postal', () => {
+  it('an event has the key, the time and the Message-ID of the message', () => {
+    expect(read(bodyOf('message-delivery-failed.json')).events).toEqual([
+      {
+        type: 'MessageDeliveryFailed',
+        key: '62498fda-ffc5-42f9-b23e-cea5274c5003',
+        messageId: MESSAGE_ID,
+        reference: null,
+        recipient: 'recipient@example.com',
+        at: 1_740_935_264_785,
+        fact: {
+          kind: 'bounce',
+          failureClass: 'by-text',
+          diagnosis: {
+            status: null,
+            diagnostic: '550 5.1.1 The email account that you tried to reach does not exist.',
+            host: null,
+          },
+        },
+      },
+    ]);
+  });
+
+  it('a failure without a reply has the description of Postal as diagnosis', () => {
+    const body = bodyOf('message-delivery-failed.json');
+    const changed = { ...body, payload: { ...body.payload, output: '', details: 'No MX records' } };
+    expect(read(changed).events[0]?.fact.diagnosis.diagnostic).toBe('No MX records');
+  });
+
+  it.each([
+    ['message-sent.json', 'MessageSent'],
+    ['message-delayed.json', 'MessageDelayed'],
+    ['message-delivery-failed.json', 'MessageDeliveryFailed'],
+    ['message-held.json', 'MessageHeld'],
+    ['message-bounced.json', 'MessageBounced'],
+  ])('the bare payload of %s is read as %s, as the documentation shows it', (sample, type) => {
+    const [bare] = read(bodyOf(sample).payload).events;
+    const [whole] = read(bodyOf(sample)).events;
+    expect(bare).toMatchObject({ type, fact: whole?.fact, recipient: whole?.recipient });
+  });
+
+  it('a bounce message is about the original message', () => {
+    const [event] = read(bodyOf('message-bounced.json')).events;
+    expect(event).toMatchObject({ messageId: MESSAGE_ID, recipient: 'recipient@example.com' });
+    expect(event?.fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
+  });
+
+  it.each([
+    ['too many hard fails', 'bounce'],
+    ['too many soft fails', 'bounce'],
+    ['Added by hand', 'unknown'],
+  ])('an entry of the suppression list because of “%s” has the reason %s', (text, reason) => {
+    const body = bodyOf('message-held-suppression.json');
+    const details = `Recipient (recipient@example.com) is on the suppression list (reason: ${text})`;
+    expect(read({ ...body, payload: { ...body.payload, details } }).events[0]?.fact).toMatchObject({
+      kind: 'provider-suppressed',
+      reason,
+    });
+  });
+
+  it('a message of another program is ignored', () => {
+    const body = bodyOf('message-delivery-failed.json');
+    const message = { ...Object(body.payload?.message), message_id: '5817a64332f44_4ec93ff59e79d154565eb@app.mail' };
+    expect(read({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
+  });
+
+  it('an incoming message is ignored, even if its Message-ID has the form of Postrider', () => {
+    const body = bodyOf('message-delivery-failed.json');
+    const message = { ...Object(body.payload?.message), direction: 'incoming' };
+    expect(read({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
+  });
+
+  it('an event without a uuid has a digest as key', () => {
+    const { uuid: _, ...body } = bodyOf('message-sent.json');
+    expect(read(body).events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
+    expect(read(body)).toEqual(read(body));
+  });
+
+  it.each([['[]'], ['{}'], ['{"payload":{}}'], ['{"payload":{"status":"toString"}}'], ['"x"']])(
+    'the body %s is not in the format',
+    (body) => {
+      expect(POSTAL_EVENTS.read(createRequest(Buffer.from(body))).kind).toBe('broken');
+    },
+  );
+
+  it('one body has one event, and a list of events is not in the format', () => {
+    const list = Array.from({ length: 1_000 }, () => bodyOf('message-sent.json'));
+    expect(POSTAL_EVENTS.read(createRequest(Buffer.from(JSON.stringify(list)))).kind).toBe('broken');
+  });
+});
+
+describe('the relay profile of Postal', () => {
+  it('is not recognised by a host name', () => {
+    expect(findProviderByHost('postal.example.org')).toBeNull();
+    expect(POSTAL_RELAY.hosts).toEqual([]);
+    expect(PROVIDERS.find(({ name }) => name === 'postal')?.relay).toBe(POSTAL_RELAY);
+  });
+
+  it('has no metadata header fields, because events contain the Message-ID', () => {
+    expect(POSTAL_RELAY.metadata(MESSAGE_ID, {})).toEqual([]);
+    expect(POSTAL_RELAY.rewrittenFields).not.toContain('message-id');
+  });
+});

@@ -1,0 +1,40 @@
+/** Tests of the relay profile of the SMTP interface of Amazon SES. */
+import { describe, expect, it } from 'vitest';
+import { findProviderByHost } from '../../../src/providers/providers.ts';
+import { SES_RELAY } from '../../../src/providers/ses/profile.ts';
+
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+
+describe('the relay profile of Amazon SES', () => {
+  it.each([
+    'email-smtp.eu-west-1.amazonaws.com',
+    'email-smtp.us-gov-west-1.amazonaws.com',
+    'email-smtp-fips.us-east-1.amazonaws.com',
+    'vpce-0d1f.email-smtp.us-west-2.vpce.amazonaws.com',
+  ])('the host %s is recognised', (host) => {
+    expect(findProviderByHost(host)?.name).toBe('ses');
+  });
+
+  it.each([
+    'email-smtp.amazonaws.com',
+    'email-smtp.eu-west-1.amazonaws.com.example.org',
+    'inbound-smtp.eu-west-1.amazonaws.com',
+    'xemail-smtp.eu-west-1.amazonaws.com',
+    'email-smtp.a.b.amazonaws.com',
+  ])('the host %s is not recognised', (host) => {
+    expect(findProviderByHost(host)).toBeNull();
+  });
+
+  it('the metadata is a message tag, with the configuration set if one is given', () => {
+    const tag = { name: 'X-SES-MESSAGE-TAGS', value: `postrider-id=${MESSAGE_ID}` };
+    expect(SES_RELAY.metadata(MESSAGE_ID, {})).toEqual([tag]);
+    expect(SES_RELAY.metadata(MESSAGE_ID, { 'configuration-set': 'transactional' })).toEqual([
+      tag,
+      { name: 'X-SES-CONFIGURATION-SET', value: 'transactional' },
+    ]);
+  });
+
+  it('Date and Message-ID are not signed, because Amazon SES replaces them', () => {
+    expect(SES_RELAY.rewrittenFields).toEqual(['date', 'message-id']);
+  });
+});
