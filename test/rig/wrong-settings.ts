@@ -1,6 +1,6 @@
 /**
- * Wrong values of every setting. `wrongFormsOf` adds the forms that are wrong for every setting: empty, blank, control
- * characters.
+ * Wrong values of every setting. `getWrongForms` adds the values that are wrong for every setting: empty and blank
+ * values, and values with control characters.
  */
 import type { Environment } from '../../src/config/load.ts';
 import type { SETTINGS_TABLE } from '../../src/config/table.ts';
@@ -8,17 +8,17 @@ import { POSTAL_EVENTS } from '../../src/providers/postal/events.ts';
 
 export interface WrongForm {
   readonly value: string;
-  /** A part of the error: the problem or the remedy. */
-  readonly part: string;
+  /** Text that the error contains: the problem or the remedy. */
+  readonly errorText: string;
   /** Other settings with which the value conflicts. */
-  readonly others: Environment;
+  readonly otherSettings: Environment;
 }
 
 export type SettingKey = keyof typeof SETTINGS_TABLE;
 
-type WrongRow = readonly (readonly [value: string, part: string, others?: Environment])[];
+type WrongRow = readonly (readonly [value: string, errorText: string, otherSettings?: Environment])[];
 
-/** A word of every secret below. No error may contain it. */
+/** A word that every secret below contains. No error may contain this word. */
 export const SECRET_WORD = 'hunter2';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:a';
@@ -51,17 +51,18 @@ const WRONG_SOCKETS: WrongRow = [
   [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and a unix socket has at most 103'],
 ];
 
-function wrongDurations(range: string): WrongRow {
-  const form = 'is not a duration such as';
+/** Returns wrong durations of a setting with this range. */
+function createWrongDurations(range: string): WrongRow {
+  const noDuration = 'is not a duration such as';
   return [
-    ['0', form],
-    ['24', form],
-    ['-1h', form],
-    ['1.5h', form],
-    ['1h30m', form],
-    ['24hours', form],
-    ['forever', form],
-    ['99999999999999999999d', form],
+    ['0', noDuration],
+    ['24', noDuration],
+    ['-1h', noDuration],
+    ['1.5h', noDuration],
+    ['1h30m', noDuration],
+    ['24hours', noDuration],
+    ['forever', noDuration],
+    ['99999999999999999999d', noDuration],
     ['36500d', `is not between ${range}`],
   ];
 }
@@ -183,7 +184,11 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['ANY', 'did you mean any?'],
     ['any,authenticated', 'is not one of authenticated, any'],
   ],
-  maxAgeMs: [...wrongDurations('1s and 30d'), ['0s', 'not between 1s and 30d'], ['31d', 'not between 1s and 30d']],
+  maxAgeMs: [
+    ...createWrongDurations('1s and 30d'),
+    ['0s', 'not between 1s and 30d'],
+    ['31d', 'not between 1s and 30d'],
+  ],
   maxRequestBytes: [
     ['0', 'not between 1KiB and 64MiB'],
     ['1', 'not between 1KiB and 64MiB'],
@@ -195,7 +200,7 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['large', 'is not a size such as'],
     ['99999999999999999999', 'is not a size such as'],
   ],
-  keepBodyMs: [...wrongDurations('0s and 3650d'), ['3651d', 'not between 0s and 3650d']],
+  keepBodyMs: [...createWrongDurations('0s and 3650d'), ['3651d', 'not between 0s and 3650d']],
   onUncertain: [
     ['drop', 'is not one of resend, hold'],
     ['resend,hold', 'is not one of resend, hold'],
@@ -294,13 +299,13 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   ],
 };
 
-/** Returns the settings that have a row. */
-export function settingsWithWrongForms(): readonly string[] {
+/** Returns the settings that have a row of wrong values. */
+export function listSettingsWithWrongForms(): readonly string[] {
   return Object.keys(WRONG_ROWS);
 }
 
-/** Returns the wrong forms of a setting: those of its row, and those that are wrong for every setting. */
-export function wrongFormsOf(key: SettingKey, example: string): readonly WrongForm[] {
+/** Returns the wrong forms of a setting: those that are wrong for every setting, then those of its row. */
+export function getWrongForms(key: SettingKey, example: string): readonly WrongForm[] {
   const common: WrongRow = [
     ['', 'is empty in the environment; set a value, or remove it'],
     [' ', 'is empty in the environment; set a value, or remove it'],
@@ -310,5 +315,9 @@ export function wrongFormsOf(key: SettingKey, example: string): readonly WrongFo
     [`${example}\u007f`, 'contains a line break or another control character; remove it'],
     [`${example}\0`, 'contains a line break or another control character; remove it'],
   ];
-  return [...common, ...WRONG_ROWS[key]].map(([value, part, others = {}]) => ({ value, part, others }));
+  return [...common, ...WRONG_ROWS[key]].map(([value, errorText, otherSettings = {}]) => ({
+    value,
+    errorText,
+    otherSettings,
+  }));
 }

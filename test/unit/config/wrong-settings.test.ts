@@ -7,14 +7,14 @@ import { type Environment, loadSettings, type ReadFile } from '../../../src/conf
 import { SettingsError } from '../../../src/config/settings.ts';
 import { SETTINGS_TABLE, type SettingSpec } from '../../../src/config/table.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { SECRET_WORD, type SettingKey, settingsWithWrongForms, wrongFormsOf } from '../../rig/wrong-settings.ts';
+import { getWrongForms, listSettingsWithWrongForms, SECRET_WORD, type SettingKey } from '../../rig/wrong-settings.ts';
 
 const SPECS = Object.entries(SETTINGS_TABLE) as readonly (readonly [SettingKey, SettingSpec<unknown>])[];
 const SECRET_NAMES = SPECS.filter(([, { secrecy }]) => secrecy !== 'no').map(([, { name }]) => name);
 /** An error names its remedy in one of these forms. */
 const REMEDY = /; |\. [A-Z]|such as|one of|between|must |did you mean|as in/;
 
-function faultOf(environment: Environment, dotEnv: string | null = null, readFile?: ReadFile): string {
+function readFault(environment: Environment, dotEnv: string | null = null, readFile?: ReadFile): string {
   try {
     loadSettings(environment, dotEnv, readFile);
   } catch (error) {
@@ -24,87 +24,90 @@ function faultOf(environment: Environment, dotEnv: string | null = null, readFil
   throw new Error(`${JSON.stringify(environment)} is accepted`);
 }
 
-function expectOneLine(fault: string, name: string, part: string): void {
+function expectOneLine(fault: string, name: string, errorText: string): void {
   expect(fault).toContain(name);
-  expect(fault).toContain(part);
+  expect(fault).toContain(errorText);
   expect(fault).toMatch(REMEDY);
   expect(fault).not.toMatch(/\p{Cc}/u);
   expect(fault).not.toContain(SECRET_WORD);
 }
 
 test('every setting of the table has a row of wrong values', () => {
-  expect([...settingsWithWrongForms()].sort()).toEqual(Object.keys(SETTINGS_TABLE).sort());
+  expect([...listSettingsWithWrongForms()].sort()).toEqual(Object.keys(SETTINGS_TABLE).sort());
 });
 
 describe.each(SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s', (name, key, spec) => {
-  test.each(wrongFormsOf(key, spec.example))('is refused as $value: $part', ({ value, part, others }) => {
-    const fault = faultOf({ ...others, [name]: value });
-    expectOneLine(fault, name, part);
-    if (spec.secrecy === 'whole' && value.trim().length > 3) expect(fault).not.toContain(value.trim());
-  });
+  test.each(getWrongForms(key, spec.example))(
+    'is refused with the value $value and the error $errorText',
+    ({ value, errorText, otherSettings }) => {
+      const fault = readFault({ ...otherSettings, [name]: value });
+      expectOneLine(fault, name, errorText);
+      if (spec.secrecy === 'whole' && value.trim().length > 3) expect(fault).not.toContain(value.trim());
+    },
+  );
 
-  test('is refused with a mistyped name, and the error names it', () => {
+  test('is refused under a mistyped name, which the error contains', () => {
     const middle = Math.ceil((name.length + 'POSTRIDER_'.length) / 2);
     const mistyped = name.slice(0, middle) + name.slice(middle + 1);
-    expectOneLine(faultOf({ [mistyped]: spec.example }), mistyped, `did you mean ${name}?`);
-    expectOneLine(faultOf({}, `${name}X="${spec.example}"`), `${name}X in .env`, `did you mean ${name}?`);
+    expectOneLine(readFault({ [mistyped]: spec.example }), mistyped, `did you mean ${name}?`);
+    expectOneLine(readFault({}, `${name}X="${spec.example}"`), `${name}X in .env`, `did you mean ${name}?`);
   });
 });
 
 describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
   const name = `${setting}_FILE`;
-  const inFile = (content: string | Uint8Array) => {
+  const writeSecret = (content: string | Uint8Array) => {
     const path = join(createTemporaryFolder(), 'secret');
     writeFileSync(path, content);
     return path;
   };
 
   test('is refused together with the setting', () => {
-    expectOneLine(faultOf({ [setting]: 'x', [name]: '/x' }), name, 'remove one of them');
+    expectOneLine(readFault({ [setting]: 'x', [name]: '/x' }), name, 'remove one of them');
   });
 
   test('is refused if the file is absent', () => {
-    expectOneLine(faultOf({ [name]: join(createTemporaryFolder(), 'none') }), name, 'cannot be read (ENOENT)');
+    expectOneLine(readFault({ [name]: join(createTemporaryFolder(), 'none') }), name, 'cannot be read (ENOENT)');
   });
 
-  test('is refused if the path has a file in the place of a folder', () => {
-    expectOneLine(faultOf({ [name]: join(inFile('x'), 'none') }), name, 'cannot be read (ENOTDIR)');
+  test('is refused if a parent folder in the path is a file', () => {
+    expectOneLine(readFault({ [name]: join(writeSecret('x'), 'none') }), name, 'cannot be read (ENOTDIR)');
   });
 
   test('is refused if the path is a folder', () => {
-    expectOneLine(faultOf({ [name]: createTemporaryFolder() }), name, 'is not a file; give the path of a file');
+    expectOneLine(readFault({ [name]: createTemporaryFolder() }), name, 'is not a file; give the path of a file');
   });
 
   test('is refused at once if the path is a device or a pipe', () => {
-    expectOneLine(faultOf({ [name]: '/dev/zero' }), name, 'is not a file; give the path of a file');
+    expectOneLine(readFault({ [name]: '/dev/zero' }), name, 'is not a file; give the path of a file');
     const pipe = join(createTemporaryFolder(), 'pipe');
     execFileSync('mkfifo', [pipe]);
-    expectOneLine(faultOf({ [name]: pipe }), name, 'is not a file; give the path of a file');
+    expectOneLine(readFault({ [name]: pipe }), name, 'is not a file; give the path of a file');
   });
 
   test('is refused if the user has no right to read the file', () => {
-    const path = inFile(SECRET_WORD);
+    const path = writeSecret(SECRET_WORD);
     chmodSync(path, 0o000);
     // Root may read every file, so the error of the system is injected.
     const refuse = () => {
       throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
     };
-    expectOneLine(faultOf({ [name]: path }, null, refuse), name, 'cannot be read (EACCES)');
+    expectOneLine(readFault({ [name]: path }, null, refuse), name, 'cannot be read (EACCES)');
   });
 
   test.each([
-    ['empty', '', 'is empty; write the value into it'],
-    ['a line end', '\n', 'is empty; write the value into it'],
-    ['a line end of Windows', '\r\n', 'is empty; write the value into it'],
-    ['blank', ' \t \n', 'is empty; write the value into it'],
-    ['too large', SECRET_WORD.repeat(10_000), 'is larger than 65536 bytes; '],
-    ['a value with a NUL', `${SECRET_WORD}\0`, 'contains a line break or another control character'],
-    ['two lines', `${SECRET_WORD}\nx\n`, 'contains a line break or another control character'],
-    ['two line ends', `${SECRET_WORD}\n\n`, 'contains a line break or another control character'],
-    ['not UTF-8', Uint8Array.of(0x68, 0xff, 0xfe, 0x70), 'is not UTF-8 text; '],
-    ['UTF-16', Buffer.from(`\uFEFF${SECRET_WORD}`, 'utf16le'), 'is not UTF-8 text; '],
-  ])('is refused if the content is %s', (_case, content, part) => {
-    expectOneLine(faultOf({ [name]: inFile(content) }), name, part);
+    ['no byte', '', 'is empty; write the value into it'],
+    ['only LF', '\n', 'is empty; write the value into it'],
+    ['only CR LF', '\r\n', 'is empty; write the value into it'],
+    ['only white space', ' \t \n', 'is empty; write the value into it'],
+    ['70000 bytes', SECRET_WORD.repeat(10_000), 'is larger than 65536 bytes; '],
+    ['a value with a NUL character', `${SECRET_WORD}\0`, 'contains a line break or another control character'],
+    ['two lines of text', `${SECRET_WORD}\nx\n`, 'contains a line break or another control character'],
+    ['a value with two line ends', `${SECRET_WORD}\n\n`, 'contains a line break or another control character'],
+    ['a value with bytes that are not UTF-8', Uint8Array.of(0x68, 0xff, 0xfe, 0x70), 'is not UTF-8 text; '],
+    ['a value in UTF-16', Buffer.from(`\uFEFF${SECRET_WORD}`, 'utf16le'), 'is not UTF-8 text; '],
+  ])('is refused if the file contains %s', (_label, content, errorText) => {
+    expectOneLine(readFault({ [name]: writeSecret(content) }), name, errorText);
   });
 });
 
@@ -120,12 +123,12 @@ test('a certificate without a key and a key without a certificate are refused', 
   const pem = join(createTemporaryFolder(), 'cert.pem');
   writeFileSync(pem, 'x');
   expectOneLine(
-    faultOf({ POSTRIDER_TLS_CERT: pem }),
+    readFault({ POSTRIDER_TLS_CERT: pem }),
     'POSTRIDER_TLS_CERT',
     'POSTRIDER_TLS_KEY is not; HTTPS needs both',
   );
   expectOneLine(
-    faultOf({ POSTRIDER_TLS_KEY: pem }),
+    readFault({ POSTRIDER_TLS_KEY: pem }),
     'POSTRIDER_TLS_KEY',
     'POSTRIDER_TLS_CERT is not; HTTPS needs both',
   );
