@@ -17,6 +17,7 @@ import {
   createBodyReader,
   createEventServer,
   type HttpAnswer,
+  type RequestTimeLimits,
   sendAnswer,
 } from './http-server.ts';
 
@@ -37,6 +38,8 @@ export interface EventListenerParts {
   readonly routes: ReadonlyMap<string, EventRoute>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
+  /** Default: `REQUEST_TIME_LIMITS`. */
+  readonly timeLimits?: RequestTimeLimits;
 }
 
 export interface EventListener {
@@ -60,7 +63,7 @@ export function createEventListener(parts: EventListenerParts): EventListener {
       });
   };
   const onBroken = () => publish({ type: 'report.refused', at: clock.now(), reason: 'http-broken' });
-  const { server, renewCertificate } = createEventServer(certificate, connections, handle, onBroken);
+  const { server, renewCertificate } = createEventServer(certificate, connections, handle, onBroken, parts.timeLimits);
 
   async function answer(request: IncomingMessage): Promise<HttpAnswer | null> {
     const path = (request.url ?? '').split('?')[0] ?? '';

@@ -16,12 +16,19 @@ const MAX_UNREAD_BYTES = 64 * 1_048_576;
 const MIN_TLS_VERSION = 'TLSv1.2';
 /** Error codes that mean that the client has disconnected. */
 const DISCONNECT_CODES: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'];
-const SERVER_LIMITS = {
+/** The time limits for a request. The names are those of `node:http`; the values are milliseconds. */
+export interface RequestTimeLimits {
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  readonly connectionsCheckingInterval: number;
+}
+
+export const REQUEST_TIME_LIMITS: RequestTimeLimits = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5_000,
-  maxHeaderSize: 16_384,
-} as const;
+};
+const MAX_HEADER_BYTES = 16_384;
 
 export interface HttpAnswer {
   readonly status: number;
@@ -59,20 +66,22 @@ export function createEventServer(
   connections: HttpConnections,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
   onBrokenRequest: () => void,
+  timeLimits: RequestTimeLimits = REQUEST_TIME_LIMITS,
 ): EventServer {
+  const limits = { ...timeLimits, maxHeaderSize: MAX_HEADER_BYTES };
   const tls =
     certificate === null
       ? null
       : createTlsServer(
           {
-            ...SERVER_LIMITS,
+            ...limits,
             ...certificate,
             minVersion: MIN_TLS_VERSION,
-            handshakeTimeout: SERVER_LIMITS.headersTimeout,
+            handshakeTimeout: limits.headersTimeout,
           },
           handle,
         );
-  const server: Server = tls ?? createServer(SERVER_LIMITS, handle);
+  const server: Server = tls ?? createServer(limits, handle);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (DISCONNECT_CODES.includes(error.code ?? '')) {
       socket.destroy();

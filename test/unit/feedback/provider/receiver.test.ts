@@ -1,0 +1,225 @@
+/**
+ * The receiver of provider events over real sockets and a store: a bad request or connection changes nothing, and a request
+ * that a failing store refused is applied once when it is repeated.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { ReadResult } from '../../../../src/providers/event.ts';
+import type { EventFormat } from '../../../../src/providers/provider.ts';
+import { PROVIDERS } from '../../../../src/providers/providers.ts';
+import type { FeedbackStore, Store } from '../../../../src/store/contract.ts';
+import { StoreError } from '../../../../src/store/error.ts';
+import { openStore } from '../../../../src/store/open.ts';
+import { createTemporaryFolder } from '../../../rig/folder.ts';
+import { DISCONNECTS, sendAndDisconnect } from '../../../rig/hostile-peer.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../../../rig/messages.ts';
+import { createEventBody, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
+import { type ReceiverRig, startReceiver } from '../../../rig/provider-receiver.ts';
+
+const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
+const MAX_BODY_BYTES = 10_000_000;
+/** More than the buffers of both ends of a loopback connection. */
+const MAX_BUFFER_BYTES = 16_000_000;
+
+async function createStore(): Promise<Store> {
+  const path = join(createTemporaryFolder(), 'postrider.db');
+  const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
+  onTestFinished(() => store.close());
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  return store;
+}
+
+/** Stores a message that the relay has accepted. Resolves to its id. */
+async function storeDelivered(store: Store, to: string): Promise<string> {
+  const message = newMessage({ lease: LEASE, to });
+  await store.accept([message]);
+  await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE })]);
+  return message.id;
+}
+
+const readVerbs = async (store: Store, id: string) =>
+  (await store.findMessage(id))?.events.map(({ verb }) => verb) ?? [];
+async function countBounces(store: Store): Promise<number> {
+  const window = await store.readReputation('default', Date.now());
+  return window.kind === 'done' ? window.value.bounces : -1;
+}
+
+async function post({ url }: ReceiverRig, { headers, body }: EventRequest) {
+  const response = await fetch(url, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) });
+  await response.arrayBuffer();
+  return { status: response.status, retryAfter: response.headers.get('retry-after') };
+}
+
+/** Returns the bytes of the request. `contentLength` replaces the size of the body. */
+function formatRequest(path: string, { headers, body }: EventRequest, contentLength = body.length): Buffer {
+  const fields = { host: 'localhost', 'content-length': String(contentLength), ...headers };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
+}
+
+interface RawConnection {
+  readonly socket: Socket;
+  readonly received: () => string;
+  readonly closed: Promise<void>;
+}
+
+function openConnection({ port }: ReceiverRig): RawConnection {
+  const socket = connect(port, '127.0.0.1');
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  socket.on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return { socket, received: () => Buffer.concat(chunks).toString(), closed };
+}
+
+describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoint of %s', (name, row) => {
+  const path = `/events/${name}`;
+  const storeFailureStatus = name === 'brevo' ? 429 : 503;
+
+  async function createRig(options: Parameters<typeof startReceiver>[3] = {}) {
+    const store = await createStore();
+    const sender = row.createSender();
+    const failure: { isActive: boolean } = { isActive: false };
+    const recordFeedback: FeedbackStore['recordFeedback'] = (batch) =>
+      failure.isActive ? Promise.reject(new StoreError('the disk is full')) : store.recordFeedback(batch);
+    const receiver = await startReceiver(name, sender.secret, { recordFeedback }, options);
+    const id = await storeDelivered(store, 'gone@example.net');
+    const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
+    return { store, receiver, id, failure, request: sender.sign(body, receiver.url) };
+  }
+
+  test('a body with a declared size of more than 10 MB gets 413 before the body is sent', async () => {
+    const { receiver, store, id, request } = await createRig();
+    const { socket, received, closed } = openConnection(receiver);
+    socket.write(formatRequest(path, { ...request, body: Buffer.alloc(0) }, MAX_BODY_BYTES + 1));
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1\.1 413 /);
+    expect(receiver.refusals()).toEqual([`${name}-too-large`]);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+  });
+
+  test('a body of an unknown size is read up to 10 MB, and then the connection is closed', async () => {
+    const { receiver, request } = await createRig();
+    const { socket, closed } = openConnection(receiver);
+    const fields = Object.entries({ ...request.headers, 'transfer-encoding': 'chunked', host: 'localhost' });
+    socket.write(`POST ${path} HTTP/1.1\r\n${fields.map(([field, value]) => `${field}: ${value}\r\n`).join('')}\r\n`);
+    const chunk = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(65_536, 0x20), Buffer.from('\r\n')]);
+    let sentBytes = 0;
+    while (!socket.destroyed && sentBytes < 10 * MAX_BODY_BYTES) {
+      sentBytes += chunk.length;
+      if (!socket.write(chunk)) await Promise.race([once(socket, 'drain').catch(() => undefined), closed]);
+    }
+    await closed;
+    expect(sentBytes).toBeLessThan(MAX_BODY_BYTES + MAX_BUFFER_BYTES);
+    expect(receiver.refusals()).toEqual([`${name}-too-large`]);
+  });
+
+  test.each(DISCONNECTS)(
+    'half a body and a disconnect (%s) change nothing, and the next request is applied',
+    async (kind) => {
+      const { receiver, store, id, request } = await createRig();
+      const bytes = formatRequest(path, request);
+      await sendAndDisconnect({ port: receiver.port, tls: false }, bytes, bytes.length - request.body.length / 2, kind);
+      expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+      expect((await post(receiver, request)).status).toBe(200);
+      expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+      expect([receiver.refusals(), receiver.faults]).toEqual([[], []]);
+    },
+  );
+
+  test.each([
+    ['header fields', (bytes: Buffer) => bytes.subarray(0, 40)],
+    ['a body', (bytes: Buffer) => bytes.subarray(0, -10)],
+  ])('a connection that stops in the middle of %s gets 408 and is closed', async (_part, cut) => {
+    const timeLimits = { headersTimeout: 200, requestTimeout: 300, connectionsCheckingInterval: 50 };
+    const { receiver, store, id, request } = await createRig({ timeLimits });
+    const { socket, received, closed } = openConnection(receiver);
+    socket.write(cut(formatRequest(path, request)));
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1\.1 408 /);
+    expect(receiver.refusals()).toEqual(['http-broken']);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+  });
+
+  test(`a failing store answers ${storeFailureStatus}, and the repeated request is applied once`, async () => {
+    const { receiver, store, id, failure, request } = await createRig();
+    failure.isActive = true;
+    expect(await post(receiver, request)).toEqual({ status: storeFailureStatus, retryAfter: '20' });
+    expect(receiver.refusals()).toEqual([`${name}-store`]);
+    expect(receiver.faults).toEqual([expect.stringContaining('the disk is full')]);
+    failure.isActive = false;
+    expect([(await post(receiver, request)).status, (await post(receiver, request)).status]).toEqual([200, 200]);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(await countBounces(store)).toBe(1);
+  });
+});
+
+describe('a request with several events', () => {
+  /** A format whose body is an array of bodies of Postmark. */
+  function createArrayFormat(storeFailureStatus: EventFormat['storeFailureStatus']): Partial<EventFormat> {
+    const postmark = PROVIDERS.find(({ name }) => name === 'postmark')?.events;
+    if (postmark === undefined || postmark === null) throw new Error('Postmark has no events');
+    return {
+      storeFailureStatus,
+      read(request): ReadResult {
+        const bodies = JSON.parse(request.body.toString()) as unknown[];
+        const results = bodies.map((body) => postmark.read({ ...request, body: Buffer.from(JSON.stringify(body)) }));
+        const events = results.flatMap((result) => (result.kind === 'events' ? result.events : []));
+        return { kind: 'events', events, ignored: 0, broken: results.length - events.length };
+      },
+    };
+  }
+
+  test.each([429, 503] as const)(
+    'of which the store records only a part gets %i, and each event of the repeated request is applied once',
+    async (status) => {
+      const row = EVENT_SENDERS.find(({ name }) => name === 'postmark');
+      if (row === undefined) throw new Error('Postmark has no row');
+      const store = await createStore();
+      const sender = row.createSender();
+      const recipients = Array.from({ length: 12 }, (_, at) => `gone${at}@example.net`);
+      const ids = await Promise.all(recipients.map((to) => storeDelivered(store, to)));
+      const failingIds = new Set(ids.slice(7));
+      let isFailing = true;
+      const recordFeedback: FeedbackStore['recordFeedback'] = (batch) =>
+        isFailing &&
+        batch.some(({ messageRef }) => messageRef !== null && 'id' in messageRef && failingIds.has(messageRef.id))
+          ? Promise.reject(new StoreError('the disk is full'))
+          : store.recordFeedback(batch);
+      const receiver = await startReceiver(
+        'postmark',
+        sender.secret,
+        { recordFeedback },
+        { format: createArrayFormat(status) },
+      );
+      const bodies = recipients.map((recipient, at) =>
+        createEventBody(row, row.samples.hardBounce, { id: ids[at] ?? '', recipient }).toString(),
+      );
+      const request = sender.sign(Buffer.from(`[${bodies.join(',')}]`), receiver.url);
+      expect(await post(receiver, request)).toEqual({ status, retryAfter: '20' });
+      const first = await Promise.all(ids.map((id) => readVerbs(store, id)));
+      expect(first.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
+      isFailing = false;
+      const reversed = sender.sign(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
+      expect([(await post(receiver, reversed)).status, (await post(receiver, request)).status]).toEqual([200, 200]);
+      for (const id of ids) expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+      expect(await countBounces(store)).toBe(recipients.length);
+    },
+  );
+
+  test('with a member that is not an event records the others and counts the broken member', async () => {
+    const row = EVENT_SENDERS.find(({ name }) => name === 'postmark');
+    if (row === undefined) throw new Error('Postmark has no row');
+    const store = await createStore();
+    const sender = row.createSender();
+    const id = await storeDelivered(store, 'gone@example.net');
+    const receiver = await startReceiver('postmark', sender.secret, store, { format: createArrayFormat(503) });
+    const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
+    expect((await post(receiver, sender.sign(Buffer.from(`[7,${body}]`), receiver.url))).status).toBe(200);
+    expect(receiver.refusals()).toEqual(['postmark-broken']);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+  });
+});
