@@ -39,7 +39,8 @@ function readNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="postrider-nonce"]')?.content ?? '';
 }
 
-// The dialogs of Mantine lock scrolling by a style tag of another package, which reads the nonce from this global.
+// A dialog of Mantine prevents scrolling with a style tag of another package. That package reads the nonce from this
+// global.
 Object.assign(globalThis, { __webpack_nonce__: readNonce() });
 
 const root = document.getElementById('root');

@@ -51,7 +51,7 @@ interface SendResponse {
   readonly notes: readonly string[];
 }
 
-/** Where the service listens: a URL, or a unix socket of this machine. */
+/** The address of the service: a URL, or a unix socket of this machine. */
 type Target = URL | UnixSocket;
 
 /** The parts of an HTTP response that this command uses. */

@@ -43,7 +43,7 @@ export function importFile(
         },
       },
     ).finally(() => line.clear());
-    // The exit code is 1, because the file is invalid and not the command line.
+    // The exit code is 1, because the fault is in the file and not in the command line.
     if (!operationResult.ok && operationResult.error.code === 'invalid' && operationResult.error.field === null) {
       throw new CommandFailure(toPrintable(operationResult.error.message));
     }

@@ -16,7 +16,7 @@ export function applyStyle(style: Style, text: string): string {
   return styleText(FORMATS[style], text, { stream: process.stdout });
 }
 
-/** A cell is its text, or text and a style. */
+/** The content of a cell: text, or text with a style. */
 export type Cell = string | { readonly text: string; readonly style: Style };
 
 const COLUMN_GAP = 2;

@@ -156,7 +156,7 @@ export const unlockAccount = operation({
   },
 });
 
-/** Returns the result of a change. */
+/** Converts the store's result of a change to the result of an operation. */
 function toChangeResult(name: string, result: GuardedChangeResult<Account>, now: number): Result<AccountEntry> {
   switch (result.kind) {
     case 'done':

@@ -33,7 +33,7 @@ export interface ImportContext extends OperationContext {
   readonly imports: ImportScheduler;
 }
 
-/** The context of `doctor`. The installation may not work, so no resource is opened in advance. */
+/** The context of `doctor`. The installation may be faulty, so no resource is opened in advance. */
 export interface DoctorContext {
   /** The clock of this machine. Nodes of a shared database use the time of the database. */
   readonly machineClock: MonotonicClock;

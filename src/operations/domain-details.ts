@@ -92,7 +92,7 @@ function isoOrNull(ms: number | null): string | null {
 
 /** The purpose of the SPF record if the transport is not a relay, or if the name of the relay is not public. */
 const SPF_WITHOUT_HOSTS =
-  'SPF: the hosts that may send for this name. It names no host until POSTRIDER_TRANSPORT is a relay with a public name';
+  'SPF: the hosts that may send for this name. The record names no host until POSTRIDER_TRANSPORT is a relay with a public name';
 
 function describePurpose(domain: SendingDomain, { purpose, type, name, value }: DnsRecord): string {
   switch (purpose) {

@@ -176,8 +176,8 @@ export const setDomain = operation({
 });
 
 /**
- * Queries the records and stores the result. A check that DNS answers updates the status. Staged keys become active once their
- * records are found.
+ * Queries the records and stores the result. The status is updated only if DNS answered. Staged keys become active once
+ * their records are found.
  */
 export const verifyDomain = operation({
   name: 'domain.verify',
@@ -318,8 +318,8 @@ function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys'])
 }
 
 /**
- * Reads the domain after a commit, which confirms all earlier commits. A domain that was read before the commit may be lost in a
- * failover, and must not be reported as existing.
+ * Makes a commit, which confirms all earlier commits, and then reads the domain. A domain that was read before the
+ * commit may be lost in a failover, and must not be reported as existing.
  */
 async function findConfirmedDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
   if ((await store.findDomain(name)) === null) return null;

@@ -8,7 +8,7 @@ import { type Parsed, quote } from '../config/units.ts';
 export const ERROR_CODES = {
   /** `field` names the invalid member. */
   invalid: { status: 400, meaning: 'A parameter is missing, unknown or invalid.' },
-  forbidden: { status: 403, meaning: 'The caller may not do this.' },
+  forbidden: { status: 403, meaning: 'The caller does not have permission for the operation.' },
   'not-found': { status: 404, meaning: 'The named object does not exist.' },
   /** The request is valid, but the current state does not allow it. */
   conflict: { status: 409, meaning: 'The request conflicts with the current state.' },

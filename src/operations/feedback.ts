@@ -13,7 +13,7 @@ const INVALID_ID_FAULT = 'is not the number of a report; `postrider feedback lis
 const reportMembers = {
   id: Type.Integer(),
   at: Time,
-  source: Type.String({ description: 'The listener that received the report: `smtp`, `sns`, `sqs`.' }),
+  source: Type.String({ description: 'The source of the report, such as `smtp`, `sns` or `sqs`.' }),
   message: nullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
   reason: Type.String({ description: 'The reason why the report was stored.' }),
   summary: Type.String(),

@@ -58,7 +58,8 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
   readonly header: string;
   formatPage(page: Static<R>): string;
   /**
-   * Resolves when the first page was read, so an error precedes all output. A later page may reject with a StoreError.
+   * Resolves after the first page has been read, so an error precedes all output. A later page may reject with a
+   * StoreError.
    */
   run(input: Static<I>, context: OperationContext): Promise<Result<AsyncIterable<Static<R>>>>;
 }

@@ -68,7 +68,8 @@ export const importKey = operation({
   input: Type.Object({
     account: AccountName,
     key: Type.String({
-      description: 'The key: `pr_` and 43 random characters of base64url. It is stored as its SHA-256 and never shown.',
+      description:
+        'The key: `pr_` and 43 random characters of base64url. Only its SHA-256 is stored, and the key is never shown.',
       minLength: 0,
     }),
     name: KeyName,

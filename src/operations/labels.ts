@@ -5,7 +5,10 @@ import { invalid, ok, type Result } from './errors.ts';
 /** The maximum length of the name of an account, a key or a token. */
 const MAX_NAME_LENGTH = 64;
 
-/** Parses a name: visible text that does not begin with a hyphen. A command would read such a name as an option. */
+/**
+ * Parses a name, which is visible text. A leading hyphen is refused, because a command would read the name as an
+ * option.
+ */
 export function parseName(field: string, text: string): Result<string> {
   const parsed = parseVisibleText(field, text, MAX_NAME_LENGTH);
   if (parsed.ok && text.startsWith('-')) return invalid(field, `${quote(text)} begins with a hyphen`);

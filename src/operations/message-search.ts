@@ -51,7 +51,7 @@ export const searchMessages = operation({
       default: false,
       description: 'Adds `waitReason`: what a message that is not in a terminal state waits for.',
     }),
-    within: optionalText('Time limit of the search, such as `60ms`; `next` continues it.'),
+    within: optionalText('The time limit of the search, such as `60ms`; `next` continues the search.'),
     limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
   result: MessagePage,

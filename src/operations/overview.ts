@@ -19,7 +19,7 @@ import { createStringEnum } from './schemas.ts';
 export const showOverview = operation({
   name: 'overview.show',
   id: 'showOverview',
-  summary: 'Show traffic over time, the queue, the health of the parts, and problems that need attention',
+  summary: 'Show traffic over time, the queue, the health of the components, and problems that need attention',
   changes: false,
   input: Type.Object({
     range: createStringEnum(RANGE_NAMES, {

@@ -27,7 +27,7 @@ export const TokenEntry = Type.Object({
 export type TokenEntry = Static<typeof TokenEntry>;
 
 /**
- * Creates a token. The name of the token is the actor in the audit log, so no two tokens that are not revoked can have the same name.
+ * Creates a token. The name of the token is the actor in the audit log, so the names of unrevoked tokens are unique.
  */
 export const createToken = operation({
   name: 'token.create',

@@ -40,7 +40,7 @@ export interface ListFileParts {
   readonly bodyTimeouts: BodyTimeouts;
   /** Returns the context of an operation for an actor. */
   readonly contextFor: (actor: string) => ServiceContext;
-  /** It is called after an import. */
+  /** This function is called after an import. */
   readonly onChange: () => void;
   /** Authenticates and authorizes a request. */
   readonly admit: (

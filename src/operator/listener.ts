@@ -46,7 +46,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
   return {
     async start() {
       if (settings.operatorPassword === null) {
-        // `loadSettings` also refuses both cases.
+        // Without a password, a unix socket and a public address are refused. `loadSettings` refuses both too.
         if (isUnixSocket(operatorListen))
           throw new Error(`${SETTING}: a unix socket needs POSTRIDER_OPERATOR_PASSWORD`);
         const { host, port } = operatorListen;

@@ -124,7 +124,7 @@ test('the listener for provider events also stops reading when responses are not
   const sockets = await openUnreadConnections(rig.port, 3, get('/ses'));
   const sentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
   let previousBytes: readonly number[] = [];
-  // The listener accepts no more bytes: the sent bytes are equal before and after it answers other clients.
+  // The listener accepts no more bytes: the number of sent bytes does not change while it answers other clients.
   await expect
     .poll(
       async () => {

@@ -32,11 +32,11 @@ const observedValues = ({ records }: DomainAnswer, purpose: string) =>
 
 test.each([
   ['a public suffix', 'github.io', /public suffix/],
-  ['300 characters', `${'a.'.repeat(148)}test`, /300 characters/],
-  ['a label too long', `${'a'.repeat(64)}.example`, /label of 64 characters/],
-  ['white space', 'exam ple.org', /is not a domain name/],
-  ['nothing', '', /missing/],
-])('a domain of %s is refused with one line', async (_name, input, expectedError) => {
+  ['300 characters long', `${'a.'.repeat(148)}test`, /300 characters/],
+  ['one label of 64 characters', `${'a'.repeat(64)}.example`, /label of 64 characters/],
+  ['two words', 'exam ple.org', /is not a domain name/],
+  ['empty', '', /missing/],
+])('a domain name that is %s is refused with one line', async (_name, input, expectedError) => {
   const { code, stdout, stderr } = await runPostrider('domain', 'add', 'default', input);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^postrider: [^\n]+\n$/);

@@ -192,13 +192,16 @@ const ROWS: readonly Row[] = [
 ];
 
 describe('refusals', () => {
-  test.each(ROWS)('%s', async (_case, request, status, message) => {
-    const answer = await send(service, request);
-    expect([answer.status, answer.text]).toEqual([status, JSON.stringify({ result: 'error', message })]);
-    expect(answer.headers.get('content-type')).toBe('application/json');
-    expect([answer.headers.get('server'), answer.headers.get('x-powered-by')]).toEqual([null, null]);
-    expect(answer.headers.get('allow')).toBe(status === 405 ? 'POST' : null);
-  });
+  test.each(ROWS)(
+    'a refused request receives the specified status and message: %s',
+    async (_case, request, status, message) => {
+      const answer = await send(service, request);
+      expect([answer.status, answer.text]).toEqual([status, JSON.stringify({ result: 'error', message })]);
+      expect(answer.headers.get('content-type')).toBe('application/json');
+      expect([answer.headers.get('server'), answer.headers.get('x-powered-by')]).toEqual([null, null]);
+      expect(answer.headers.get('allow')).toBe(status === 405 ? 'POST' : null);
+    },
+  );
 
   test.each(['Bearer', 'bearer', 'Basic', 'ApiKey'])('a key after the scheme word %s is refused', async (scheme) => {
     const answer = await send(service, { key: `${scheme} ${service.key}` });

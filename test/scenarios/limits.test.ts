@@ -44,8 +44,8 @@ async function post(key: string, headers: Record<string, string> = {}, overrides
 const postConcurrently = (key: string) => Promise.all(Array.from({ length: CONCURRENT_REQUESTS }, () => post(key)));
 
 /**
- * Runs a command and waits until requests get the expected response. Resolves to the time since the end of the command,
- * in milliseconds.
+ * Runs a command and waits until requests receive the expected response. Resolves to the time since the end of the
+ * command, in milliseconds.
  */
 async function waitForChange(
   key: string,

@@ -49,7 +49,7 @@ async function createPooledDatabase(): Promise<{ readonly POSTRIDER_DATABASE: st
 
 /**
  * Locks and unlocks the account `default` and revokes a key. Returns the longest time in ms from the end of a command
- * until every node answers accordingly.
+ * until the answers of every node show the change.
  */
 async function measureChangeDelayMs(
   nodes: readonly ServiceProcess[],
@@ -106,7 +106,7 @@ test('three nodes together accept the burst of a throttle, and no more', async (
   const { 201: acceptedCount = 0, 429: refusedCount = 0 } = await statuses(nodes, key, 60);
   const seconds = (performance.now() - startedAt) / 1000;
   expect(acceptedCount + refusedCount).toBe(60);
-  // One token was used before. One token per second is added.
+  // An earlier request used one token. One token per second is added.
   expect(acceptedCount).toBeGreaterThanOrEqual(10);
   expect(acceptedCount).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
 });
@@ -193,7 +193,7 @@ test('a message that a node without the role deliver accepts is sent by a node w
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
 });
 
-test('a node whose clock is wrong by days and is changed accepts and sends by the time of the database', async () => {
+test('a node whose clock is days wrong and is then changed accepts and sends messages by the time of the database', async () => {
   const sink = await startCountingSink();
   const url = await createTemporaryDatabase();
   const folder = createTemporaryFolder();

@@ -16,7 +16,7 @@ export function CreateAccountDialog({ opened, onClose }: { readonly opened: bool
   const create = useApiMutation(
     () => post<AccountEntry>('/accounts', { name: name.trim(), ...findChangedLimits(NO_LIMITS, limits) }),
     ['accounts'],
-    (made) => `Created account ${made.name}. Create a key to send with it.`,
+    (made) => `Created account ${made.name}. Create a key to send with this account.`,
   );
   return (
     <FormDialog

@@ -1,4 +1,4 @@
-/** One DNS record to publish: purpose, parts to copy, state, and different records found in DNS. */
+/** One DNS record to publish: its purpose, the values to copy, its status, and the record found in DNS. */
 import { Code, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { DomainRecord } from '../../../src/operations/domains/schemas.ts';

@@ -95,7 +95,7 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
 function describeActor(by: string): string {
   if (by === 'operator') return 'an operator';
   if (by === 'simulator') return 'the mailbox simulator';
-  // The store checks the suppression list in its own transaction.
+  // The store suppresses a message whose recipient is on a suppression list.
   if (by === 'store') return 'the suppression list';
   if (by.startsWith('feedback:')) return `a feedback report (${by.slice('feedback:'.length)})`;
   return `node ${by}`;

@@ -14,7 +14,7 @@ export function Results({ messages }: { readonly messages: readonly ShownMessage
 }
 
 function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
-  // The column of the wait reason replaces that of the sender.
+  // The column of the wait reason replaces the column of the sender.
   const showWaitReason = messages.some(({ waitReason }) => waitReason !== undefined);
   return (
     <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={6}>

@@ -109,7 +109,10 @@ function idlePhase(hasMore: boolean, isPageIncomplete: boolean): 'all' | 'stoppe
   return isPageIncomplete ? 'stopped' : 'more';
 }
 
-/** Returns the row with its current state, if the newest page covers it. */
+/**
+ * Returns the row as the newest page contains it. The row is outdated if the page covers its id but does not contain
+ * it.
+ */
 function toCurrentRow(row: FoundMessage, newestPage: MessagePage | undefined): ShownMessage {
   const currentMessage = newestPage?.messages.find(({ id }) => id === row.id);
   if (currentMessage !== undefined) return { ...currentMessage, isOutdated: false };

@@ -19,7 +19,10 @@ export async function loadPage<T>(page: Promise<T>): Promise<T> {
   }
 }
 
-/** Browsers report a missing file only by the wording of the error; the last wording is that of Vite, for style sheets. */
+/**
+ * Browsers report a missing file only by the wording of the error; the last wording is the error of Vite for style
+ * sheets.
+ */
 function isMissingFileError(error: unknown): boolean {
   return (
     error instanceof Error && /imported module|module script|does not provide|Unable to preload/i.test(error.message)

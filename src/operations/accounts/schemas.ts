@@ -54,7 +54,7 @@ const Reputation = Type.Object(
         metric: createStringEnum(['bounces', 'complaints']),
         count: Type.Integer(),
         limitType: createStringEnum(['rate', 'count'], {
-          description: '`count` while there are fewer than 100 messages.',
+          description: '`count` if fewer than 100 messages are counted, otherwise `rate`.',
         }),
         limit: nullable(
           Type.Number({ description: 'A fraction or a count; null if this metric never locks the account.' }),

@@ -1,5 +1,5 @@
 /**
- * Parses a captured message to decoded header fields, text and HTML. Pure.
+ * Parses a captured message into decoded header fields, text and HTML. Pure.
  *
  * Guarantees: the parser runs in linear time and does not throw for any content. It is the parser of feedback reports:
  * the library postal-mime took 3 s for 1 MiB of short lines and 40 s for 1 MiB of empty lines, in the main thread.
@@ -58,7 +58,7 @@ function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
     }
     if (fields.length >= MAX_FIELDS) break;
     const colon = line.indexOf(':');
-    // A line without a colon is not a field. The line is returned as a field, so that the fault is visible.
+    // A line without a colon is invalid. The line is returned as a field, so that the fault is visible.
     fields.push({ name: line.slice(0, Math.max(0, colon)), valueLines: [line.slice(colon + 1)] });
   }
   return fields.map(({ name, valueLines }) => ({

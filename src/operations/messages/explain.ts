@@ -294,7 +294,8 @@ function replyText({ reply }: Outcome): string {
 /** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
 function suppressedSentences(input: ExplainInput): readonly string[] {
   const notSent = 'It was not sent and will not be sent';
-  // The store records a suppression by a list. The source of a local answer records a suppression by the transport.
+  // The store records the suppression by a list. Any other event records an address that the transport always
+  // suppresses.
   const localEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
   if (localEvent !== undefined) return [`${notSent}: the ${localEvent.by} always suppresses this address.`];
   const lists = suppressionListSentences(input);

@@ -93,7 +93,8 @@ export const MessageDetails = Type.Object({
   due: nullable(
     Type.String({
       format: 'date-time',
-      description: 'For a queued message the next attempt; for a message in `sending` the end of its lease.',
+      description:
+        'The time of the next attempt of a queued message, or the end of the lease of a message in `sending`.',
     }),
   ),
   owner: nullable(Type.String({ description: 'The node that owns the lease.' })),

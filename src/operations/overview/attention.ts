@@ -114,7 +114,8 @@ function installationAttention(input: OverviewInput): readonly AttentionItem[] {
 
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
   configuration: 'Correct POSTRIDER_TRANSPORT or the account at the provider, then run `postrider doctor`',
-  reputation: 'Read the reply of the provider and check which messages were sent; its support removes such blocks',
+  reputation:
+    'Read the reply of the provider and check which messages were sent; the support of the provider removes such blocks',
   [SIGNING_ALARM]:
     'Run `postrider doctor`; then verify the domain, restore the secret that its keys were encrypted with, or rotate the keys',
 };
@@ -132,7 +133,7 @@ function queueAttention({ queue: { uncertain, oldest }, now, settings }: Overvie
     );
   }
   if (oldest !== null && now - oldest.acceptedAt > OLD_MESSAGE_AGE_MS) {
-    const remedy = `Its page explains what it waits for; it expires at the age of ${formatSpan(settings.maxAgeMs)}`;
+    const remedy = `The page of the message explains what it waits for; the message expires at the age of ${formatSpan(settings.maxAgeMs)}`;
     items.push(
       warning(
         `The oldest message in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
@@ -150,12 +151,16 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
   if (status !== 'authenticated' && !requiresAuthenticatedSender(settings))
     return warning(
       `${name} is not authenticated; its messages are accepted nevertheless`,
-      'Publish its records, then verify',
+      'Publish its records, then verify the domain',
       page,
     );
   switch (status) {
     case 'pending':
-      return warning(`${name} may not send yet: its records were not found`, 'Publish its records, then verify', page);
+      return warning(
+        `${name} may not send yet: its records were not found`,
+        'Publish its records, then verify the domain',
+        page,
+      );
     case 'failing': {
       const remedy = 'Publish its DKIM records again';
       if (!maySend(domain))

@@ -31,7 +31,7 @@ export interface CsvOptions {
 export interface CsvHooks {
   /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
-  /** It is called if a header row names the columns. */
+  /** Reports that a header row names the columns. */
   readonly onHeader?: () => void;
 }
 
@@ -253,8 +253,8 @@ async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks)
 }
 
 /**
- * Finds lines that exceed MAX_LINE_BYTES, across chunks. It does not visit each line: a window of that size either contains a line
- * end or belongs to a line that is too long.
+ * Finds lines that exceed MAX_LINE_BYTES, across chunks. The search does not visit each line: a window of that size
+ * either contains a line end or belongs to a line that is too long.
  */
 class LineLength {
   /** The length of the line that continues in the next chunk. */
@@ -353,7 +353,7 @@ function parseHeader(cells: readonly string[]): Columns | null {
   };
 }
 
-/** Normalizes a word: `Email-Address` and `EmailAddress` are equal. */
+/** Normalizes a word, so that `Email-Address` and `EmailAddress` are equal. */
 function normalizeWord(text: string): string {
   let word = '';
   for (const character of text.slice(0, 40).toLowerCase()) {

@@ -185,12 +185,12 @@ describe('an error is one line and changes nothing', () => {
   it('an SPF record without hosts has a comment about the hosts, and one with hosts has no comment', async () => {
     const rig = await commandRig();
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).stdout).toContain(
-      'It names no host until POSTRIDER_TRANSPORT is',
+      'The record names no host until POSTRIDER_TRANSPORT is',
     );
     const relayed = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
     const { stdout } = await relayed.run('domain', 'add', 'acme', 'example.org');
     expect(stdout).toContain('a:relay.example.com');
-    expect(stdout).not.toContain('It names no host');
+    expect(stdout).not.toContain('The record names no host');
   });
 
   it('a domain of an account cannot be added again, and the error names the account', async () => {

@@ -1,5 +1,6 @@
 /**
- * Tests the health of the parts and the problems: state that only a running service has, and the state of other nodes.
+ * Tests the health of the components and the problems: state that only a running service has, and the state of other
+ * nodes.
  */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
