@@ -5,10 +5,13 @@
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
 import { MASK, maskUrl } from '../printing/escape.ts';
+import { BREVO } from '../providers/brevo/brevo.ts';
+import { MAILJET } from '../providers/mailjet/mailjet.ts';
 import { MAILTRAP } from '../providers/mailtrap/mailtrap.ts';
 import { POSTAL } from '../providers/postal/postal.ts';
 import { POSTMARK } from '../providers/postmark/postmark.ts';
 import type { EventProviderName, Provider } from '../providers/provider.ts';
+import { SPARKPOST } from '../providers/sparkpost/sparkpost.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
@@ -401,6 +404,9 @@ export const SETTINGS_TABLE = {
     'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register.',
   ),
   postmarkEvents: createEventSecretsSpec(POSTMARK),
+  brevoEvents: createEventSecretsSpec(BREVO),
+  mailjetEvents: createEventSecretsSpec(MAILJET),
+  sparkpostEvents: createEventSecretsSpec(SPARKPOST),
   mailtrapEvents: createEventSecretsSpec(MAILTRAP),
   postalEvents: createEventSecretsSpec(POSTAL),
   sesTopics: createSpec(
@@ -436,6 +442,9 @@ export const SETTINGS_TABLE = {
 /** The setting with the secrets of each provider's events. */
 export const EVENT_SECRET_SPECS: Readonly<Partial<Record<EventProviderName, SettingSpec<readonly string[]>>>> = {
   postmark: SETTINGS_TABLE.postmarkEvents,
+  brevo: SETTINGS_TABLE.brevoEvents,
+  mailjet: SETTINGS_TABLE.mailjetEvents,
+  sparkpost: SETTINGS_TABLE.sparkpostEvents,
   mailtrap: SETTINGS_TABLE.mailtrapEvents,
   postal: SETTINGS_TABLE.postalEvents,
 };

@@ -43,6 +43,24 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
     samples: { hardBounce: 'bounce-hard-bounce.json', delivery: 'delivery.json' },
     eventIds: [],
   },
+  {
+    name: 'brevo',
+    createSender: createBasicSender,
+    samples: { hardBounce: 'hard-bounce.json', delivery: 'delivered.json' },
+    eventIds: [],
+  },
+  {
+    name: 'mailjet',
+    createSender: createBasicSender,
+    samples: { hardBounce: 'bounce-hard.json', delivery: 'sent.json' },
+    eventIds: [],
+  },
+  {
+    name: 'sparkpost',
+    createSender: createBasicSender,
+    samples: { hardBounce: 'bounce-10.json', delivery: 'delivery.json' },
+    eventIds: ['92356927693813858', '92356927693813893'],
+  },
 ];
 
 /** Returns the body of a sample file about another message and recipient, with event ids that no other body has. */

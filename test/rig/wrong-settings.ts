@@ -51,6 +51,15 @@ const WRONG_SOCKETS: WrongRow = [
   [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and a unix socket has at most 103'],
 ];
 
+/** Wrong values of a setting with the user names and passwords of a provider's events. */
+const WRONG_BASIC_SECRETS: WrongRow = [
+  [SECRET_WORD, 'has no user name before a colon; give USER:PASSWORD'],
+  [`:${SECRET_WORD}-long`, 'has no user name before a colon'],
+  [`u:${SECRET_WORD}`, 'the password has fewer than 8 characters'],
+  [`u:${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
+  [`u:${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+];
+
 /** Returns wrong durations of a setting with this range. */
 function createWrongDurations(range: string): WrongRow {
   const noDuration = 'is not a duration such as';
@@ -250,13 +259,10 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['https://events.example.com?x=1', 'is not a URL such as'],
     ['https://events.example.com#x', 'is not a URL such as'],
   ],
-  postmarkEvents: [
-    [SECRET_WORD, 'has no user name before a colon; give USER:PASSWORD'],
-    [`:${SECRET_WORD}-long`, 'has no user name before a colon'],
-    [`u:${SECRET_WORD}`, 'the password has fewer than 8 characters'],
-    [`u:${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
-    [`u:${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
-  ],
+  postmarkEvents: WRONG_BASIC_SECRETS,
+  brevoEvents: [...WRONG_BASIC_SECRETS, [`Bearer ${SECRET_WORD}`, 'the token has fewer than 8 characters']],
+  mailjetEvents: WRONG_BASIC_SECRETS,
+  sparkpostEvents: WRONG_BASIC_SECRETS,
   mailtrapEvents: [
     [SECRET_WORD, 'the secret has fewer than 8 characters'],
     [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
