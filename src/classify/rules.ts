@@ -7,6 +7,7 @@
  * permanent. Each rule has sample replies, and a test checks that each sample matches its rule. The enhanced codes are defined in
  * RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
  */
+import type { FailureCategory } from '../model/failure.ts';
 import type { Reason, Stage } from '../model/outcome.ts';
 
 export type RuleResult =
@@ -29,6 +30,8 @@ export interface Rule {
   /** The rule matches no text that contains one of these phrases. */
   readonly exceptPhrases?: readonly string[];
   readonly result: RuleResult;
+  /** The category of the failure. If absent, the reason of the result determines the category. */
+  readonly category?: FailureCategory;
   /** Sample replies of real servers. Each sample begins with the stage and a space. */
   readonly samples: readonly string[];
 }
@@ -122,6 +125,41 @@ const OTHER_CAUSE_PHRASES: readonly string[] = [
   'rate',
   'frequen*',
   ...FAILED_LOOKUP_PHRASES,
+];
+
+/** Phrases of a domain that does not exist, or that accepts no mail (a null MX record, RFC 7505). */
+const DOMAIN_PHRASES: readonly string[] = [
+  'null mx',
+  'nullmx',
+  'null-mx',
+  'does not accept mail',
+  'does not accept email',
+  'does not accept any mail',
+  'does not receive mail',
+  'does not receive email',
+  'no smtp service',
+  'no mail service',
+  'unrouteable mail domain',
+  'unroutable mail domain',
+  'all relevant mx records point to non-existent',
+  'recipient domain not found',
+  'recipient domain does not exist',
+  'domain does not exist',
+  'domain not found',
+  'no such domain',
+  'unknown domain',
+  'host unknown',
+  'unknown host',
+];
+
+/** Phrases of another subject in a reply about a domain. */
+const OTHER_DOMAIN_PHRASES: readonly string[] = [
+  'mail from',
+  'email from',
+  'messages from',
+  'client*',
+  'your',
+  'service not available',
 ];
 
 const BLOCKLIST_PHRASES: readonly string[] = [
@@ -417,6 +455,64 @@ export const RULES: readonly Rule[] = [
     ],
   },
 
+  // ── The recipient, with phrases that also occur in replies about an unknown mailbox ──────────────────
+  {
+    name: 'recipient refuses this message',
+    stages: MAILBOX_STAGES,
+    phrases: [
+      'recipient preferences',
+      "recipient's preferences",
+      'recipients preferences',
+      'may not have permission to post',
+      'not have permission to post',
+    ],
+    result: { kind: 'permanent', reason: 'policy', suppress: false },
+    samples: [
+      'rcpt 550 5.1.1 <a@b.example> Mail refused due to recipient preferences',
+      'content 554 5.1.1 Message refused due to recipient preferences',
+      'rcpt 550 5.1.1 The group you tried to contact (a) may not exist, or you may not have permission to post messages to the group.',
+    ],
+  },
+  {
+    name: 'recipient’s domain accepts no mail',
+    stages: MAILBOX_STAGES,
+    codes: [550, 551, 552, 553, 554, 556],
+    enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.1.3', '5.1.10', '5.4.0', '5.4.4', '5.4.310', '5.5.0'],
+    phrases: DOMAIN_PHRASES,
+    exceptPhrases: [...OTHER_CAUSE_PHRASES, ...OTHER_DOMAIN_PHRASES],
+    result: RECIPIENT_UNKNOWN,
+    category: 'domain',
+    samples: [
+      'rcpt 556 5.1.10 Recipient address has null MX',
+      'rcpt 556 5.1.10 <a@b.example>: Recipient address rejected: Domain b.example does not accept mail (nullMX)',
+      'rcpt 550 The domain b.example has a null MX record',
+      'rcpt 550 an MX or SRV record indicated no SMTP service',
+      'rcpt 550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found',
+      'rcpt 550 unrouteable mail domain "b.example"',
+      'rcpt 550 5.1.2 <a@b.example>... Host unknown',
+    ],
+  },
+  {
+    name: 'recipient’s domain accepts no mail, by code',
+    stages: MAILBOX_STAGES,
+    codes: [550, 551, 553, 554, 556],
+    enhancedCodes: ['5.1.2'],
+    exceptPhrases: OTHER_CAUSE_PHRASES,
+    result: RECIPIENT_UNKNOWN,
+    category: 'domain',
+    samples: ['rcpt 550 5.1.2 Bad destination system: a@b.example'],
+  },
+  {
+    name: 'recipient’s domain accepts no mail, by reply code',
+    stages: ['rcpt'],
+    codes: [556],
+    enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.10'],
+    exceptPhrases: OTHER_CAUSE_PHRASES,
+    result: RECIPIENT_UNKNOWN,
+    category: 'domain',
+    samples: ['rcpt 556 No mail for this domain'],
+  },
+
   // ── Reputation of this service ────────────────────────────────────────────────────────────────────────
   {
     name: 'host on a blocklist',
@@ -706,10 +802,8 @@ export const RULES: readonly Rule[] = [
       'rcpt 550 5.1.1 <a@b.example>: Recipient address rejected: User unknown in local recipient table',
       'rcpt 550-5.1.1 The email account that you tried to reach does not exist. Please try double-checking the address for typos',
       'rcpt 550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup',
-      'rcpt 550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found',
       'rcpt 501 5.1.3 Bad recipient address syntax',
       'rcpt 550 5.1.6 Recipient has moved, no forwarding address',
-      'rcpt 556 5.1.10 Recipient domain has null MX',
       'rcpt 553 5.1.1 unknown or illegal user: a@b.example',
     ],
   },
@@ -830,24 +924,50 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'recipient refused by the gateway',
-    stages: ['rcpt'],
+    // Microsoft 365 refuses a recipient that is not in the directory (directory-based edge blocking).
+    name: 'recipient not in the directory of the gateway',
+    stages: MAILBOX_STAGES,
     enhancedCodes: ['5.4.1'],
-    phrases: ['recipient address rejected'],
-    result: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
-    samples: ['rcpt 550 5.4.1 Recipient address rejected: Access denied. [mx.protection.outlook.example]'],
+    phrases: [
+      'recipient address rejected: access denied',
+      'recipient addresses rejected: access denied',
+      'recipient addresses rejected : access denied',
+    ],
+    exceptPhrases: OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'denied'),
+    result: RECIPIENT_UNKNOWN,
+    samples: [
+      'rcpt 550 5.4.1 Recipient address rejected: Access denied. [AM0EUR02FT001.eop-EUR02.prod.protection.outlook.com]',
+      'rcpt 550 5.4.1 Recipient address rejected: Access denied',
+      'rcpt 550 5.4.1 All recipient addresses rejected : Access denied [mx.protection.outlook.example]',
+    ],
+  },
+  {
+    // Cisco ESA writes this reply for a recipient that its directory does not contain.
+    name: 'address refused by Cisco ESA',
+    stages: MAILBOX_STAGES,
+    codes: [550],
+    enhancedCodes: ['5.1.0'],
+    phrases: ['address rejected'],
+    exceptPhrases: [
+      ...OTHER_CAUSE_PHRASES,
+      'recipient address*',
+      'address rejected:*',
+      'address rejected by',
+      'address rejected due',
+      'address rejected because',
+      'address rejected for',
+    ],
+    result: RECIPIENT_UNKNOWN,
+    samples: ['rcpt 550 #5.1.0 Address rejected.', 'rcpt 550 #5.1.0 a@b.example Address rejected'],
   },
   {
     name: 'address without a route',
-    stages: ['rcpt'],
-    phrases: [
-      'unrouteable address',
-      'unroutable address',
-      'unrouteable mail domain',
-      'all relevant mx records point to non-existent',
-    ],
-    result: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
-    samples: ['rcpt 550 Unrouteable address', 'rcpt 550 unrouteable mail domain "b.example"'],
+    stages: MAILBOX_STAGES,
+    enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.4.0', '5.4.4', '5.5.0'],
+    phrases: ['unrouteable address', 'unroutable address'],
+    exceptPhrases: OTHER_CAUSE_PHRASES,
+    result: RECIPIENT_UNKNOWN,
+    samples: ['rcpt 550 Unrouteable address', 'rcpt 550 <a@b.example>: unroutable address'],
   },
 
   // ── Sender and policy ─────────────────────────────────────────────────────────────────────────────────

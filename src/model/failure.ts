@@ -4,20 +4,32 @@
  * `hard`: the mailbox cannot receive messages, so the recipient is suppressed. `soft`: the mailbox exists, and a later message may
  * be delivered. `block`: the receiving server or the provider refused this message or this sender.
  */
-export type FailureClass = 'hard' | 'soft' | 'block';
+export const FAILURE_CLASSES = ['hard', 'soft', 'block'] as const;
+export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
-/** The cause of a failure. `domain`: the recipient's domain does not exist or does not receive mail. */
-export type FailureCategory =
-  | 'mailbox-unknown'
-  | 'mailbox-disabled'
-  | 'mailbox-full'
-  | 'domain'
-  | 'policy'
-  | 'reputation'
-  | 'content'
-  | 'size'
-  | 'auth'
-  | 'network'
-  | 'throttled'
-  | 'greylisted'
-  | 'unknown';
+/**
+ * The cause of a failure. `domain`: the recipient's domain does not exist or does not receive mail. `auth`: this service or the
+ * sender is not authenticated or not authorized. `network`: the connection failed, or the server is not available.
+ */
+export const FAILURE_CATEGORIES = [
+  'mailbox-unknown',
+  'mailbox-disabled',
+  'mailbox-full',
+  'domain',
+  'policy',
+  'reputation',
+  'content',
+  'size',
+  'auth',
+  'network',
+  'throttled',
+  'greylisted',
+  'unknown',
+] as const;
+export type FailureCategory = (typeof FAILURE_CATEGORIES)[number];
+
+/** The classification of one failure. */
+export interface Failure {
+  readonly class: FailureClass;
+  readonly category: FailureCategory;
+}

@@ -1,0 +1,67 @@
+/**
+ * Determines the class and the category of a failed attempt (model/failure.ts). The classification of bounce messages uses the same
+ * function for the replies in them.
+ *
+ * Guarantees: the functions are pure. The class is `hard` if and only if the attempt suppresses its recipient.
+ */
+import type { Failure, FailureCategory } from '../model/failure.ts';
+import type { Outcome, Reason } from '../model/outcome.ts';
+import { findRule } from './classify.ts';
+
+/** The category of a failure with this reason, if no rule of rules.ts has a more specific one. */
+const CATEGORIES: Readonly<Record<Reason, FailureCategory>> = {
+  'recipient-unknown': 'mailbox-unknown',
+  'recipient-disabled': 'mailbox-disabled',
+  'mailbox-full': 'mailbox-full',
+  'sender-refused': 'policy',
+  content: 'content',
+  size: 'size',
+  policy: 'policy',
+  reputation: 'reputation',
+  configuration: 'auth',
+  throttled: 'throttled',
+  greylisted: 'greylisted',
+  unavailable: 'network',
+  connection: 'network',
+  smtputf8: 'content',
+  unknown: 'unknown',
+};
+
+/**
+ * Reasons of failures that end by themselves: the recipient or the server cannot receive the message now. A failure with another
+ * reason is a refusal, unless its reply is temporary and has an unknown reason.
+ */
+const SOFT_REASONS: readonly Reason[] = [
+  'recipient-disabled',
+  'mailbox-full',
+  'throttled',
+  'greylisted',
+  'unavailable',
+  'connection',
+];
+
+/** Returns the class and the category of the outcome, or null if the attempt did not fail or its result is not known. */
+export function classifyOutcome(outcome: Outcome): Failure | null {
+  switch (outcome.kind) {
+    case 'delivered':
+    case 'unanswered':
+      return null;
+    case 'bounced': {
+      const refusalClass = SOFT_REASONS.includes(outcome.reason) ? 'soft' : 'block';
+      return { class: outcome.suppress ? 'hard' : refusalClass, category: findCategory(outcome) };
+    }
+    case 'deferred': {
+      const isSoft = outcome.reason === 'unknown' || SOFT_REASONS.includes(outcome.reason);
+      return { class: isSoft ? 'soft' : 'block', category: findCategory(outcome) };
+    }
+  }
+}
+
+/** A reason of older rules has the category of the reason, because the current rule may be about another cause. */
+function findCategory({ reply, reason }: Extract<Outcome, { reason: Reason }>): FailureCategory {
+  if (reason !== 'recipient-unknown') return CATEGORIES[reason];
+  const rule = findRule(reply);
+  return rule !== null && rule.result.reason === reason && rule.category !== undefined
+    ? rule.category
+    : CATEGORIES[reason];
+}

@@ -1,0 +1,102 @@
+/** Tests the class and the category of failed attempts. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { classify } from '../../../src/classify/classify.ts';
+import { classifyOutcome } from '../../../src/classify/failure.ts';
+import { RULES } from '../../../src/classify/rules.ts';
+import { FAILURE_CATEGORIES } from '../../../src/model/failure.ts';
+import type { Outcome, Reason } from '../../../src/model/outcome.ts';
+import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
+
+/** The class of a bounce without a suppression, the class of a deferral, and the category. */
+const EXPECTED: Readonly<Record<Reason, readonly [string, string, string]>> = {
+  'recipient-unknown': ['block', 'block', 'mailbox-unknown'],
+  'recipient-disabled': ['soft', 'soft', 'mailbox-disabled'],
+  'mailbox-full': ['soft', 'soft', 'mailbox-full'],
+  'sender-refused': ['block', 'block', 'policy'],
+  content: ['block', 'block', 'content'],
+  size: ['block', 'block', 'size'],
+  policy: ['block', 'block', 'policy'],
+  reputation: ['block', 'block', 'reputation'],
+  configuration: ['block', 'block', 'auth'],
+  throttled: ['soft', 'soft', 'throttled'],
+  greylisted: ['soft', 'soft', 'greylisted'],
+  unavailable: ['soft', 'soft', 'network'],
+  connection: ['soft', 'soft', 'network'],
+  smtputf8: ['block', 'block', 'content'],
+  unknown: ['block', 'soft', 'unknown'],
+};
+const REASONS = Object.keys(EXPECTED) as Reason[];
+const NO_REPLY = { stage: 'rcpt', code: null, enhanced: null, text: '' } as const;
+
+test.each(REASONS)('the reason %s has a class and a category', (reason) => {
+  const [bounceClass, deferralClass, category] = EXPECTED[reason];
+  const bounced: Outcome = { kind: 'bounced', reply: NO_REPLY, reason, suppress: false };
+  expect(classifyOutcome(bounced)).toEqual({ class: bounceClass, category });
+  const deferred: Outcome = { kind: 'deferred', reply: NO_REPLY, reason, scope: 'message' };
+  expect(classifyOutcome(deferred)).toEqual({ class: deferralClass, category });
+});
+
+test('every category except that of a rule is the category of a reason', () => {
+  const categories = new Set([...Object.values(EXPECTED).map(([, , category]) => category), 'domain']);
+  expect([...categories].sort()).toEqual([...FAILURE_CATEGORIES].sort());
+});
+
+test('an attempt without a failure has no class', () => {
+  expect(classifyOutcome({ kind: 'delivered', reply: NO_REPLY })).toBeNull();
+  expect(classifyOutcome({ kind: 'unanswered', reply: NO_REPLY })).toBeNull();
+});
+
+describe('the category of a reply', () => {
+  test.each([
+    ['556 5.1.10 Recipient address has null MX', 'hard', 'domain'],
+    ['556 Domain does not accept mail', 'hard', 'domain'],
+    ['550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found', 'hard', 'domain'],
+    ['550 5.1.2 Bad destination system', 'hard', 'domain'],
+    ['550 unrouteable mail domain "b.example"', 'hard', 'domain'],
+    ['550 5.7.27 Sender address has null MX', 'block', 'auth'],
+    ['550 5.1.10 Recipient not found by SMTP address lookup', 'hard', 'mailbox-unknown'],
+    ['550 5.4.1 Recipient address rejected: Access denied', 'hard', 'mailbox-unknown'],
+    ['550 #5.1.0 Address rejected.', 'hard', 'mailbox-unknown'],
+    ['550 Unrouteable address', 'hard', 'mailbox-unknown'],
+    ['553 Invalid recipient', 'hard', 'mailbox-unknown'],
+    ['550 5.2.1 The email account that you tried to reach is disabled', 'hard', 'mailbox-disabled'],
+    ['550 5.1.1 Mail refused due to recipient preferences', 'block', 'policy'],
+    ['550 5.7.1 refused by policy', 'block', 'policy'],
+    ['450 4.2.0 Greylisted', 'soft', 'greylisted'],
+  ])('%s: %s, %s', (line, failureClass, category) => {
+    expect(classifyOutcome(classify(replyFromLine('rcpt', line)))).toEqual({ class: failureClass, category });
+  });
+});
+
+test('the class is hard if and only if the attempt suppresses its recipient', () => {
+  const phrases = RULES.flatMap((rule) => rule.phrases ?? []).map((phrase) => phrase.replace('*', ''));
+  const lines = fc
+    .tuple(
+      fc.constantFrom('421', '450', '451', '550', '552', '553', '554', '556', '571'),
+      fc.constantFrom(
+        '',
+        '4.2.1',
+        '5.0.0',
+        '5.1.0',
+        '5.1.1',
+        '5.1.2',
+        '5.1.10',
+        '5.2.1',
+        '5.2.2',
+        '5.4.1',
+        '5.7.1',
+        '5.7.27',
+      ),
+      fc.array(fc.constantFrom(...phrases), { maxLength: 3 }),
+    )
+    .map(([code, enhanced, parts]) => `${code} ${enhanced} ${parts.join(' ')}`);
+  fc.assert(
+    fc.property(fc.constantFrom('mail', 'rcpt', 'content'), lines, (stage, line) => {
+      const outcome = classify(replyFromLine(stage, line));
+      const suppresses = outcome.kind === 'bounced' && outcome.suppress;
+      expect(classifyOutcome(outcome)?.class === 'hard').toBe(suppresses);
+    }),
+    { numRuns: 3_000 },
+  );
+});
