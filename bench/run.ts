@@ -15,6 +15,7 @@ import { createRecords } from '../src/domains/records.ts';
 import { deriveKey, loadOrCreateSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
 import { benchClaims } from './claims.ts';
+import { startEventBench } from './events.ts';
 import { runHostile } from './hostile.ts';
 import { benchNodes } from './nodes.ts';
 import { isPostfixInstalled, startPostfix } from './postfix.ts';
@@ -44,6 +45,7 @@ const PARTS = [
   'nodes',
   'search',
   'hostile',
+  'events',
 ] as const;
 type Part = (typeof PARTS)[number];
 
@@ -358,6 +360,23 @@ async function benchIdle(): Promise<void> {
   await stopAndRemove(service);
 }
 
+/** Measures the receipt of provider events, and the acceptance of messages beside them. */
+async function benchEvents(): Promise<void> {
+  const bench = await startEventBench(260_000);
+  const service = await setLimits(bench.service);
+  await bench.send(20_000, null);
+  const { perSecond } = await bench.send(100_000, null);
+  record('provider events recorded, in batches of 1,000', perSecond, '/s', '20,000');
+  await load(service.port, service.key, 64, 10_000);
+  const ratio = await calculateMedianRatio(3, async () => {
+    const alone = await load(service.port, service.key, 64, 20_000);
+    const [besideEvents] = await Promise.all([load(service.port, service.key, 64, 20_000), bench.send(20_000, 5_000)]);
+    return besideEvents.perSecond / alone.perSecond;
+  });
+  record('accepting beside 5,000 provider events per second over without', ratio, 'ratio', '0.9');
+  await stopAndRemove(service);
+}
+
 /** Measures a steady load with and without hostile clients. */
 async function benchHostile(): Promise<void> {
   const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
@@ -400,6 +419,7 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
   nodes: runNodes,
   search: () => benchSearch(record),
   hostile: benchHostile,
+  events: benchEvents,
 };
 const requested = process.argv.slice(2);
 const unknown = requested.filter((name) => !PARTS.some((part) => part === name));

@@ -1,0 +1,138 @@
+/**
+ * Measures the receipt of provider events: the number of delivery events that are recorded per second in batches of 1,000,
+ * and the rate of accepting beside a stream of events over the rate without one.
+ */
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import type { NewMessage } from '../src/model/message.ts';
+import { createMessageIdGenerator } from '../src/model/submission.ts';
+import { packSettlements } from '../src/store/rules/messages.ts';
+import { openDatabase } from '../src/store/sqlite/database.ts';
+import { createEngine } from '../src/store/sqlite/thread.ts';
+import { type BenchService, createBenchFolder, startPostrider } from './postrider.ts';
+import { runScript } from './script.ts';
+
+const EVENTS_PER_BATCH = 1_000;
+const CONNECTIONS = 4;
+
+/** The result of one run of event-load.ts. */
+export interface EventLoadResult {
+  readonly statuses: Readonly<Record<string, number>>;
+  readonly seconds: number;
+  readonly perSecond: number;
+}
+
+export interface EventBench {
+  readonly service: BenchService;
+  /** Sends events about `count` further messages. Rejects if a request was refused. */
+  readonly send: (count: number, eventsPerSecond: number | null) => Promise<EventLoadResult>;
+}
+
+/** Starts a service whose store contains `messages` delivered messages. */
+export async function startEventBench(messages: number): Promise<EventBench> {
+  const folder = createBenchFolder();
+  const port = await findFreePort();
+  const settings = {
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: `127.0.0.1:${port}`,
+    POSTRIDER_EVENTS_SPARKPOST: 'bench:bench-password',
+    POSTRIDER_ROLES: 'api,feedback',
+  };
+  const firstStart = await startPostrider(settings, folder);
+  await firstStart.stop();
+  const sent = seedDelivered(join(folder, 'data/postrider.db'), messages);
+  const service = { ...(await startPostrider(settings, folder)), key: firstStart.key };
+  let firstUnused = 0;
+  return {
+    service,
+    async send(count, eventsPerSecond) {
+      const file = join(folder, `events-${firstUnused}.jsonl`);
+      writeFileSync(file, formatBatches(sent.slice(firstUnused, firstUnused + count)));
+      firstUnused += count;
+      const load = { port, connections: CONNECTIONS, file, eventsPerBatch: EVENTS_PER_BATCH, eventsPerSecond };
+      const result = await runScript<EventLoadResult>('event-load.ts', load);
+      if ((result.statuses['200'] ?? 0) * EVENTS_PER_BATCH !== count)
+        throw new Error(`expected ${count / EVENTS_PER_BATCH} answers of 200: ${JSON.stringify(result.statuses)}`);
+      return result;
+    },
+  };
+}
+
+/** Stores delivered messages of the account `default` and returns their ids and recipients. */
+function seedDelivered(path: string, count: number): readonly Pick<NewMessage, 'id' | 'to'>[] {
+  const database = openDatabase(path);
+  database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
+  const { operations } = createEngine(database);
+  const now = Date.now() - 3_600_000;
+  const ids = createMessageIdGenerator(null, randomUUID);
+  const lease = { owner: 'bench', until: now + 7_200_000 };
+  const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+  const attempt = {
+    outcome: { kind: 'delivered', reply },
+    startedAt: now,
+    tookMs: 5,
+    remote: 'relay',
+    conversation: [],
+  } as const;
+  const event = { at: now, verb: 'delivered', by: 'bench', detail: '250 ok', attempt };
+  const messages: NewMessage[] = [];
+  for (let offset = 0; offset < count; offset += 10_000) {
+    const batch = Array.from({ length: Math.min(10_000, count - offset) }, (_, index): NewMessage => {
+      const to = `reader.${offset + index}@example.net`;
+      return {
+        ...{ id: ids.next(now), accountId: 1, keyId: 1, acceptedAt: now, to, recipient: to, from: 'shop@example.org' },
+        ...{ subject: 'Your receipt', message: 'x', idempotency: null, lease, suppressedBy: null },
+      };
+    });
+    database.exec('BEGIN');
+    operations.accept(batch);
+    operations.settle(
+      packSettlements(
+        batch.map(({ id }) => ({
+          ...{ id, owner: lease.owner, attempts: 1, refundAttempt: false },
+          changes: [{ to: 'delivered', dueAt: null, event, suppress: null }] as const,
+        })),
+      ),
+    );
+    database.exec('COMMIT');
+    messages.push(...batch);
+  }
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  database.close();
+  return messages;
+}
+
+/** Formats delivery events of SparkPost, one batch per line. */
+function formatBatches(messages: readonly Pick<NewMessage, 'id' | 'to'>[]): string {
+  const lines: string[] = [];
+  for (let offset = 0; offset < messages.length; offset += EVENTS_PER_BATCH) {
+    const events = messages.slice(offset, offset + EVENTS_PER_BATCH).map(({ id, to }) => ({
+      msys: {
+        message_event: {
+          type: 'delivery',
+          event_id: randomUUID(),
+          timestamp: String(Math.round(Date.now() / 1_000)),
+          message_id: '000443ee14578172be22',
+          rcpt_to: to,
+          rcpt_meta: { 'postrider-id': id },
+          ip_address: '192.0.2.25',
+          queue_time: '12',
+        },
+      },
+    }));
+    lines.push(JSON.stringify(events));
+  }
+  return lines.join('\n');
+}
+
+function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
