@@ -18,6 +18,7 @@ import { benchClaims } from './claims.ts';
 import { startEventBench } from './events.ts';
 import { runHostile } from './hostile.ts';
 import { benchNodes } from './nodes.ts';
+import { benchPooler } from './pooler.ts';
 import { isPostfixInstalled, startPostfix } from './postfix.ts';
 import {
   type BenchService,
@@ -46,6 +47,7 @@ const PARTS = [
   'search',
   'hostile',
   'events',
+  'pooler',
 ] as const;
 type Part = (typeof PARTS)[number];
 
@@ -396,6 +398,10 @@ async function benchHostile(): Promise<void> {
   record('crashes of the service', result.crashes, '', '0');
 }
 
+async function measureAcceptRate({ port, key }: BenchService, requests: number): Promise<number> {
+  return (await load(port, key, 128, requests)).perSecond;
+}
+
 /** Measures PostgreSQL with 1, 2 and 3 nodes, which share the load. */
 function runNodes(): Promise<void> {
   const loadAllNodes = async (targets: readonly { port: number; key: string }[], requests: number) => {
@@ -420,6 +426,7 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
   search: () => benchSearch(record),
   hostile: benchHostile,
   events: benchEvents,
+  pooler: () => benchPooler({ record, measureAcceptRate }),
 };
 const requested = process.argv.slice(2);
 const unknown = requested.filter((name) => !PARTS.some((part) => part === name));

@@ -31,13 +31,28 @@ export interface PgBouncerOptions {
 const SUPERUSER = { name: 'postrider', password: 'postrider' };
 
 /** Starts PgBouncer for a server and stops it at the end of the test. */
-export async function startPgBouncer({ serverPort, role = SUPERUSER, tls }: PgBouncerOptions): Promise<PgBouncer> {
+export async function startPgBouncer(options: PgBouncerOptions): Promise<PgBouncer> {
+  const pgBouncer = await launchPgBouncer(options, createTemporaryFolder());
+  onTestFinished(pgBouncer.stop);
+  return pgBouncer;
+}
+
+/** Returns true if the program is installed. */
+export function isPgBouncerInstalled(): boolean {
   try {
     accessSync(PROGRAM);
+    return true;
   } catch {
-    throw new Error(`${PROGRAM} is missing: install it with \`apt-get install pgbouncer\``);
+    return false;
   }
-  const folder = createTemporaryFolder();
+}
+
+/** Starts PgBouncer for a server, with its files in an empty folder. The caller stops it. */
+export async function launchPgBouncer(
+  { serverPort, role = SUPERUSER, tls }: PgBouncerOptions,
+  folder: string,
+): Promise<PgBouncer & { readonly stop: () => Promise<void> }> {
+  if (!isPgBouncerInstalled()) throw new Error(`${PROGRAM} is missing: install it with \`apt-get install pgbouncer\``);
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const port = await findFreePort();
@@ -86,12 +101,12 @@ ${tlsLines}`,
     running.kill('SIGKILL');
     await ended;
   };
-  onTestFinished(stop);
   await start();
   const version = execFileSync(PROGRAM, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
   return {
     port,
     version,
+    stop,
     async restart() {
       await stop();
       await start();
