@@ -71,6 +71,11 @@ export interface EventFormat {
   readonly createAuthenticate: (texts: readonly string[]) => ParsedSecret<Authenticate>;
   /** True if a request can be authenticated by its header fields, before its body is received. */
   readonly authenticatesByHeader: boolean;
+  /**
+   * Returns true for the request by which the provider tests the URL before its secret exists. The response is 200, with and
+   * without a secret in the settings, and nothing is recorded. If absent, the provider sends no such request.
+   */
+  readonly isEndpointTest?: (request: ProviderRequest) => boolean;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
   /** The status of the response if the store fails, so that the provider sends the events again. */

@@ -1,14 +1,28 @@
 /** All providers, and the choice of a relay's profile. */
 import { BREVO } from './brevo/brevo.ts';
+import { MAILERSEND } from './mailersend/mailersend.ts';
 import { MAILJET } from './mailjet/mailjet.ts';
 import { MAILTRAP } from './mailtrap/mailtrap.ts';
+import { MANDRILL } from './mandrill/mandrill.ts';
 import { POSTAL } from './postal/postal.ts';
 import { POSTMARK } from './postmark/postmark.ts';
 import type { Provider } from './provider.ts';
+import { RESEND } from './resend/resend.ts';
 import { SES } from './ses/ses.ts';
 import { SPARKPOST } from './sparkpost/sparkpost.ts';
 
-export const PROVIDERS: readonly Provider[] = [POSTMARK, BREVO, MAILJET, SPARKPOST, MAILTRAP, SES, POSTAL];
+export const PROVIDERS: readonly Provider[] = [
+  POSTMARK,
+  RESEND,
+  BREVO,
+  MAILJET,
+  SPARKPOST,
+  MANDRILL,
+  MAILERSEND,
+  MAILTRAP,
+  SES,
+  POSTAL,
+];
 
 /** Returns the provider whose relay has this host name, or null. */
 export function findProviderByHost(host: string): Provider | null {

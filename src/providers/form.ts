@@ -1,0 +1,25 @@
+/** Reads untrusted bodies of the type `application/x-www-form-urlencoded` (URL Standard, section 5.1). */
+
+export interface FormField {
+  readonly name: string;
+  readonly value: string;
+}
+
+const MAX_FIELDS = 1_000;
+const AMPERSAND = 0x26;
+
+/**
+ * Returns the fields in their order. Bytes that are not UTF-8 become U+FFFD. Returns null if the body has more than 1,000
+ * fields. Never throws.
+ */
+export function parseForm(body: Buffer): readonly FormField[] | null {
+  let separators = 0;
+  for (const byte of body) if (byte === AMPERSAND) separators++;
+  if (separators >= MAX_FIELDS) return null;
+  return [...new URLSearchParams(body.toString('utf8'))].map(([name, value]) => ({ name, value }));
+}
+
+/** Returns the value of the first field with this name, or null. */
+export function findField(fields: readonly FormField[], name: string): string | null {
+  return fields.find((field) => field.name === name)?.value ?? null;
+}

@@ -1,0 +1,30 @@
+/**
+ * Authenticates the webhooks of MailerSend by the HMAC-SHA256 of the body.
+ * https://developers.mailersend.com/api/v1/webhooks.html#security
+ */
+import { AUTHENTICATED, isHexHmacSha256, matchesAny, refuse } from '../authentication.ts';
+import type { AuthenticationResult, ProviderRequest } from '../event.ts';
+import { parseJson, toObject } from '../json.ts';
+
+/** The public secret of the request `webhook.test`. MailerSend saves a webhook only if that request is answered with 2xx. */
+const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
+const MAX_TEST_BYTES = 4_096;
+
+export function authenticateBySignature(
+  { headers, body }: ProviderRequest,
+  secrets: readonly string[],
+): AuthenticationResult {
+  const { signature } = headers;
+  if (signature === undefined) return refuse('the request has no Signature header field');
+  const given = signature.trim().toLowerCase();
+  return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, given))
+    ? AUTHENTICATED
+    : refuse('the signature is invalid');
+}
+
+/** Returns true for the test of the URL. The signing secret does not exist before the test has succeeded. */
+export function isWebhookTest(request: ProviderRequest): boolean {
+  if (request.body.length > MAX_TEST_BYTES) return false;
+  if (authenticateBySignature(request, [TEST_SECRET]).kind === 'refused') return false;
+  return toObject(parseJson(request.body))?.type === 'webhook.test';
+}

@@ -1,0 +1,106 @@
+/**
+ * Reads the webhooks of Mandrill: the form field `mandrill_events`, a JSON array of up to 1,000 events. The type is in `event`.
+ * A change of the allowlist or the denylist has `type` in its place and no message.
+ * https://mailchimp.com/developer/transactional/docs/webhooks/
+ */
+import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
+import { type MemberResult, readBatch } from '../batch.ts';
+import { createFact, type Diagnosis, type EventMeaning, type ReadResult } from '../event.ts';
+import { findField, parseForm } from '../form.ts';
+import {
+  digestOf,
+  type Json,
+  messageIdOfMetadata,
+  parseJson,
+  rowOf,
+  timeOfUnixSeconds,
+  toId,
+  toList,
+  toObject,
+  toText,
+} from '../json.ts';
+import type { EventFormat } from '../provider.ts';
+import { authenticateByUrlAndForm, EVENTS_FIELD, isUrlTest } from './signature.ts';
+
+/** The meaning of each type. Other types are ignored. */
+const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
+  hard_bounce: 'hard',
+  soft_bounce: 'soft',
+  spam: 'complaint',
+  unsub: 'unsubscribed',
+  reject: 'provider-suppressed',
+  deferral: 'deferred',
+  delivered: 'delivered',
+};
+
+export const MANDRILL_EVENTS: EventFormat = {
+  secretForm: 'webhook key',
+  secretExample: 'kR3wQm8dZt5nVb2xHs7c',
+  createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateByUrlAndForm),
+  authenticatesByHeader: false,
+  isEndpointTest: isUrlTest,
+  read: ({ body }) => readMandrillEvents(body),
+  storeFailureStatus: 503,
+  table: [
+    { type: 'hard_bounce', meaning: 'hard', sample: 'hard-bounce.form' },
+    { type: 'soft_bounce', meaning: 'soft', sample: 'soft-bounce.form' },
+    { type: 'spam', meaning: 'complaint', sample: 'spam.form' },
+    { type: 'unsub', meaning: 'unsubscribed', sample: 'unsub.form' },
+    { type: 'reject', meaning: 'provider-suppressed', sample: 'reject.form' },
+    { type: 'deferral', meaning: 'deferred', sample: 'deferral.form' },
+    { type: 'delivered', meaning: 'delivered', sample: 'delivered.form' },
+    { type: 'send', meaning: 'ignored', sample: 'send.form' },
+    { type: 'open', meaning: 'ignored', sample: 'open.form' },
+    { type: 'click', meaning: 'ignored', sample: 'click.form' },
+    { type: 'inbound', meaning: 'ignored', sample: 'inbound.form' },
+    { type: 'type denylist', meaning: 'ignored', sample: 'denylist.form' },
+    { type: 'type blacklist', meaning: 'ignored', sample: 'blacklist.form' },
+    { type: 'type allowlist', meaning: 'ignored', sample: 'allowlist.form' },
+    { type: 'type whitelist', meaning: 'ignored', sample: 'whitelist.form' },
+    { type: 'an empty list, the test of the URL', meaning: 'ignored', sample: 'test.form' },
+  ],
+  sources: [
+    'https://mailchimp.com/developer/transactional/docs/webhooks/',
+    'https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/',
+  ],
+};
+
+function readMandrillEvents(body: Buffer): ReadResult {
+  const fields = parseForm(body);
+  const text = fields === null ? null : findField(fields, EVENTS_FIELD);
+  if (text === null) return { kind: 'broken', reason: `the body is not a form with the field ${EVENTS_FIELD}` };
+  const list = parseJson(Buffer.from(text));
+  if (!Array.isArray(list)) return { kind: 'broken', reason: `the field ${EVENTS_FIELD} is not a JSON array` };
+  return readBatch(list, readMandrillEvent);
+}
+
+function readMandrillEvent(item: Json): MemberResult {
+  const type = toText(item.event) ?? toText(item.type);
+  if (type === null) return 'broken';
+  const meaning = rowOf(EVENT_TYPES, type);
+  if (meaning === undefined) return 'ignored';
+  const message = toObject(item.msg);
+  if (message === null) return 'broken';
+  const fact = createFact(meaning, diagnosisOf(message));
+  if (fact === null) return 'ignored';
+  return {
+    type,
+    // The member `_id` of an event is the id of the message and not of the event.
+    key: digestOf(item),
+    messageId: messageIdOfMetadata(message.metadata),
+    reference: toId(message._id) ?? toId(item._id),
+    recipient: toText(message.email),
+    at: timeOfUnixSeconds(item.ts),
+    fact,
+  };
+}
+
+/** A bounce has its reply in `diag`; a deferral and a delivery have it in the last of the `smtp_events`. */
+function diagnosisOf(message: Json): Diagnosis {
+  const session = toObject(toList(message.smtp_events).at(-1));
+  return {
+    status: null,
+    diagnostic: toText(message.diag) ?? toText(session?.diag) ?? toText(message.bounce_description),
+    host: toText(session?.destination_ip),
+  };
+}

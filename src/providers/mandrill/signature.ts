@@ -1,0 +1,44 @@
+/**
+ * Authenticates the webhooks of Mandrill: the base64 HMAC-SHA1 of the URL and the form fields.
+ * https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/#authenticating-webhook-requests
+ */
+import { AUTHENTICATED, isBase64Hmac, matchesAny, refuse } from '../authentication.ts';
+import type { AuthenticationResult, ProviderRequest } from '../event.ts';
+import { type FormField, findField, parseForm } from '../form.ts';
+
+export const EVENTS_FIELD = 'mandrill_events';
+
+/** The public key of the test of the URL. The key of a webhook does not exist before the test has succeeded. */
+const TEST_KEY = 'test-webhook';
+const MAX_TEST_BYTES = 4_096;
+
+export function authenticateByUrlAndForm(
+  { headers, body, url }: ProviderRequest,
+  keys: readonly string[],
+): AuthenticationResult {
+  if (url === null) return refuse('the signature covers the URL of the endpoint; set POSTRIDER_FEEDBACK_URL');
+  const signature = headers['x-mandrill-signature'];
+  if (signature === undefined) return refuse('the request has no X-Mandrill-Signature header field');
+  const fields = parseForm(body);
+  if (fields === null) return refuse('the body has too many form fields');
+  const content =
+    url +
+    sortByName(fields)
+      .map(({ name, value }) => name + value)
+      .join('');
+  return matchesAny(keys, (key) => isBase64Hmac('sha1', key, content, signature.trim()))
+    ? AUTHENTICATED
+    : refuse('the signature is invalid; POSTRIDER_FEEDBACK_URL must be the registered URL without /events/mandrill');
+}
+
+/** Returns true for the test of the URL: an empty list of events, signed with the public key `test-webhook`. */
+export function isUrlTest(request: ProviderRequest): boolean {
+  if (request.body.length > MAX_TEST_BYTES) return false;
+  if (authenticateByUrlAndForm(request, [TEST_KEY]).kind === 'refused') return false;
+  return findField(parseForm(request.body) ?? [], EVENTS_FIELD)?.trim() === '[]';
+}
+
+/** Sorts by the names, in the order of their code units. */
+function sortByName(fields: readonly FormField[]): readonly FormField[] {
+  return fields.toSorted((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0));
+}

@@ -1,0 +1,23 @@
+/** The relay of Resend. */
+import type { RelayProfile } from '../provider.ts';
+
+/** The header field with the message id. Resend has no field for metadata and returns custom header fields in its events. */
+export const ID_FIELD = 'X-Postrider-Id';
+
+export const RESEND_RELAY: RelayProfile = {
+  hosts: ['smtp.resend.com'],
+  parameters: [],
+  metadata: (messageId) => [{ name: ID_FIELD, value: messageId }],
+  rewrittenFields: [],
+  keepsEnvelopeSender: false,
+  maxMessageBytes: 40 * 1024 * 1024,
+  // The SPF record of Resend is at a subdomain, `send` by default, and not at the sending domain.
+  spf: null,
+  connections: null,
+  referenceOfReply: null,
+  sources: [
+    'https://resend.com/docs/send-with-smtp',
+    'https://resend.com/docs/dashboard/domains/introduction',
+    'https://resend.com/docs/dashboard/emails/attachments',
+  ],
+};

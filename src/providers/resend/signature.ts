@@ -1,0 +1,45 @@
+/**
+ * Authenticates the webhooks of Resend by their Svix signature: the HMAC-SHA256 of id, timestamp and body.
+ * https://resend.com/docs/webhooks/verify-webhooks-requests, https://docs.svix.com/receiving/verifying-payloads/how-manual
+ */
+import { createHmac } from 'node:crypto';
+import { AUTHENTICATED, equalsInConstantTime, matchesAny, type ParsedSecret, refuse } from '../authentication.ts';
+import type { AuthenticationResult, ProviderRequest } from '../event.ts';
+import { toNumber } from '../json.ts';
+
+const PREFIX = 'whsec_';
+const MIN_KEY_BYTES = 16;
+const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
+
+/** Parses `whsec_` and the key in base64. Returns the key. */
+export function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
+  if (!text.startsWith(PREFIX))
+    return { ok: false, fault: `the secret does not begin with ${PREFIX}; copy it from Resend` };
+  const encoded = text.slice(PREFIX.length);
+  const key = Buffer.from(encoded, 'base64');
+  if (key.toString('base64') !== encoded || key.length < MIN_KEY_BYTES)
+    return { ok: false, fault: `the text after ${PREFIX} is not a key in base64; copy the secret from Resend` };
+  return { ok: true, secret: key };
+}
+
+/** Authenticates the signature and the timestamp, which may differ from `now` by at most 5 minutes. */
+export function authenticateBySvix(
+  { headers, body }: ProviderRequest,
+  keys: readonly Buffer[],
+  now: number,
+): AuthenticationResult {
+  const { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signatures } = headers;
+  if (id === undefined || timestamp === undefined || signatures === undefined)
+    return refuse('the request has no svix-id, svix-timestamp or svix-signature header field');
+  const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
+  const given = signatures.split(' ');
+  const isSigned = matchesAny(keys, (key) => {
+    const expected = `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
+    return matchesAny(given, (signature) => equalsInConstantTime(expected, signature));
+  });
+  if (!isSigned) return refuse('the signature is invalid');
+  const seconds = toNumber(timestamp);
+  if (seconds === null || Math.abs(now / 1000 - seconds) > MAX_CLOCK_DIFFERENCE_SECONDS)
+    return refuse('the timestamp of the signature differs from the clock by more than 5 minutes');
+  return AUTHENTICATED;
+}

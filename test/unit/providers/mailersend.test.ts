@@ -1,0 +1,144 @@
+/** MailerSend: the signature, the test of the URL, both versions of its events, and the reply of its relay. */
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { Authenticate } from '../../../src/providers/authentication.ts';
+import type { ProviderEvent, ProviderRequest } from '../../../src/providers/event.ts';
+import { MAILERSEND } from '../../../src/providers/mailersend/mailersend.ts';
+
+const SECRET = 'signing-secret-001';
+const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
+const BODY = '{"type":"activity.sent","url":"https:\\/\\/example.org\\/","data":{"subject":"Prüfung"}}';
+const TEST_BODY =
+  '{"type":"webhook.test","message":"This is a ping test message","created_at":"2026-03-27T07:24:20.577080Z"}';
+
+const { events, relay } = MAILERSEND;
+if (events === null || relay === null) throw new Error('MailerSend has no events or no relay');
+
+function createAuthenticate(...secrets: string[]): Authenticate {
+  const parsed = events?.createAuthenticate(secrets);
+  if (parsed?.ok !== true) throw new Error('the secret is not valid');
+  return parsed.secret;
+}
+
+const sign = (secret: string, body: string): string => createHmac('sha256', secret).update(body, 'utf8').digest('hex');
+
+function post(signature: string | undefined, body = BODY): ProviderRequest {
+  return { method: 'POST', headers: { signature }, body: Buffer.from(body), url: null };
+}
+
+function read(body: object): ProviderEvent | undefined {
+  const result = events?.read(post(undefined, JSON.stringify(body)));
+  if (result?.kind !== 'events') throw new Error(result?.reason);
+  return result.events[0];
+}
+
+describe('the signature of MailerSend', () => {
+  const authenticate = createAuthenticate(SECRET);
+
+  it('is accepted in lower case and in upper case', () => {
+    expect(authenticate(post(sign(SECRET, BODY)), 0)).toEqual({ kind: 'authenticated' });
+    expect(authenticate(post(sign(SECRET, BODY).toUpperCase()), 0).kind).toBe('authenticated');
+  });
+
+  it('is accepted by the second of two secrets', () => {
+    expect(createAuthenticate('signing-secret-002', SECRET)(post(sign(SECRET, BODY)), 0).kind).toBe('authenticated');
+  });
+
+  it.each<[string, ProviderRequest]>([
+    ['another secret', post(sign('signing-secret-002', BODY))],
+    ['a changed body', post(sign(SECRET, BODY), BODY.replace('sent', 'hard_bounced'))],
+    ['a body with other white space', post(sign(SECRET, BODY), `${BODY} `)],
+    ['no signature', post(undefined)],
+    ['an empty signature', post('')],
+    ['the public secret of the test', post(sign(TEST_SECRET, BODY))],
+  ])('is refused with %s', (_name, request) => {
+    expect(authenticate(request, 0).kind).toBe('refused');
+  });
+});
+
+describe('the test of the URL by MailerSend', () => {
+  it('is recognised by its type and the public secret', () => {
+    expect(events.isEndpointTest?.(post(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
+  });
+
+  const large = TEST_BODY.replace('ping', 'x'.repeat(5_000));
+  it.each<[string, ProviderRequest]>([
+    ['another secret', post(sign(SECRET, TEST_BODY), TEST_BODY)],
+    ['another type', post(sign(TEST_SECRET, BODY))],
+    ['a body that is not JSON', post(sign(TEST_SECRET, 'x'), 'x')],
+    ['a large body', post(sign(TEST_SECRET, large), large)],
+    ['no signature', post(undefined, TEST_BODY)],
+  ])('is not recognised with %s', (_name, request) => {
+    expect(events.isEndpointTest?.(request)).toBe(false);
+  });
+});
+
+describe('an event of MailerSend', () => {
+  const data = { id: 'e1', message_id: 'm1', recipient: 'recipient@example.com', meta: [] };
+
+  it('has the same key in a repeated webhook, and types with one id have different keys', () => {
+    expect(read({ type: 'activity.delivered', webhook_id: 'w1', data })?.key).toBe('activity.delivered/e1');
+    expect(read({ type: 'activity.delivered', webhook_id: 'w2', data })?.key).toBe('activity.delivered/e1');
+    expect(read({ type: 'activity.deferred', data })?.key).toBe('activity.deferred/e1');
+  });
+
+  it('without an id has a digest as key', () => {
+    expect(read({ type: 'activity.delivered', data: { ...data, id: undefined } })?.key).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  it('of the version 2.0 has the recipient in data.recipient, else in data.email', () => {
+    expect(read({ type: 'activity.delivered', data: { ...data, email: 'other@example.com' } })).toMatchObject({
+      reference: 'm1',
+      recipient: 'recipient@example.com',
+    });
+    const email = 'recipient@example.com';
+    expect(read({ type: 'activity.delivered', data: { ...data, recipient: undefined, email } })?.recipient).toBe(email);
+  });
+
+  it('of the version 1.0 has message and recipient in data.email, and its time in data.created_at', () => {
+    const email = { message: { id: 'm1' }, recipient: { email: 'recipient@example.com' } };
+    expect(
+      read({
+        type: 'activity.hard_bounced',
+        created_at: '2026-11-05T16:40:00.000000Z',
+        data: { id: 'e1', created_at: '2026-11-05T16:33:54.506000Z', email, morph: { reason: 'Host not found' } },
+      }),
+    ).toMatchObject({
+      reference: 'm1',
+      recipient: 'recipient@example.com',
+      at: Date.UTC(2026, 10, 5, 16, 33, 54, 506),
+      fact: { failureClass: 'hard', diagnosis: { diagnostic: 'Host not found' } },
+    });
+  });
+
+  it.each([
+    [{ bounce_reason: 'Mailbox full', bounce_code: 452 }, '452 Mailbox full'],
+    [{ bounce_reason: 'Mailbox full', bounce_code: '452' }, '452 Mailbox full'],
+    [{ bounce_reason: '452 4.2.2 Mailbox full', bounce_code: 452 }, '452 4.2.2 Mailbox full'],
+    [{ bounce_reason: 'Mailbox full' }, 'Mailbox full'],
+    [{ bounce_code: 452 }, '452'],
+    [[], null],
+    [null, null],
+  ])('with the meta %j has the diagnosis %j', (meta, diagnostic) => {
+    expect(read({ type: 'activity.soft_bounced', data: { ...data, meta } })?.fact.diagnosis.diagnostic).toBe(
+      diagnostic,
+    );
+  });
+
+  it.each([[[]], [{ data }], [{ type: 'activity.delivered' }]])('%j is broken', (body) => {
+    expect(events?.read(post(undefined, JSON.stringify(body))).kind).toBe('broken');
+  });
+});
+
+describe('the reply of the relay of MailerSend', () => {
+  it.each([
+    ['Message queued as 61eec2dc16ae8b627a4b87e7', '61eec2dc16ae8b627a4b87e7'],
+    ['250 Message queued as 61eec2dc16ae8b627a4b87e7\r\n', '61eec2dc16ae8b627a4b87e7'],
+    ['2.0.0 message queued as a1 in 3 ms', 'a1'],
+    ['Message queued as ', null],
+    ['Ok', null],
+    [`Message queued as ${'x'.repeat(300)}`, null],
+  ])('%j names the message %j', (reply, reference) => {
+    expect(relay.referenceOfReply?.(reply)).toBe(reference);
+  });
+});

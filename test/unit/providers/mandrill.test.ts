@@ -1,0 +1,166 @@
+/** Mandrill: the signature over URL and form, the test of the URL, and batches. */
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { Authenticate } from '../../../src/providers/authentication.ts';
+import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import { MANDRILL } from '../../../src/providers/mandrill/mandrill.ts';
+
+const ID = '01990000-0000-7000-8000-000000000001';
+const KEY = 'webhook-key-001';
+const URL_OF_ENDPOINT = 'https://events.example.org/events/mandrill';
+const EVENTS = '[{"event":"send","msg":{"subject":"Prüfung & mehr"}}]';
+
+const { events } = MANDRILL;
+if (events === null) throw new Error('Mandrill has no events');
+
+function createAuthenticate(...keys: string[]): Authenticate {
+  const parsed = events?.createAuthenticate(keys);
+  if (parsed?.ok !== true) throw new Error('the key is not valid');
+  return parsed.secret;
+}
+
+/** Signs the URL and the fields, which are given in the order of their names. */
+function sign(key: string, url: string, fields: readonly [string, string][]): string {
+  return createHmac('sha1', key)
+    .update(url + fields.flat().join(''), 'utf8')
+    .digest('base64');
+}
+
+interface PostParts {
+  readonly signature?: string | undefined;
+  readonly url?: string | null;
+}
+
+function post(
+  fields: readonly [string, string][],
+  { signature, url = URL_OF_ENDPOINT }: PostParts = {},
+): ProviderRequest {
+  const body = Buffer.from(new URLSearchParams([...fields]).toString());
+  return { method: 'POST', headers: { 'x-mandrill-signature': signature }, body, url };
+}
+
+const FIELDS: readonly [string, string][] = [['mandrill_events', EVENTS]];
+const SIGNATURE = sign(KEY, URL_OF_ENDPOINT, FIELDS);
+
+function read(value: unknown): ReadResult {
+  const result = events?.read(post([['mandrill_events', JSON.stringify(value)]]));
+  if (result === undefined) throw new Error('Mandrill has no events');
+  return result;
+}
+
+const createBounce = (name: string) => ({
+  event: 'hard_bounce',
+  ts: 1_762_360_434,
+  msg: { email: `${name}@example.com`, metadata: { 'postrider-id': ID }, diag: 'smtp;550 5.1.1 no' },
+});
+
+describe('the signature of Mandrill', () => {
+  const authenticate = createAuthenticate(KEY);
+
+  it('is accepted', () => {
+    expect(authenticate(post(FIELDS, { signature: SIGNATURE }), 0)).toEqual({ kind: 'authenticated' });
+  });
+
+  it('covers the fields in the order of their names', () => {
+    const sorted: readonly [string, string][] = [['a', '1'], ...FIELDS, ['z', 'ä']];
+    const signature = sign(KEY, URL_OF_ENDPOINT, sorted);
+    expect(authenticate(post(sorted.toReversed(), { signature }), 0).kind).toBe('authenticated');
+  });
+
+  it('is accepted by the second of two keys', () => {
+    expect(createAuthenticate('webhook-key-002', KEY)(post(FIELDS, { signature: SIGNATURE }), 0).kind).toBe(
+      'authenticated',
+    );
+  });
+
+  it.each<[string, ProviderRequest]>([
+    ['another key', post(FIELDS, { signature: sign('webhook-key-002', URL_OF_ENDPOINT, FIELDS) })],
+    ['changed events', post([['mandrill_events', '[]']], { signature: SIGNATURE })],
+    ['a further field', post([...FIELDS, ['x', 'y']], { signature: SIGNATURE })],
+    ['another URL', post(FIELDS, { signature: SIGNATURE, url: `${URL_OF_ENDPOINT}/` })],
+    ['no signature', post(FIELDS)],
+    ['an empty signature', post(FIELDS, { signature: '' })],
+    ['the public key of the test', post(FIELDS, { signature: sign('test-webhook', URL_OF_ENDPOINT, FIELDS) })],
+  ])('is refused with %s', (_name, request) => {
+    expect(authenticate(request, 0).kind).toBe('refused');
+  });
+
+  it('is refused without POSTRIDER_FEEDBACK_URL, and the reason names the setting', () => {
+    expect(authenticate(post(FIELDS, { signature: SIGNATURE, url: null }), 0)).toEqual({
+      kind: 'refused',
+      reason: expect.stringContaining('POSTRIDER_FEEDBACK_URL'),
+    });
+  });
+
+  it('is refused with too many fields', () => {
+    const body = Buffer.from('a=b&'.repeat(2_000_000));
+    const request = { ...post(FIELDS, { signature: SIGNATURE }), body };
+    expect(authenticate(request, 0).kind).toBe('refused');
+    expect(events?.read(request).kind).toBe('broken');
+  });
+});
+
+describe('the test of the URL by Mandrill', () => {
+  const createTest = (key: string, text: string, url: string | null = URL_OF_ENDPOINT) =>
+    post([['mandrill_events', text]], { signature: sign(key, url ?? '', [['mandrill_events', text]]), url });
+
+  it('is recognised by its empty list and the public key', () => {
+    expect(events.isEndpointTest?.(createTest('test-webhook', '[]'))).toBe(true);
+  });
+
+  it.each<[string, ProviderRequest]>([
+    ['another key', createTest(KEY, '[]')],
+    ['events', createTest('test-webhook', EVENTS)],
+    ['a large body', createTest('test-webhook', `[${' '.repeat(5_000)}]`)],
+    ['no URL', createTest('test-webhook', '[]', null)],
+    ['no signature', post([['mandrill_events', '[]']])],
+  ])('is not recognised with %s', (_name, request) => {
+    expect(events.isEndpointTest?.(request)).toBe(false);
+  });
+});
+
+describe('a batch of Mandrill', () => {
+  it('keeps its other events if one is not an event', () => {
+    const result = read([createBounce('a'), 7, createBounce('b'), { event: 'spam' }, {}, { event: 'open', msg: {} }]);
+    expect(result).toMatchObject({
+      kind: 'events',
+      events: [{ recipient: 'a@example.com' }, { recipient: 'b@example.com' }],
+      ignored: 1,
+      broken: 3,
+    });
+  });
+
+  it('of 1,000 events is read completely, and an event has the same key in another order', () => {
+    const batch = Array.from({ length: 1_000 }, (_, index) => createBounce(`r${index}`));
+    const [first, second] = [batch, batch.toReversed()].map(read);
+    if (first?.kind !== 'events' || second?.kind !== 'events') throw new Error('the batch is broken');
+    expect(new Set(first.events.map(({ key }) => key)).size).toBe(1_000);
+    expect(second.events.map(({ key }) => key)).toEqual(first.events.map(({ key }) => key).toReversed());
+  });
+
+  it('has the diagnosis and the host in the last of the smtp_events', () => {
+    const smtp_events = [
+      { diag: '451 first', destination_ip: '192.0.2.1' },
+      { diag: '250 OK', destination_ip: '192.0.2.2' },
+    ];
+    expect(
+      read([{ event: 'delivered', ts: '1762360434.5', msg: { email: 'a@example.com', smtp_events } }]),
+    ).toMatchObject({
+      events: [
+        {
+          at: 1_762_360_434_500,
+          messageId: null,
+          fact: { kind: 'delivered', diagnosis: { diagnostic: '250 OK', host: '192.0.2.2' } },
+        },
+      ],
+    });
+  });
+
+  it.each([['[['], ['{}'], ['7'], ['null']])('%s is broken', (text) => {
+    expect(events?.read(post([['mandrill_events', text]])).kind).toBe('broken');
+  });
+
+  it('without the field is broken', () => {
+    expect(events?.read(post([['events', '[]']])).kind).toBe('broken');
+  });
+});

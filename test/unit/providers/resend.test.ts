@@ -1,0 +1,150 @@
+/** Resend: signatures of Svix, and the forms of its events. */
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { Authenticate } from '../../../src/providers/authentication.ts';
+import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import { RESEND } from '../../../src/providers/resend/resend.ts';
+
+const ID = '01990000-0000-7000-8000-000000000001';
+const KEY = Buffer.from('a key of the test 001');
+const OTHER_KEY = Buffer.from('another key of the test');
+const NOW = 1_762_360_434_000;
+const BODY = Buffer.from('{"type":"email.sent","data":{"subject":"Prüfung"}}');
+
+const { events } = RESEND;
+if (events === null) throw new Error('Resend has no events');
+
+function createAuthenticate(...keys: Buffer[]): Authenticate {
+  const parsed = events?.createAuthenticate(keys.map((key) => `whsec_${key.toString('base64')}`));
+  if (parsed?.ok !== true) throw new Error('the secret is not valid');
+  return parsed.secret;
+}
+
+function sign(key: Buffer, seconds: number, body = BODY, id = 'msg_1'): Record<string, string> {
+  const signature = createHmac('sha256', key).update(`${id}.${seconds}.`).update(body).digest('base64');
+  return { 'svix-id': id, 'svix-timestamp': String(seconds), 'svix-signature': `v1,${signature}` };
+}
+
+function post(headers: ProviderRequest['headers'], body = BODY): ProviderRequest {
+  return { method: 'POST', headers, body, url: null };
+}
+
+function read(body: unknown, headers: ProviderRequest['headers'] = {}): Extract<ReadResult, { kind: 'events' }> {
+  const result = events?.read(post(headers, Buffer.from(JSON.stringify(body))));
+  if (result?.kind !== 'events') throw new Error(result?.reason);
+  return result;
+}
+
+const bounce = (data: object) => ({
+  type: 'email.bounced',
+  created_at: '2026-11-05T16:33:54.126Z',
+  data: { email_id: 'e1', to: ['recipient@example.com'], headers: [{ name: 'x-postrider-id', value: ID }], ...data },
+});
+
+describe('the signature of Resend', () => {
+  const seconds = NOW / 1000;
+  const authenticate = createAuthenticate(KEY);
+
+  it('is accepted', () => {
+    expect(authenticate(post(sign(KEY, seconds)), NOW)).toEqual({ kind: 'authenticated' });
+  });
+
+  it('is accepted if one signature of the list is right', () => {
+    const right = sign(KEY, seconds);
+    const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${right['svix-signature']} v2,x`;
+    expect(authenticate(post({ ...right, 'svix-signature': list }), NOW).kind).toBe('authenticated');
+  });
+
+  it('is accepted by the second of two secrets', () => {
+    expect(createAuthenticate(OTHER_KEY, KEY)(post(sign(KEY, seconds)), NOW).kind).toBe('authenticated');
+  });
+
+  it.each([-300, 300])('is accepted %i s from the clock', (difference) => {
+    expect(authenticate(post(sign(KEY, seconds + difference)), NOW).kind).toBe('authenticated');
+  });
+
+  it.each<[string, ProviderRequest]>([
+    ['another secret', post(sign(OTHER_KEY, seconds))],
+    ['a changed body', post(sign(KEY, seconds), Buffer.from('{"type":"email.bounced"}'))],
+    ['a changed id', post({ ...sign(KEY, seconds), 'svix-id': 'msg_2' })],
+    ['a changed timestamp', post({ ...sign(KEY, seconds), 'svix-timestamp': String(seconds + 1) })],
+    ['a timestamp that is 301 s old', post(sign(KEY, seconds - 301))],
+    ['a timestamp that is 301 s ahead', post(sign(KEY, seconds + 301))],
+    [
+      'another version',
+      post({ ...sign(KEY, seconds), 'svix-signature': sign(KEY, seconds)['svix-signature']?.replace('v1', 'v2') }),
+    ],
+    ['an empty signature', post({ ...sign(KEY, seconds), 'svix-signature': '' })],
+    ['no id', post({ ...sign(KEY, seconds), 'svix-id': undefined })],
+    ['no timestamp', post({ ...sign(KEY, seconds), 'svix-timestamp': undefined })],
+    ['no signature', post({ ...sign(KEY, seconds), 'svix-signature': undefined })],
+  ])('is refused with %s', (_name, request) => {
+    expect(authenticate(request, NOW).kind).toBe('refused');
+  });
+
+  it('is refused with a timestamp that is not a number', () => {
+    const signature = createHmac('sha256', KEY).update('msg_1.now.').update(BODY).digest('base64');
+    const headers = { 'svix-id': 'msg_1', 'svix-timestamp': 'now', 'svix-signature': `v1,${signature}` };
+    expect(authenticate(post(headers), NOW).kind).toBe('refused');
+  });
+
+  it.each(['abcdefghijklmnopqrstuvwxyz', 'whsec_', 'whsec_!!!!', 'whsec_c2hvcnQ='])('%s is not a secret', (text) => {
+    expect(events?.createAuthenticate([text]).ok).toBe(false);
+  });
+});
+
+describe('an event of Resend', () => {
+  it('is identified by svix-id, and a repeated webhook has the same key', () => {
+    const [first, second] = [1, 2].map((seconds) => read(bounce({}), sign(KEY, seconds, BODY, 'msg_7')).events[0]?.key);
+    expect(first).toBe('msg_7');
+    expect(second).toBe(first);
+  });
+
+  it('has the id of the header field, else of the Message-ID, else only the reference', () => {
+    const idOf = (data: object) => read(bounce(data)).events[0];
+    const other = '01990000-0000-7000-8000-000000000002';
+    expect(idOf({ message_id: `<${other}@example.org>` })?.messageId).toBe(ID);
+    expect(idOf({ headers: undefined, message_id: `<${other}@example.org>` })?.messageId).toBe(other);
+    expect(
+      idOf({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
+    ).toMatchObject({
+      messageId: null,
+      reference: 'e1',
+    });
+  });
+
+  it('names the recipient as text too, and an event with several recipients is ignored', () => {
+    expect(read(bounce({ to: 'recipient@example.com' })).events[0]?.recipient).toBe('recipient@example.com');
+    expect(read(bounce({ to: ['recipient@example.com', 'other@example.com'] }))).toMatchObject({
+      events: [],
+      ignored: 1,
+    });
+  });
+
+  it('has the reply of the receiving server as diagnosis, else the description', () => {
+    const diagnosticOf = (data: object) => read(bounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
+    expect(diagnosticOf({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
+    expect(diagnosticOf({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');
+    expect(diagnosticOf({ diagnosticCode: [], message: 'm' })).toBe('m');
+  });
+
+  it('with an unknown class is classified by its text', () => {
+    expect(read(bounce({ bounce: { type: 'Other', message: 'm' } })).events[0]?.fact).toMatchObject({
+      failureClass: 'by-text',
+    });
+    expect(read(bounce({})).events[0]?.fact).toMatchObject({ failureClass: 'by-text' });
+  });
+
+  it('has the time of the event and not of the message', () => {
+    expect(read(bounce({ created_at: '2020-01-01T00:00:00Z' })).events[0]?.at).toBe(
+      Date.UTC(2026, 10, 5, 16, 33, 54, 126),
+    );
+  });
+
+  it.each([[[]], [{ data: {} }], [{ type: 'email.bounced' }], [{ type: 'email.bounced', data: [] }]])(
+    '%j is broken',
+    (body) => {
+      expect(events?.read(post({}, Buffer.from(JSON.stringify(body)))).kind).toBe('broken');
+    },
+  );
+});
