@@ -29,7 +29,7 @@ import { computeAccountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
-import { accountNotFound, conflict, invalid, invalidTemplate, memberResult, ok, type Result } from './errors.ts';
+import { accountNotFound, conflict, invalid, invalidTemplate, ok, type Result, toMemberResult } from './errors.ts';
 import { parseName, parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
@@ -190,23 +190,23 @@ function parseLimits(
     limits.volume = null;
     limits.volumeExpiresAt = null;
   } else if (volume !== undefined) {
-    const count = memberResult('volume', parseCount(volume, 0, Number.MAX_SAFE_INTEGER));
+    const count = toMemberResult('volume', parseCount(volume, 0, Number.MAX_SAFE_INTEGER));
     if (!count.ok) return count;
     limits.volume = count.value;
   }
   if (volumeExpires === 'never') limits.volumeExpiresAt = null;
   else if (volumeExpires !== undefined) {
-    const expiry = memberResult('volumeExpires', parseTimestamp(volumeExpires, now, 'ahead'));
+    const expiry = toMemberResult('volumeExpires', parseTimestamp(volumeExpires, now, 'ahead'));
     if (!expiry.ok) return expiry;
     limits.volumeExpiresAt = expiry.value;
   }
   if (rate !== undefined) {
-    const parsed = rate === 'none' ? ok(null) : memberResult('rate', parseRate(rate));
+    const parsed = rate === 'none' ? ok(null) : toMemberResult('rate', parseRate(rate));
     if (!parsed.ok) return parsed;
     limits.rate = parsed.value;
   }
   if (throttle !== undefined) {
-    const parsed = throttle === 'none' ? ok(null) : memberResult('throttle', parseThrottle(throttle));
+    const parsed = throttle === 'none' ? ok(null) : toMemberResult('throttle', parseThrottle(throttle));
     if (!parsed.ok) return parsed;
     limits.throttle = parsed.value;
   }
@@ -221,12 +221,12 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
   const change: { -readonly [K in keyof AccountChange]: AccountChange[K] } = { ...limits.value };
   const { maxBounces, maxComplaints } = input;
   if (maxBounces !== undefined) {
-    const rate = memberResult('maxBounces', parsePercent(maxBounces));
+    const rate = toMemberResult('maxBounces', parsePercent(maxBounces));
     if (!rate.ok) return rate;
     change.bounceRate = rate.value;
   }
   if (maxComplaints !== undefined) {
-    const rate = memberResult('maxComplaints', parsePercent(maxComplaints));
+    const rate = toMemberResult('maxComplaints', parsePercent(maxComplaints));
     if (!rate.ok) return rate;
     change.complaintRate = rate.value;
   }
@@ -242,11 +242,11 @@ const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
 /** Returns the usage of the limits at `now`. */
 function getLimitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
   const hasCurrentPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
-  const used = hasCurrentPeriod ? rateUsed : 0;
+  const currentRateUsed = hasCurrentPeriod ? rateUsed : 0;
   return {
     volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
-    rateUsed: used,
-    rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
+    rateUsed: currentRateUsed,
+    rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - currentRateUsed),
     /** The end of the current rate period. Null if no period is running. */
     rateResetsAt: hasCurrentPeriod && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
   };

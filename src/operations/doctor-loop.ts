@@ -18,7 +18,7 @@ import { describeError } from '../printing/error-line.ts';
 import type { AcceptStore } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor.ts';
-import { accountNotFound, invalid, memberResult, ok } from './errors.ts';
+import { accountNotFound, invalid, ok, toMemberResult } from './errors.ts';
 import type { Operation } from './operation.ts';
 
 const CHECK_NAME = 'loop';
@@ -46,7 +46,7 @@ export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext
   result: Findings,
   errors: [],
   async run({ account, within }, context) {
-    const timeout = memberResult('within', parseDuration(within));
+    const timeout = toMemberResult('within', parseDuration(within));
     if (!timeout.ok) return timeout;
     if (timeout.value > MAX_WAIT_MS) return invalid('within', 'the maximum is 1h');
     const { settings, machineClock: clock, installation, progress } = context;
@@ -61,7 +61,10 @@ export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext
         return runLoopTests({
           tests,
           send: (to) =>
-            submitTestMessage(store, testMessage(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),
+            submitTestMessage(
+              store,
+              createTestMessage(ids.next(clock.now()), sender.account, sender.from, to, clock.now()),
+            ),
           readMessage: (id) => store.findMessage(id),
           clock,
           waitForPoll: async () => {
@@ -153,20 +156,20 @@ async function selectSender(
   accounts: readonly Account[],
   { senders, returnPathDomain }: Settings,
 ): Promise<Sender | null> {
-  const authenticated = (await store.listDomains()).filter(({ status }) => status === 'authenticated');
+  const authenticatedDomains = (await store.listDomains()).filter(({ status }) => status === 'authenticated');
   const [locked, unlocked] = [
     accounts.filter((account) => account.locked !== null),
     accounts.filter((account) => account.locked === null),
   ];
   for (const account of [...unlocked, ...locked]) {
-    const authenticatedDomain = authenticated.find(({ accountId }) => accountId === account.id);
+    const authenticatedDomain = authenticatedDomains.find(({ accountId }) => accountId === account.id);
     const domain = authenticatedDomain?.name ?? (senders === 'any' ? returnPathDomain : null);
     if (domain !== null) return { account, from: `postrider-doctor@${domain}` };
   }
   return null;
 }
 
-function testMessage(id: string, account: Account, from: string, to: string, now: number): NewMessage {
+function createTestMessage(id: string, account: Account, from: string, to: string, now: number): NewMessage {
   return {
     id,
     accountId: account.id,

@@ -77,8 +77,8 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   async run(_input, context) {
     const { settings, machineClock: clock, installation, progress } = context;
     const resolver = createResolver(settings.dns);
-    const onProgress = (done: number, running: readonly string[]): void =>
-      progress(`${done} checked; ${running.join(', ')} …`);
+    const onProgress = (completedCount: number, runningChecks: readonly string[]): void =>
+      progress(`${completedCount} checked; ${runningChecks.join(', ')} …`);
     let storeFacts: StoreFacts | null = null;
     const database: Check = {
       name: 'database',
@@ -88,7 +88,11 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
         const { lines, standby } = await installation.databaseWarnings();
         return checkDatabase(
           settings.database.kind === 'sqlite'
-            ? { path: settings.database.path, ...storeFacts, readDiskSpace: diskSpaceReader(settings.database.path) }
+            ? {
+                path: settings.database.path,
+                ...storeFacts,
+                readDiskSpace: createDiskSpaceReader(settings.database.path),
+              }
             : {
                 path: 'the PostgreSQL database',
                 ...storeFacts,
@@ -100,7 +104,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
       },
     };
     const databaseFindings = await runChecks([database], { ...CHECK_LIMITS, clock, onProgress });
-    const otherFindings = await runChecks(otherChecks(context, resolver, storeFacts), {
+    const otherFindings = await runChecks(createOtherChecks(context, resolver, storeFacts), {
       ...CHECK_LIMITS,
       clock,
       onProgress,
@@ -118,28 +122,34 @@ interface StoreFacts {
 }
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
-  const noFacts = { tookMs: 0, newestAcceptedAt: null, domains: [] };
+  const emptyFacts = { tookMs: 0, newestAcceptedAt: null, domains: [] };
   const missingDatabase = await installation.missingDatabase();
-  if (missingDatabase !== null) return { ...noFacts, openResult: missingDatabase };
+  if (missingDatabase !== null) return { ...emptyFacts, openResult: missingDatabase };
   const startedAt = clock.monotonic();
   try {
     return await installation.withStore(async (store) => {
       await store.probe();
       const tookMs = clock.monotonic() - startedAt;
-      const newest = await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 1 });
+      const newestMessages = await store.listMessages({
+        accountId: null,
+        state: null,
+        to: null,
+        since: null,
+        limit: 1,
+      });
       const domains = await store.listDomains();
-      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
+      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt: newestMessages[0]?.acceptedAt ?? null, domains };
     });
   } catch (error) {
-    return { ...noFacts, openResult: { kind: 'failed', reason: describeError(error) } };
+    return { ...emptyFacts, openResult: { kind: 'failed', reason: describeError(error) } };
   }
 }
 
-function diskSpaceReader(path: string): DatabaseParts['readDiskSpace'] {
+function createDiskSpaceReader(path: string): DatabaseParts['readDiskSpace'] {
   return () => readDiskSpace(path);
 }
 
-function otherChecks(
+function createOtherChecks(
   { settings, machineClock: clock, installation }: DoctorContext,
   resolver: Resolver,
   storeFacts: StoreFacts | null,
@@ -200,7 +210,7 @@ function otherChecks(
           domain,
           authenticationRequired: requiresAuthenticatedSender(settings),
           checkRecords: () => checkRecords(createRecords(domain, getSendingSetup(settings)), resolver),
-          checkKey: (selector, sealed) => findKeyFault(settings, domain.name, selector, sealed),
+          checkKey: (selector, sealedKey) => findKeyFault(settings, domain.name, selector, sealedKey),
         }),
       ),
     ),
@@ -217,12 +227,12 @@ async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promis
  * Decrypts a key and erases it from memory. Returns the fault, or null. A missing secret is not created, because a new
  * secret could not decrypt the stored keys.
  */
-function findKeyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
+function findKeyFault(settings: Settings, domain: string, selector: string, sealedKey: string): string | null {
   const path = getSecretPath(settings);
   if (settings.secret === null && !existsSync(path))
     return `the secret file ${path} is missing; the DKIM keys cannot be decrypted without it`;
   try {
-    unsealKey(loadSealingKey(settings), domain, selector, sealed).fill(0);
+    unsealKey(loadSealingKey(settings), domain, selector, sealedKey).fill(0);
     return null;
   } catch (error) {
     return describeError(error);

@@ -34,16 +34,16 @@ export function toDomainDetails(
     status: domain.status,
     subdomains,
     created: formatIsoTime(createdAt),
-    checked: isoOrNull(checkedAt),
-    authenticated: isoOrNull(authenticatedAt),
-    failingSince: isoOrNull(failingSince),
+    checked: toIsoOrNull(checkedAt),
+    authenticated: toIsoOrNull(authenticatedAt),
+    failingSince: toIsoOrNull(failingSince),
     graceEnds: failingSince === null ? null : formatIsoTime(failingSince + GRACE_PERIOD_MS),
     sends: maySend(domain),
     keys: keys.map(({ selector, algorithm, state, retireAt }) => ({
       selector,
       algorithm,
       state,
-      retires: isoOrNull(retireAt),
+      retires: toIsoOrNull(retireAt),
     })),
     records: records.map((record) => {
       const { purpose, type, name, value } = record;
@@ -75,7 +75,7 @@ export function toRemovedDomain(
   records: readonly DnsRecord[],
   hasProviderIdentity: boolean,
 ): RemovedDomain {
-  const lastRetireAt = keys.reduce((latest, key) => Math.max(latest, key.retireAt ?? 0), 0);
+  const lastRetireAt = keys.reduce((latestRetireAt, key) => Math.max(latestRetireAt, key.retireAt ?? 0), 0);
   return {
     domain: name,
     status: 'removed',
@@ -86,7 +86,7 @@ export function toRemovedDomain(
   };
 }
 
-function isoOrNull(ms: number | null): string | null {
+function toIsoOrNull(ms: number | null): string | null {
   return ms === null ? null : formatIsoTime(ms);
 }
 

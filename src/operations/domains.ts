@@ -90,19 +90,19 @@ export const addDomain = operation({
       usedSelectors: [],
       sealingKey: loadSealingKey(settings),
       now,
-      random: randomFraction(context),
+      random: createRandomFraction(context),
     });
-    const added = await store.addDomain(account, { name, subdomains, keys }, now);
-    if (added.kind === 'missing') return accountNotFound(account);
-    if (added.kind === 'exists') return existingDomainConflict(store, name);
-    const domain = added.value;
+    const addResult = await store.addDomain(account, { name, subdomains, keys }, now);
+    if (addResult.kind === 'missing') return accountNotFound(account);
+    if (addResult.kind === 'exists') return existingDomainConflict(store, name);
+    const domain = addResult.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
     const secretFault = getSecretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
     if (provider !== null) warnAboutProvider(provider, name, easyDkim, context);
     const records = createRecords(domain, getSendingSetup(settings), provider?.records);
-    return ok(toDomainDetails(domain, records, providerChecks(provider), account));
+    return ok(toDomainDetails(domain, records, listProviderChecks(provider), account));
   },
 });
 
@@ -117,15 +117,15 @@ export const listDomains = operation({
   errors: [],
   async run(_input, { store, settings }) {
     const [domains, accounts] = await Promise.all([store.listDomains(), store.listAccounts()]);
-    const setup = getSendingSetup(settings);
-    const details = async (domain: SendingDomain) =>
+    const sendingSetup = getSendingSetup(settings);
+    const toDetails = async (domain: SendingDomain) =>
       toDomainDetails(
         domain,
-        createRecords(domain, setup),
+        createRecords(domain, sendingSetup),
         await store.findDomainChecks(domain.name),
         accountName(accounts, domain.accountId),
       );
-    return ok(await Promise.all(domains.map(details)));
+    return ok(await Promise.all(domains.map(toDetails)));
   },
 });
 
@@ -142,12 +142,12 @@ export const showDomain = operation({
   result: DomainDetails,
   errors: ['not-found'],
   async run({ domain: domainText }, { store, settings }) {
-    const found = await findDomain(store, domainText);
-    if (!found.ok) return found;
-    const domain = found.value;
+    const domainResult = await findDomain(store, domainText);
+    if (!domainResult.ok) return domainResult;
+    const domain = domainResult.value;
     const provider = await checkProviderIdentity(settings, domain);
     const records = createRecords(domain, getSendingSetup(settings), provider?.records);
-    const checks = [...(await store.findDomainChecks(domain.name)), ...providerChecks(provider)];
+    const checks = [...(await store.findDomainChecks(domain.name)), ...listProviderChecks(provider)];
     return ok(await readDomainDetails(store, domain, records, checks));
   },
 });
@@ -167,9 +167,9 @@ export const setDomain = operation({
   async run({ domain: domainText, subdomains }, { store, settings }) {
     const name = parseLookupName(domainText);
     if (!name.ok) return name;
-    const changed = foundOrError(name.value, await store.setSubdomains(name.value, subdomains));
-    if (!changed.ok) return changed;
-    const domain = changed.value;
+    const updateResult = requireFound(name.value, await store.setSubdomains(name.value, subdomains));
+    if (!updateResult.ok) return updateResult;
+    const domain = updateResult.value;
     const records = createRecords(domain, getSendingSetup(settings));
     return ok(await readDomainDetails(store, domain, records, await store.findDomainChecks(domain.name)));
   },
@@ -188,21 +188,23 @@ export const verifyDomain = operation({
   result: VerifiedDomain,
   errors: ['not-found', 'conflict'],
   async run({ domain: domainText }, { store, settings, clock }) {
-    const before = await findDomain(store, domainText);
-    if (!before.ok) return before;
+    const initialResult = await findDomain(store, domainText);
+    if (!initialResult.ok) return initialResult;
     const resolver = createResolver(settings.dns);
-    const checks = await checkRecords(createRecords(before.value, getSendingSetup(settings)), resolver);
+    const checks = await checkRecords(createRecords(initialResult.value, getSendingSetup(settings)), resolver);
     // The domain is read again, because a rotation may have begun during the DNS queries.
-    const latest = await findDomain(store, before.value.name);
-    if (!latest.ok) return latest;
-    const { update, event } = evaluateDomainChecks(latest.value, checks, clock.now(), settings.maxAgeMs);
+    const latestResult = await findDomain(store, initialResult.value.name);
+    if (!latestResult.ok) return latestResult;
+    const { update, event } = evaluateDomainChecks(latestResult.value, checks, clock.now(), settings.maxAgeMs);
     const isAnswered = checks.some((check) => check.found !== 'unknown');
-    const changed = isAnswered ? changedOrError(latest.value.name, await store.updateDomain(update)) : latest;
-    if (!changed.ok) return changed;
-    const domain = changed.value;
+    const updateResult = isAnswered
+      ? requireChanged(latestResult.value.name, await store.updateDomain(update))
+      : latestResult;
+    if (!updateResult.ok) return updateResult;
+    const domain = updateResult.value;
     const provider = await ensureProviderIdentity(settings, domain, 'own');
     const providerRecords = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
-    const allChecks = [...checks, ...(await checkRecords(providerRecords, resolver)), ...providerChecks(provider)];
+    const allChecks = [...checks, ...(await checkRecords(providerRecords, resolver)), ...listProviderChecks(provider)];
     return ok({
       ...(await readDomainDetails(store, domain, allChecks, allChecks)),
       change: event,
@@ -225,14 +227,18 @@ export const rotateDomain = operation({
   errors: ['not-found', 'conflict'],
   async run({ domain: domainText, cancel }, context) {
     const { store, settings } = context;
-    const found = await findDomain(store, domainText);
-    if (!found.ok) return found;
-    const rotated = cancel ? await removeStagedKeys(found.value, context) : await stageKeys(found.value, context);
-    if (!rotated.ok) return rotated;
-    const { domain, checks } = rotated.value;
+    const domainResult = await findDomain(store, domainText);
+    if (!domainResult.ok) return domainResult;
+    const rotationResult = cancel
+      ? await removeStagedKeys(domainResult.value, context)
+      : await stageKeys(domainResult.value, context);
+    if (!rotationResult.ok) return rotationResult;
+    const { domain, checks } = rotationResult.value;
     const records = createRecords(domain, getSendingSetup(settings));
     const remainingSelectors = domain.keys.map(({ selector }) => selector);
-    const removedKeys = found.value.keys.filter(({ selector }) => cancel && !remainingSelectors.includes(selector));
+    const removedKeys = domainResult.value.keys.filter(
+      ({ selector }) => cancel && !remainingSelectors.includes(selector),
+    );
     return ok({
       ...(await readDomainDetails(store, domain, records, checks)),
       removedRecords: removedKeys.map(({ selector }) => getDkimRecordName(domain.name, selector)),
@@ -252,10 +258,10 @@ export const removeDomain = operation({
   async run({ domain: domainText }, { store, settings }) {
     const name = parseLookupName(domainText);
     if (!name.ok) return name;
-    const removed = foundOrError(name.value, await store.removeDomain(name.value));
-    if (!removed.ok) return removed;
-    const records = createRecords(removed.value, getSendingSetup(settings));
-    return ok(toRemovedDomain(removed.value, records, settings.transport.kind === 'ses'));
+    const removeResult = requireFound(name.value, await store.removeDomain(name.value));
+    if (!removeResult.ok) return removeResult;
+    const records = createRecords(removeResult.value, getSendingSetup(settings));
+    return ok(toRemovedDomain(removeResult.value, records, settings.transport.kind === 'ses'));
   },
 });
 
@@ -269,8 +275,8 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
   // This condition is checked before the keys are created. It is checked again afterwards on the latest version of the
   // domain.
   if (beginRotation(domain, []).kind !== 'staged') {
-    const inProgress = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
-    if (!inProgress.ok) return inProgress;
+    const rotationCheck = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
+    if (!rotationCheck.ok) return rotationCheck;
   }
   await checkSecret(settings, store);
   const stagedKeys = await createKeys({
@@ -281,12 +287,12 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
     usedSelectors: domain.keys.map((key) => key.selector),
     sealingKey: loadSealingKey(settings),
     now: clock.now(),
-    random: randomFraction(context),
+    random: createRandomFraction(context),
   });
-  const latest = await findDomain(store, domain.name);
-  if (!latest.ok) return latest;
-  const keys = addStagedKeys(latest.value, stagedKeys);
-  return keys.ok ? writeKeys(store, latest.value, keys.value) : keys;
+  const latestResult = await findDomain(store, domain.name);
+  if (!latestResult.ok) return latestResult;
+  const keys = addStagedKeys(latestResult.value, stagedKeys);
+  return keys.ok ? writeKeys(store, latestResult.value, keys.value) : keys;
 }
 
 async function removeStagedKeys(domain: SendingDomain, { store }: OperationContext): Promise<Result<RotationResult>> {
@@ -302,8 +308,8 @@ async function writeKeys(
 ): Promise<Result<RotationResult>> {
   const checks = await store.findDomainChecks(name);
   const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
-  const changed = changedOrError(name, await store.updateDomain(update));
-  return changed.ok ? ok({ domain: changed.value, checks }) : changed;
+  const updateResult = requireChanged(name, await store.updateDomain(update));
+  return updateResult.ok ? ok({ domain: updateResult.value, checks }) : updateResult;
 }
 
 /** Adds the staged keys to the keys of the domain. Fails with a conflict if other keys are staged. */
@@ -330,11 +336,11 @@ async function findConfirmedDomain(store: OperatorStore, name: string): Promise<
 /**
  * Returns a generator of random numbers in [0, 1) for selectors. Selectors are public, so they only need to be unique.
  */
-function randomFraction({ random }: OperationContext): () => number {
+function createRandomFraction({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
 
-function providerChecks(provider: ProviderStatus | null): readonly RecordCheck[] {
+function listProviderChecks(provider: ProviderStatus | null): readonly RecordCheck[] {
   return provider?.checks ?? [];
 }
 
@@ -367,10 +373,10 @@ function findVerificationFault(
 }
 
 function describeMissingAuthentication({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {
-  const count = (kind: RecordCheck['found']) => checks.filter((check) => check.found === kind).length;
+  const countRecords = (kind: RecordCheck['found']) => checks.filter((check) => check.found === kind).length;
   const counts = (['missing', 'wrong', 'unknown'] as const)
-    .filter((kind) => count(kind) > 0)
-    .map((kind) => `${count(kind)} ${kind}`);
+    .filter((kind) => countRecords(kind) > 0)
+    .map((kind) => `${countRecords(kind)} ${kind}`);
   const faults = counts.length === 0 ? 'all records were found' : `${counts.join(', ')} of ${checks.length} records`;
   return `${name} is not authenticated (${status}): ${faults}; \`postrider domain records ${name}\` prints what to publish`;
 }
@@ -412,23 +418,23 @@ function domainNotFound(name: string): ErrorResult {
  * domains with their accounts.
  */
 async function existingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
-  const existing = await store.findDomain(name);
-  const account = (await store.listAccounts()).find(({ id }) => id === existing?.accountId);
+  const existingDomain = await store.findDomain(name);
+  const account = (await store.listAccounts()).find(({ id }) => id === existingDomain?.accountId);
   const owner = account === undefined ? '' : ` to account ${account.name}`;
   return conflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
 }
 
 /** Returns the changed domain, or an error if the domain does not exist. */
-function foundOrError(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
+function requireFound(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
   return result.kind === 'done' ? ok(result.value) : domainNotFound(name);
 }
 
 /** Returns the changed domain, or a conflict if another request has changed the domain since it was read. */
-function changedOrError(
+function requireChanged(
   name: string,
-  changed: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
+  updateResult: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
 ): Result<SendingDomain> {
-  return changed.kind === 'stale'
+  return updateResult.kind === 'stale'
     ? conflict('domain', `domain ${name} was changed by another request; run the command again`)
-    : foundOrError(name, changed);
+    : requireFound(name, updateResult);
 }

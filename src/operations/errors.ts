@@ -32,7 +32,7 @@ export interface OperationError {
 }
 
 /** Builds a message with an adapter's names of members of the input. */
-export type MessageTemplate = (nameOf: (member: string) => string) => string;
+export type MessageTemplate = (getMemberName: (member: string) => string) => string;
 
 /** The result of an operation: a value or an error. */
 export type Result<T> =
@@ -54,7 +54,7 @@ function errorResult(code: ErrorCode, field: string | null, message: string): Er
 export function invalid(field: string | null, fault: string): ErrorResult {
   return field === null
     ? errorResult('invalid', null, fault)
-    : invalidTemplate(field, (nameOf) => `${nameOf(field)}: ${fault}`);
+    : invalidTemplate(field, (getMemberName) => `${getMemberName(field)}: ${fault}`);
 }
 
 /** Returns the error of an invalid input whose message contains names of input members at any position. */
@@ -63,7 +63,7 @@ export function invalidTemplate(field: string | null, template: MessageTemplate)
 }
 
 /** Converts the result of a parser of config/units.ts. A fault becomes an error of the member `field`. */
-export function memberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
+export function toMemberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
   return parsed.ok ? ok(parsed.value) : invalid(field, parsed.fault);
 }
 

@@ -39,23 +39,26 @@ export function readInput<I extends TObject>(
   rawInput: Readonly<Record<string, unknown>>,
 ): Result<Static<I>> {
   const members = getInputMembers(schema);
-  const unknown = Object.keys(rawInput).find((name) => !Object.hasOwn(members, name));
-  if (unknown !== undefined) return invalid(null, `Unknown parameter: ${quote(unknown)}`);
+  const unknownName = Object.keys(rawInput).find((name) => !Object.hasOwn(members, name));
+  if (unknownName !== undefined) return invalid(null, `Unknown parameter: ${quote(unknownName)}`);
   const input: Record<string, unknown> = {};
-  const missing: string[] = [];
+  const missingNames: string[] = [];
   for (const [name, member] of Object.entries(members)) {
     const value = rawInput[name];
     if (value === undefined || value === null || (value === '' && member.minLength !== 0 && isRequired(schema, name))) {
       if (member.default !== undefined) input[name] = member.default;
-      else if (isRequired(schema, name)) missing.push(name);
+      else if (isRequired(schema, name)) missingNames.push(name);
       continue;
     }
     const result = readMember(name, member, value);
     if (!result.ok) return result;
     input[name] = result.value;
   }
-  if (missing.length > 0) {
-    return invalidTemplate(missing[0] ?? null, (nameOf) => `Missing: ${missing.map(nameOf).join(', ')}`);
+  if (missingNames.length > 0) {
+    return invalidTemplate(
+      missingNames[0] ?? null,
+      (getMemberName) => `Missing: ${missingNames.map(getMemberName).join(', ')}`,
+    );
   }
   // Each member was read by its schema above.
   return ok(input as Static<I>);
@@ -66,14 +69,14 @@ function readMember(name: string, member: MemberSchema, value: unknown): Result<
     case 'boolean':
       if (typeof value === 'boolean') return ok(value);
       if (value === 'true' || value === 'false') return ok(value === 'true');
-      return invalidTemplate(name, (nameOf) => `${nameOf(name)} must be true or false`);
+      return invalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be true or false`);
     case 'integer':
       return readInteger(name, member, value);
     case 'array': {
-      const parts = Array.isArray(value) ? value : [value];
-      const results = parts.map((part) => readMember(name, member.items ?? {}, part));
-      const fault = results.find((part): part is ErrorResult => !part.ok);
-      return fault ?? ok(results.map((part) => (part.ok ? part.value : null)));
+      const items = Array.isArray(value) ? value : [value];
+      const results = items.map((item) => readMember(name, member.items ?? {}, item));
+      const fault = results.find((result): result is ErrorResult => !result.ok);
+      return fault ?? ok(results.map((result) => (result.ok ? result.value : null)));
     }
     case 'string':
       return readString(name, member, value);
@@ -106,7 +109,8 @@ function isDigits(text: string): boolean {
 function readString(name: string, member: MemberSchema, value: unknown): Result<string> {
   // A JSON body may contain a count, such as a volume, as a number.
   const text = typeof value === 'number' ? String(value) : value;
-  if (typeof text !== 'string') return invalidTemplate(name, (nameOf) => `${nameOf(name)} must be a string`);
+  if (typeof text !== 'string')
+    return invalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be a string`);
   if (member.maxLength !== undefined && text.length > member.maxLength) {
     return invalid(name, `has more than ${member.maxLength} characters`);
   }

@@ -9,10 +9,10 @@ import {
   conflict,
   type ErrorResult,
   invalid,
-  memberResult,
   notFound,
   ok,
   type Result,
+  toMemberResult,
 } from './errors.ts';
 import { CreatedKey, ImportedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
 import { parseVisibleText } from './labels.ts';
@@ -38,16 +38,16 @@ export const createKey = operation({
   result: CreatedKey,
   errors: ['not-found', 'conflict'],
   async run({ account, name, expires }, { store, clock, random }) {
-    const label = parseVisibleText('name', name);
-    if (!label.ok) return label;
+    const nameResult = parseVisibleText('name', name);
+    if (!nameResult.ok) return nameResult;
     const now = clock.now();
     const expiresAt = parseKeyExpiry(expires, now);
     if (!expiresAt.ok) return expiresAt;
     const { key, prefix, hash } = generateApiKey(random);
-    const created = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
-    switch (created.kind) {
+    const createResult = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
+    switch (createResult.kind) {
       case 'done':
-        return ok({ id: formatKeyId(created.value.id), key, expires: formatIsoTimeOrNull(expiresAt.value) });
+        return ok({ id: formatKeyId(createResult.value.id), key, expires: formatIsoTimeOrNull(expiresAt.value) });
       case 'missing':
         return accountNotFound(account);
       case 'exists':
@@ -78,8 +78,8 @@ export const importKey = operation({
   result: ImportedKey,
   errors: ['not-found', 'conflict'],
   async run({ account, key, name, expires }, { store, clock }) {
-    const label = parseVisibleText('name', name);
-    if (!label.ok) return label;
+    const nameResult = parseVisibleText('name', name);
+    if (!nameResult.ok) return nameResult;
     const now = clock.now();
     const expiresAt = parseKeyExpiry(expires, now);
     if (!expiresAt.ok) return expiresAt;
@@ -87,10 +87,10 @@ export const importKey = operation({
     // The text is not quoted, because it may be another secret.
     if (parsed === null) return invalid('key', 'the text is not an API key: `pr_` and 43 characters of base64url');
     const { prefix, hash } = parsed;
-    const imported = await store.importKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
-    switch (imported.kind) {
+    const importResult = await store.importKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
+    switch (importResult.kind) {
       case 'done':
-        return ok({ id: formatKeyId(imported.value.id), prefix, expires: formatIsoTimeOrNull(expiresAt.value) });
+        return ok({ id: formatKeyId(importResult.value.id), prefix, expires: formatIsoTimeOrNull(expiresAt.value) });
       case 'missing':
         return accountNotFound(account);
       case 'exists':
@@ -151,16 +151,16 @@ export const rotateKey = operation({
   async run({ key: text, grace }, { store, clock, random }) {
     const id = parseKeyId(text);
     if (!id.ok) return id;
-    const graceMs = memberResult('grace', parseDuration(grace));
+    const graceMs = toMemberResult('grace', parseDuration(grace));
     if (!graceMs.ok) return graceMs;
     const now = clock.now();
     const until = now + graceMs.value;
     const { key, prefix, hash } = generateApiKey(random);
-    const created = await store.rotateKey(id.value, { prefix, hash }, until, now);
-    switch (created.kind) {
+    const createResult = await store.rotateKey(id.value, { prefix, hash }, until, now);
+    switch (createResult.kind) {
       case 'done':
         return ok({
-          id: formatKeyId(created.value.id),
+          id: formatKeyId(createResult.value.id),
           key,
           replaces: formatKeyId(id.value),
           until: formatIsoTime(until),
@@ -175,7 +175,7 @@ export const rotateKey = operation({
 
 /** Returns the expiry in milliseconds since the epoch, or null for a key that does not expire. */
 function parseKeyExpiry(expires: string | undefined, now: number): Result<number | null> {
-  return expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
+  return expires === undefined ? ok(null) : toMemberResult('expires', parseTimestamp(expires, now, 'ahead'));
 }
 
 /** Returns the id of a key in commands and the API. */

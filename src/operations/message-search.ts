@@ -27,7 +27,7 @@ const MAX_PAGE_SIZE = 200;
 /** The time limit of one store call in a search without a time limit. */
 const MAX_STORE_CALL_MS = 500;
 
-const optionalText = (description: string) => Type.Optional(Type.String({ description }));
+const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
 
 /** Returns one page. Without `within`, the search continues until the page is full or all messages are searched. */
 export const searchMessages = operation({
@@ -36,22 +36,22 @@ export const searchMessages = operation({
   summary: 'Find messages by words of recipient, sender and subject, newest first',
   changes: false,
   input: Type.Object({
-    q: optionalText(
+    q: createOptionalText(
       'Words of recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
     ),
-    to: optionalText('Recipient: an address, an `@domain`, or words of it.'),
-    from: optionalText('Sender: an address, an `@domain`, or words of it.'),
-    subject: optionalText('Words of the subject.'),
-    account: optionalText('Messages of this account.'),
+    to: createOptionalText('Recipient: an address, an `@domain`, or words of it.'),
+    from: createOptionalText('Sender: an address, an `@domain`, or words of it.'),
+    subject: createOptionalText('Words of the subject.'),
+    account: createOptionalText('Messages of this account.'),
     state: Type.Optional(createStringEnum(STATES, { description: 'Messages in this state.' })),
-    since: optionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
-    until: optionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
-    cursor: optionalText('`next` of the previous page; the filters must be the same.'),
+    since: createOptionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
+    until: createOptionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
+    cursor: createOptionalText('`next` of the previous page; the filters must be the same.'),
     waitReason: Type.Boolean({
       default: false,
       description: 'Adds `waitReason`: what a message that is not in a terminal state waits for.',
     }),
-    within: optionalText('The time limit of the search, such as `60ms`; `next` continues the search.'),
+    within: createOptionalText('The time limit of the search, such as `60ms`; `next` continues the search.'),
     limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
   result: MessagePage,
@@ -81,14 +81,14 @@ export const searchMessages = operation({
     if (account !== undefined && accountId === null) return accountNotFound(account);
     const query = { criteria: criteria.value, state: state ?? null, since: since.value, until: until.value, before };
     const result = await runSearch(store, { ...query, accountId, limit: input.limit }, timeLimit?.value ?? null);
-    const reasons = input.waitReason
+    const waitReasons = input.waitReason
       ? await listWaitReasons(store, result.messages, accounts, status?.() ?? null, now)
       : null;
-    const names = new Map(accounts.map(({ id, name }) => [id, name]));
+    const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
     const messages = result.messages.map((message) => ({
       ...toMessageSummary(message),
-      account: names.get(message.accountId) ?? null,
-      ...(reasons === null ? {} : { waitReason: reasons.get(message.id) ?? null }),
+      account: accountNames.get(message.accountId) ?? null,
+      ...(waitReasons === null ? {} : { waitReason: waitReasons.get(message.id) ?? null }),
     }));
     const { searchedTo } = result;
     if (searchedTo === null) return ok({ messages, next: null, searchedSince: null });
@@ -108,8 +108,9 @@ async function listWaitReasons(
   status: RuntimeStatus | null,
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
-  const unfinished = messages.filter(({ state }) => !TERMINAL_STATES.has(state));
-  const histories = unfinished.length === 0 ? [] : await store.messageHistories(unfinished.map(({ id }) => id));
+  const unfinishedMessages = messages.filter(({ state }) => !TERMINAL_STATES.has(state));
+  const histories =
+    unfinishedMessages.length === 0 ? [] : await store.messageHistories(unfinishedMessages.map(({ id }) => id));
   return new Map(
     histories.flatMap((message) => {
       const account = accounts.find(({ id }) => id === message.accountId) ?? null;

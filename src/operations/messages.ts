@@ -68,10 +68,10 @@ export const showMessage = operation({
   result: MessageDetails,
   errors: ['not-found'],
   async run({ id }, { store }) {
-    const found = await findMessageContext(store, id);
-    if (!found.ok) return found;
-    const { message, account, lists } = found.value;
-    return ok(toMessageDetails(message, account, await findKeyName(store, found.value), lists));
+    const contextResult = await findMessageContext(store, id);
+    if (!contextResult.ok) return contextResult;
+    const { message, account, lists } = contextResult.value;
+    return ok(toMessageDetails(message, account, await findKeyName(store, contextResult.value), lists));
   },
 });
 
@@ -85,11 +85,17 @@ export const explainMessage = operation({
   result: Explanation,
   errors: ['not-found'],
   async run({ id }, { store, clock, settings, status }) {
-    const found = await findMessageContext(store, id);
-    if (!found.ok) return found;
+    const contextResult = await findMessageContext(store, id);
+    if (!contextResult.ok) return contextResult;
     const { maxAgeMs, keepBodyMs } = settings;
-    const sentences = explain({ ...found.value, status: status?.() ?? null, now: clock.now(), maxAgeMs, keepBodyMs });
-    return ok({ id: found.value.message.id, explanation: [...sentences] });
+    const sentences = explain({
+      ...contextResult.value,
+      status: status?.() ?? null,
+      now: clock.now(),
+      maxAgeMs,
+      keepBodyMs,
+    });
+    return ok({ id: contextResult.value.message.id, explanation: [...sentences] });
   },
 });
 

@@ -62,20 +62,20 @@ export function perform<I extends TObject, R extends TSchema, C extends object>(
   rawInput: Readonly<Record<string, unknown>>,
   context: C,
 ): Promise<OperationResult<Static<R>>> {
-  return performWith(input, rawInput, (read, warn) => run(read, { ...context, warn }));
+  return performWith(input, rawInput, (parsedInput, warn) => run(parsedInput, { ...context, warn }));
 }
 
 /** Reads an input by its schema and calls `run` with it. Converts the exceptions that `perform` names into errors. */
 export async function performWith<I extends TObject, T>(
   input: I,
   rawInput: Readonly<Record<string, unknown>>,
-  run: (read: Static<I>, warn: OperationContext['warn']) => Promise<Result<T>>,
+  run: (parsedInput: Static<I>, warn: OperationContext['warn']) => Promise<Result<T>>,
 ): Promise<OperationResult<T>> {
   const warnings: Warning[] = [];
-  const read = readInput(input, rawInput);
-  if (!read.ok) return { ...read, warnings };
+  const parsedInput = readInput(input, rawInput);
+  if (!parsedInput.ok) return { ...parsedInput, warnings };
   try {
-    const result = await run(read.value, (code, message) => warnings.push({ code, message }));
+    const result = await run(parsedInput.value, (code, message) => warnings.push({ code, message }));
     return { ...result, warnings };
   } catch (error) {
     const { name } = error instanceof Error ? error : { name: '' };

@@ -40,9 +40,9 @@ export const showOverview = operation({
       queue: {
         ...queue,
         oldestId: oldest?.id ?? null,
-        oldestAt: isoOrNull(oldest?.acceptedAt ?? null),
-        emptyAt: isoOrNull(emptyAt),
-        nextDueAt: isoOrNull(nextDueAt),
+        oldestAt: toIsoOrNull(oldest?.acceptedAt ?? null),
+        emptyAt: toIsoOrNull(emptyAt),
+        nextDueAt: toIsoOrNull(nextDueAt),
       },
       health: [...listHealth(overviewInput)],
       attention: [...listAttention(overviewInput)],
@@ -55,6 +55,6 @@ function readQueueStatus({ queue: queued, recent, store, status, now }: Overview
   return computeQueueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: isBreakerOpen }, now);
 }
 
-function isoOrNull(at: number | null): string | null {
+function toIsoOrNull(at: number | null): string | null {
   return at === null ? null : formatIsoTime(at);
 }

@@ -7,7 +7,7 @@ import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../co
 import type { OperatorToken } from '../model/account.ts';
 import { generateToken, isReadOnlyToken } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
-import { conflict, memberResult, notFound, ok } from './errors.ts';
+import { conflict, notFound, ok, toMemberResult } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { createRowNumber, createStringEnum, nullable, Time } from './schemas.ts';
@@ -48,18 +48,19 @@ export const createToken = operation({
   }),
   errors: ['conflict'],
   async run({ name, readOnly, expires }, { store, clock, random }) {
-    const label = parseVisibleText('name', name);
-    if (!label.ok) return label;
+    const nameResult = parseVisibleText('name', name);
+    if (!nameResult.ok) return nameResult;
     const now = clock.now();
-    const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
+    const expiresAt =
+      expires === undefined ? ok(null) : toMemberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
     const { token, prefix, hash } = generateToken(random, readOnly);
-    const created = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
-    if (created.kind !== 'done') {
+    const createResult = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
+    if (createResult.kind !== 'done') {
       const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;
       return conflict('name', message);
     }
-    return ok({ id: created.value.id, token, expires: formatIsoTimeOrNull(expiresAt.value) });
+    return ok({ id: createResult.value.id, token, expires: formatIsoTimeOrNull(expiresAt.value) });
   },
 });
 

@@ -29,17 +29,17 @@ export interface ParsedCapturedMessage {
 }
 
 export function parseCapturedMessage(source: Uint8Array, readEntity: ReadEntity): ParsedCapturedMessage {
-  const bodyParts = [...leafEntities(readEntity(source, source.length))].filter(
+  const bodyParts = [...iterateLeaves(readEntity(source, source.length))].filter(
     ({ fields }) => !fields.some(({ name, value }) => name === 'content-disposition' && isAttachment(value)),
   );
-  const firstText = (type: string) => bodyParts.find((leaf) => leaf.type === type)?.text() ?? null;
-  return { headers: parseHeaderFields(source), text: firstText('text/plain'), html: firstText('text/html') };
+  const findFirstText = (type: string) => bodyParts.find((leaf) => leaf.type === type)?.text() ?? null;
+  return { headers: parseHeaderFields(source), text: findFirstText('text/plain'), html: findFirstText('text/html') };
 }
 
 /** Yields the leaves below an entity. The parser limits the depth of the recursion. */
-function* leafEntities(entity: Entity): Generator<Entity> {
+function* iterateLeaves(entity: Entity): Generator<Entity> {
   if (entity.parts.length === 0) yield entity;
-  for (const part of entity.parts) yield* leafEntities(part);
+  for (const child of entity.parts) yield* iterateLeaves(child);
 }
 
 function isAttachment(disposition: string): boolean {

@@ -36,7 +36,7 @@ export function explainOpenBreaker(status: DeliveryStatus, now: number): readonl
 }
 
 /** Returns one line that states what a due message waits for. */
-export function dueWaitReason(status: DeliveryStatus, now: number): string {
+export function describeDueWaitReason(status: DeliveryStatus, now: number): string {
   if (status === null) return 'a running service whose circuit breaker is closed';
   const { delivery } = status;
   if (delivery === null) return 'a node that delivers and whose circuit breaker is closed; this node does not deliver';

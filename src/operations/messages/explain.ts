@@ -17,7 +17,7 @@ import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { formatCommandLine } from '../../printing/command-line.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
-import { type DeliveryStatus, dueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
+import { type DeliveryStatus, describeDueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
 import { type AttemptDetails, listFinishedAttempts, toAttemptDetails } from './schemas.ts';
 
 const FEEDBACK_PREFIX = 'feedback:';
@@ -48,9 +48,9 @@ export interface ExplainInput {
 /** Returns the explanation as a list of sentences. The first sentence states the state. */
 export function explain(input: ExplainInput): readonly string[] {
   const { message, account } = input;
-  const opening = `The message to ${message.to} is ${message.state}: ${describeState(input)}.`;
-  const accepted = `It was accepted at ${formatTime(message.acceptedAt)}${account === null ? '' : ` for account ${account.name}`}.`;
-  return [opening, accepted, ...explainState(input), ...bodyRetentionSentences(input)];
+  const stateSentence = `The message to ${message.to} is ${message.state}: ${describeState(input)}.`;
+  const acceptanceSentence = `It was accepted at ${formatTime(message.acceptedAt)}${account === null ? '' : ` for account ${account.name}`}.`;
+  return [stateSentence, acceptanceSentence, ...explainState(input), ...explainBodyRetention(input)];
 }
 
 /**
@@ -60,7 +60,7 @@ function describeState({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
   if (message.state === 'uncertain') return describeUncertainState(message);
   if (message.state !== 'bounced') return STATE_DESCRIPTIONS[message.state];
-  return lastAttempt(message)?.outcome.kind === 'delivered'
+  return findLastAttempt(message)?.outcome.kind === 'delivered'
     ? 'the next hop accepted it, and an asynchronous bounce arrived later'
     : 'a hard bounce';
 }
@@ -76,41 +76,41 @@ function describeUncertainState(message: StoredMessage): string {
 
 function explainState(input: ExplainInput): readonly string[] {
   const { message } = input;
-  const attempt = lastAttempt(message);
+  const attempt = findLastAttempt(message);
   const attemptSentences = attempt === null ? [] : [describeAttempt(attempt)];
   switch (message.state) {
     case 'queued':
       return [
         ...attemptSentences,
-        ...changesAfterLastAttempt(message),
-        ...queuedSentences(input),
-        expirySentence(input),
+        ...explainChangesAfterLastAttempt(message),
+        ...explainQueued(input),
+        describeExpiry(input),
       ];
     case 'sending':
-      return [...sendingSentences(input), ...attemptSentences];
+      return [...explainSending(input), ...attemptSentences];
     case 'delivered':
       return [
-        ...(attemptSentences.length > 0 ? attemptSentences : stateEventSentences(message, 'delivered')),
-        ...feedbackReportSentences(message),
+        ...(attemptSentences.length > 0 ? attemptSentences : explainStateEvent(message, 'delivered')),
+        ...explainFeedbackReports(message),
       ];
     case 'bounced':
       return [
-        ...(attemptSentences.length > 0 ? attemptSentences : stateEventSentences(message, 'bounced')),
-        ...suppressionEffectSentences(attempt),
-        ...feedbackReportSentences(message),
-        ...suppressionListSentences(input),
+        ...(attemptSentences.length > 0 ? attemptSentences : explainStateEvent(message, 'bounced')),
+        ...explainSuppressionEffect(attempt),
+        ...explainFeedbackReports(message),
+        ...explainSuppressionLists(input),
       ];
     case 'complained': {
-      const reports = feedbackReportSentences(message);
-      const cause = reports.length > 0 ? reports : stateEventSentences(message, 'complained');
-      return [...attemptSentences, ...cause, ...suppressionListSentences(input)];
+      const reports = explainFeedbackReports(message);
+      const cause = reports.length > 0 ? reports : explainStateEvent(message, 'complained');
+      return [...attemptSentences, ...cause, ...explainSuppressionLists(input)];
     }
     case 'suppressed':
-      return [...stateEventSentences(message, 'suppressed'), ...suppressedSentences(input)];
+      return [...explainStateEvent(message, 'suppressed'), ...explainSuppressed(input)];
     case 'expired':
-      return [...attemptSentences, ...stateEventSentences(message, 'expired'), NO_FURTHER_ATTEMPT];
+      return [...attemptSentences, ...explainStateEvent(message, 'expired'), NO_FURTHER_ATTEMPT];
     case 'cancelled':
-      return [...stateEventSentences(message, 'cancelled'), NO_FURTHER_ATTEMPT];
+      return [...explainStateEvent(message, 'cancelled'), NO_FURTHER_ATTEMPT];
     case 'uncertain':
       return [
         ...attemptSentences,
@@ -135,9 +135,9 @@ export function describeWaitReason({
     case 'queued': {
       const locked = account?.locked ?? null;
       if (locked !== null) return `the unlock of its account: ${locked.reason}`;
-      const attempt = lastAttempt(message);
+      const attempt = findLastAttempt(message);
       const last = attempt === null ? '' : `; the last attempt was deferred: ${formatShortReason(attempt)}`;
-      if (dueAt === null || dueAt <= now) return `${dueWaitReason(status, now)}${last}`;
+      if (dueAt === null || dueAt <= now) return `${describeDueWaitReason(status, now)}${last}`;
       return `the next attempt, in ${formatSpan(dueAt - now)}${last}`;
     }
     case 'sending':
@@ -154,10 +154,10 @@ function formatShortReason(attempt: Attempt): string {
   if (fault !== null) return `it ${fault}`;
   const { outcome } = attempt;
   const reason = outcome.kind === 'deferred' || outcome.kind === 'bounced' ? outcome.reason : outcome.kind;
-  return [reason, replyText(outcome)].filter((part) => part !== '').join(', ');
+  return [reason, formatReply(outcome)].filter((part) => part !== '').join(', ');
 }
 
-function queuedSentences({ message, account, status, now }: ExplainInput): readonly string[] {
+function explainQueued({ message, account, status, now }: ExplainInput): readonly string[] {
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
     return [
@@ -169,19 +169,22 @@ function queuedSentences({ message, account, status, now }: ExplainInput): reado
   const attempts = count === 0 ? 'No delivery attempt has been made yet' : `${formatAttemptCount(count)} made`;
   if (message.dueAt === null) return [`${attempts}.`];
   if (message.dueAt > now) {
-    const rule = count === 0 ? [] : [BACKOFF_RULE];
+    const backoffSentences = count === 0 ? [] : [BACKOFF_RULE];
     return [
       `${attempts}; the next one is at ${formatTime(message.dueAt)}, in ${formatSpan(message.dueAt - now)}.`,
-      ...rule,
+      ...backoffSentences,
       ...explainOpenBreaker(status, now),
     ];
   }
-  const [first = '', ...further] = explainDue(status, now);
-  return [`${attempts}; the next one has been due since ${formatTime(message.dueAt)}: ${first}`, ...further];
+  const [firstSentence = '', ...furtherSentences] = explainDue(status, now);
+  return [
+    `${attempts}; the next one has been due since ${formatTime(message.dueAt)}: ${firstSentence}`,
+    ...furtherSentences,
+  ];
 }
 
 /** Describes the last event if it is a retry by an operator or the end of a lease without an attempt. */
-function changesAfterLastAttempt(message: StoredMessage): readonly string[] {
+function explainChangesAfterLastAttempt(message: StoredMessage): readonly string[] {
   const last = message.events.at(-1);
   if (last?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(last.at)}.`];
   if (last?.verb === 'recovered') {
@@ -190,7 +193,7 @@ function changesAfterLastAttempt(message: StoredMessage): readonly string[] {
   return [];
 }
 
-function sendingSentences({ message, now }: ExplainInput): readonly string[] {
+function explainSending({ message, now }: ExplainInput): readonly string[] {
   const node = message.owner === null ? 'A node' : `Node ${message.owner}`;
   if (message.dueAt === null) return [`${node} is sending it now.`];
   const leaseEnd = formatTime(message.dueAt);
@@ -203,7 +206,7 @@ function sendingSentences({ message, now }: ExplainInput): readonly string[] {
       ];
 }
 
-function expirySentence({ message, now, maxAgeMs }: ExplainInput): string {
+function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
   const expiresAt = message.acceptedAt + maxAgeMs;
   return expiresAt > now
     ? `If no attempt succeeds, it expires at ${formatTime(expiresAt)}, in ${formatSpan(expiresAt - now)} (POSTRIDER_MAX_AGE).`
@@ -211,7 +214,7 @@ function expirySentence({ message, now, maxAgeMs }: ExplainInput): string {
 }
 
 /** Describes the reports that arrived after delivery, with the bounce or complaint that ended the message. */
-function feedbackReportSentences({ events }: StoredMessage): readonly string[] {
+function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
     const effect =
@@ -224,19 +227,19 @@ function feedbackReportSentences({ events }: StoredMessage): readonly string[] {
 }
 
 /** Describes the event that caused a state, including the recorded detail. */
-function stateEventSentences(message: StoredMessage, verb: string): readonly string[] {
+function explainStateEvent(message: StoredMessage, verb: string): readonly string[] {
   const event = message.events.findLast((candidate) => candidate.verb === verb);
-  return event === undefined ? [] : [eventSentence(event)];
+  return event === undefined ? [] : [describeEvent(event)];
 }
 
-function eventSentence(event: HistoryEntry): string {
+function describeEvent(event: HistoryEntry): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
   // `store` is not the name of a node, so it is omitted.
   const by = event.by === 'store' ? '' : ` by ${event.by}`;
   return `It was recorded as ${event.verb} at ${formatTime(event.at)}${by}${detail}.`;
 }
 
-function lastAttempt(message: MessageHistory): Attempt | null {
+function findLastAttempt(message: MessageHistory): Attempt | null {
   return message.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
 }
 
@@ -275,30 +278,30 @@ function describeAttempt(attempt: Attempt): string {
   if (fault !== null) return `In the last attempt, at ${at}, the message ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
-      return `The attempt at ${at} succeeded: ${nextHop} answered ${toSentence(replyText(outcome))}`;
+      return `The attempt at ${at} succeeded: ${nextHop} answered ${toSentence(formatReply(outcome))}`;
     case 'bounced':
-      return `The attempt at ${at} hard bounced (${outcome.reason}): ${nextHop} answered ${toSentence(replyText(outcome))}`;
+      return `The attempt at ${at} hard bounced (${outcome.reason}): ${nextHop} answered ${toSentence(formatReply(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(replyText(outcome))}`;
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome))}`;
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
   }
 }
 
-function replyText({ reply }: Outcome): string {
+function formatReply({ reply }: Outcome): string {
   return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
 }
 
 /** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
-function suppressedSentences(input: ExplainInput): readonly string[] {
+function explainSuppressed(input: ExplainInput): readonly string[] {
   const notSent = 'It was not sent and will not be sent';
   // The store records the suppression by a list. Any other event records an address that the transport always
   // suppresses.
   const localEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
   if (localEvent !== undefined) return [`${notSent}: the ${localEvent.by} always suppresses this address.`];
-  const lists = suppressionListSentences(input);
+  const lists = explainSuppressionLists(input);
   if (lists.length === 0) {
     return [
       `${notSent}. The recipient is no longer on a suppression list of the account; new messages to it are sent.`,
@@ -311,7 +314,7 @@ function suppressedSentences(input: ExplainInput): readonly string[] {
  * Describes the lists that suppress the recipient for this account: reason, time, and the command that removes the
  * entry.
  */
-function suppressionListSentences({ message, account, lists }: ExplainInput): readonly string[] {
+function explainSuppressionLists({ message, account, lists }: ExplainInput): readonly string[] {
   const applicableLists = lists.filter(({ list }) => list === SERVICE_LIST || list === account?.name);
   return applicableLists.flatMap(({ list, address, reason, source, at }) => {
     const owner = list === SERVICE_LIST ? 'the whole service' : `account ${list}`;
@@ -323,7 +326,7 @@ function suppressionListSentences({ message, account, lists }: ExplainInput): re
   });
 }
 
-function suppressionEffectSentences(attempt: Attempt | null): readonly string[] {
+function explainSuppressionEffect(attempt: Attempt | null): readonly string[] {
   if (attempt?.outcome.kind !== 'bounced') return [];
   if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never suppressed.'];
   return attempt.outcome.suppress
@@ -343,7 +346,7 @@ function describeMailboxFault(reason: Reason): string {
   }
 }
 
-function bodyRetentionSentences({ message, keepBodyMs }: ExplainInput): readonly string[] {
+function explainBodyRetention({ message, keepBodyMs }: ExplainInput): readonly string[] {
   if (message.message === null) return ['Its body has been erased.'];
   if (message.endedAt === null) return [];
   return [`Its body is erased after ${formatTime(message.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];

@@ -128,24 +128,24 @@ export function toMessageSummary({ id, state, to, from, subject, acceptedAt }: S
 
 /** Builds the details of a message with its history. `lists` are all suppression lists that contain the recipient. */
 export function toMessageDetails(
-  stored: StoredMessage,
+  storedMessage: StoredMessage,
   owner: Account | null,
   keyName: string | null,
   lists: readonly ListedSuppression[],
 ): MessageDetails {
-  const attempts = listFinishedAttempts(stored);
+  const attempts = listFinishedAttempts(storedMessage);
   return {
-    ...toMessageSummary(stored),
+    ...toMessageSummary(storedMessage),
     account: owner?.name ?? null,
-    key: `key_${stored.keyId}`,
+    key: `key_${storedMessage.keyId}`,
     keyName,
-    due: isoOrNull(stored.dueAt),
-    owner: stored.owner,
-    attemptCount: stored.attempts,
-    ended: isoOrNull(stored.endedAt),
-    message: stored.message,
+    due: toIsoOrNull(storedMessage.dueAt),
+    owner: storedMessage.owner,
+    attemptCount: storedMessage.attempts,
+    ended: toIsoOrNull(storedMessage.endedAt),
+    message: storedMessage.message,
     attempts: attempts.map(toAttemptDetails),
-    events: stored.events.map((event, sequence) => ({
+    events: storedMessage.events.map((event, sequence) => ({
       sequence,
       at: formatIsoTime(event.at),
       type: event.verb,
@@ -181,6 +181,6 @@ export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversat
   };
 }
 
-function isoOrNull(ms: number | null): string | null {
+function toIsoOrNull(ms: number | null): string | null {
   return ms === null ? null : formatIsoTime(ms);
 }
