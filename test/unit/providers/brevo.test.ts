@@ -1,0 +1,153 @@
+/** Tests of the webhooks and the relay of Brevo. */
+import { describe, expect, it } from 'vitest';
+import { BREVO_EVENTS } from '../../../src/providers/brevo/events.ts';
+import { BREVO_RELAY } from '../../../src/providers/brevo/profile.ts';
+import {
+  BASIC_SECRETS,
+  createBasicAuthorization,
+  createFormatReader,
+  WRONG_AUTHORIZATIONS,
+  withMembers,
+} from '../../rig/event-format.ts';
+
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('brevo', BREVO_EVENTS);
+const HARD_BOUNCE = readSample('hard-bounce.json');
+const BLOCKED = readSample('blocked.json');
+
+describe('the authentication of Brevo', () => {
+  it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
+    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
+  });
+
+  it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
+    expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
+  });
+
+  it('a bearer token is accepted beside a user name and a password', () => {
+    const secrets = [BASIC_SECRETS[0], 'Bearer 0123456789abcdef'];
+    expect(authenticate(secrets, 'Bearer 0123456789abcdef')).toBe('authenticated');
+    expect(authenticate(secrets, 'bearer 0123456789abcdef')).toBe('authenticated');
+    expect(authenticate(secrets, 'Bearer 0123456789abcdeF')).toBe('refused');
+    expect(authenticate(secrets, 'Basic 0123456789abcdef')).toBe('refused');
+    expect(authenticate(secrets, createBasicAuthorization(BASIC_SECRETS[0]))).toBe('authenticated');
+  });
+});
+
+describe('the events of Brevo', () => {
+  it('an event has the message, the recipient, the time and the reason', () => {
+    expect(readEvent(HARD_BOUNCE)).toMatchObject({
+      type: 'hard_bounce',
+      messageId: MESSAGE_ID,
+      reference: '<202611051633.81205123456@smtp-relay.mailin.fr>',
+      recipient: 'recipient@example.com',
+      at: 1793896434907,
+      fact: { kind: 'bounce', failureClass: 'hard', diagnosis: { diagnostic: expect.stringContaining('550 5.1.1') } },
+    });
+  });
+
+  it('a batch has the events of its members, with the keys of the single events', () => {
+    const [soft, delivered] = ['soft-bounce.json', 'delivered.json'].map(readSample);
+    const { events } = read([soft, delivered]);
+    expect(events).toEqual([readEvent(soft), readEvent(delivered)]);
+    expect(new Set(read([delivered, soft]).events)).toEqual(new Set(events));
+  });
+
+  it('the key of an event does not depend on the webhook that sends it', () => {
+    expect(readEvent(withMembers(HARD_BOUNCE, { id: 999 })).key).toBe(readEvent(HARD_BOUNCE).key);
+    expect(readEvent(withMembers(HARD_BOUNCE, { ts_epoch: 1793896434908 })).key).not.toBe(readEvent(HARD_BOUNCE).key);
+  });
+
+  it('a broken member of a batch does not affect the others', () => {
+    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: 3.5, email: 'a@example.org' }, BLOCKED]);
+    expect(result.events.map(({ type }) => type)).toEqual(['hard_bounce', 'blocked']);
+    expect(result).toMatchObject({ ignored: 1, broken: 4 });
+  });
+
+  it('1,000 events of one body are read', () => {
+    const members = Array.from({ length: 1_000 }, (_, at) =>
+      withMembers(HARD_BOUNCE, { ts_epoch: 1793896434907 + at }),
+    );
+    expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
+  });
+
+  it.each([
+    ['text of JSON', `{"postrider-id":"${MESSAGE_ID}","other":1}`, MESSAGE_ID],
+    ['an object', { 'postrider-id': MESSAGE_ID }, MESSAGE_ID],
+    ['the text of another program', 'some_custom_header', null],
+    ['the JSON of another program', '{"order":"1"}', null],
+    ['no id of a message', '{"postrider-id":"1"}', null],
+    ['absent', undefined, null],
+  ])('the message is found if X-Mailin-custom is %s', (_name, custom, expected) => {
+    expect(readEvent(withMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBe(expected);
+  });
+
+  it('the message is found in a Message-ID of Postrider', () => {
+    const event = withMembers(HARD_BOUNCE, {
+      'X-Mailin-custom': undefined,
+      'message-id': `<${MESSAGE_ID}@example.org>`,
+    });
+    expect(readEvent(event).messageId).toBe(MESSAGE_ID);
+  });
+
+  it.each([
+    ['milliseconds', { ts_epoch: 1604933654123 }, 1604933654123],
+    ['milliseconds as text', { ts_epoch: '1604933654123' }, 1604933654123],
+    ['seconds, as in the examples of the documentation', { ts_epoch: 1604933654 }, 1604933654000],
+    ['absent, with ts_event', { ts_epoch: undefined, ts_event: 1604933655 }, 1604933655000],
+    ['absent, with ts only', { ts_epoch: null, ts_event: undefined, ts: '1604933656' }, 1604933656000],
+    ['absent in every form', { ts_epoch: 1e300, ts_event: -1, ts: 'now' }, null],
+  ])('the time is read if ts_epoch is %s', (_name, members, expected) => {
+    expect(readEvent(withMembers(HARD_BOUNCE, members)).at).toBe(expected);
+  });
+
+  it.each([
+    ['blocked : due to unsubscribed user', 'unsubscribe'],
+    ['blocked : due to hard bounced user', 'bounce'],
+    ['blocked : due to spam', 'complaint'],
+    ['blocked : due to Admin', 'manual'],
+    ['blocked : due to blacklist user', 'unknown'],
+    [undefined, 'unknown'],
+  ])('the reason “%s” of a blocked message is %s', (reason, expected) => {
+    expect(readEvent(withMembers(BLOCKED, { reason })).fact).toMatchObject({
+      kind: 'provider-suppressed',
+      reason: expected,
+    });
+  });
+
+  it.each(['spam', 'bounce', 'server is down', undefined])(
+    'a deferral stays a deferral with the reason “%s”',
+    (reason) => {
+      expect(readEvent(withMembers(readSample('deferred.json'), { reason })).fact.kind).toBe('deferred');
+    },
+  );
+
+  it.each(['list_addition', 'sms', 'constructor', ''])('the unknown type “%s” has no event', (event) => {
+    expect(read(withMembers(HARD_BOUNCE, { event })).events).toEqual([]);
+  });
+
+  it('an event without a recipient names no recipient', () => {
+    expect(readEvent(withMembers(HARD_BOUNCE, { email: undefined })).recipient).toBeNull();
+    expect(readEvent(withMembers(HARD_BOUNCE, { email: ['recipient@example.com'] })).recipient).toBeNull();
+  });
+
+  it.each([
+    ['text', 'event'],
+    ['a number', 7],
+    ['null', null],
+  ])('a body that is %s is not in the format', (_name, body) => {
+    expect(readResult(body).kind).toBe('broken');
+  });
+
+  it('a failing store is answered with 429, because Brevo discards an event after another failure', () => {
+    expect(BREVO_EVENTS.storeFailureStatus).toBe(429);
+  });
+});
+
+describe('the relay of Brevo', () => {
+  it('the message id is in X-Mailin-custom, in the form in which the events contain it', () => {
+    const [field] = BREVO_RELAY.metadata(MESSAGE_ID, {});
+    expect(field).toEqual({ name: 'X-Mailin-custom', value: `{"postrider-id":"${MESSAGE_ID}"}` });
+    expect(readEvent(withMembers(HARD_BOUNCE, { 'X-Mailin-custom': field?.value })).messageId).toBe(MESSAGE_ID);
+  });
+});

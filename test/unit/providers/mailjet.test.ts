@@ -1,0 +1,159 @@
+/** Tests of the events and the relay of Mailjet. */
+import { describe, expect, it } from 'vitest';
+import { MAILJET_EVENTS } from '../../../src/providers/mailjet/events.ts';
+import { MAILJET_RELAY } from '../../../src/providers/mailjet/profile.ts';
+import {
+  BASIC_SECRETS,
+  createBasicAuthorization,
+  createFormatReader,
+  WRONG_AUTHORIZATIONS,
+  withMembers,
+} from '../../rig/event-format.ts';
+
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('mailjet', MAILJET_EVENTS);
+const HARD_BOUNCE = readSample('bounce-hard.json');
+const BLOCKED = readSample('blocked-preblocked.json');
+
+describe('the authentication of Mailjet', () => {
+  it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
+    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
+  });
+
+  it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
+    expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
+  });
+
+  it('a bearer token is not a secret', () => {
+    expect(MAILJET_EVENTS.createAuthenticate(['Bearer 0123456789abcdef']).ok).toBe(false);
+  });
+});
+
+describe('the events of Mailjet', () => {
+  it('an event has the message, the recipient, the time and the error', () => {
+    expect(readEvent(HARD_BOUNCE)).toMatchObject({
+      type: 'bounce',
+      messageId: MESSAGE_ID,
+      reference: '1ab23cd4-e567-4901-a345-6789f0a1b2c3',
+      recipient: 'recipient@example.com',
+      at: 1793896434000,
+      fact: {
+        kind: 'bounce',
+        failureClass: 'hard',
+        diagnosis: { diagnostic: expect.stringMatching(/^recipient: user unknown: 550 5\.1\.1 /) },
+      },
+    });
+  });
+
+  it('grouped events have the keys of the single events, in every order', () => {
+    const [spam, sent] = ['spam.json', 'sent.json'].map(readSample);
+    const { events } = read([spam, sent]);
+    expect(events).toEqual([readEvent(spam), readEvent(sent)]);
+    expect(new Set(read([sent, spam]).events)).toEqual(new Set(events));
+  });
+
+  it('a broken member of grouped events does not affect the others', () => {
+    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: [] }, readSample('open.json'), BLOCKED]);
+    expect(result.events.map(({ type }) => type)).toEqual(['bounce', 'blocked']);
+    expect(result).toMatchObject({ ignored: 1, broken: 5 });
+  });
+
+  it('1,000 events of one body are read', () => {
+    const members = Array.from({ length: 1_000 }, (_, at) => withMembers(HARD_BOUNCE, { time: 1793896434 + at }));
+    expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
+  });
+
+  it('an empty array has no event', () => {
+    expect(read([])).toMatchObject({ events: [], ignored: 0, broken: 0 });
+  });
+
+  it.each([
+    [true, 'user unknown', 'hard'],
+    ['true', 'user unknown', 'hard'],
+    [1, 'user unknown', 'hard'],
+    [false, 'quota exceeded', 'soft'],
+    ['false', 'quota exceeded', 'soft'],
+    [0, 'content blocked', 'soft'],
+    [undefined, 'user unknown', 'by-text'],
+    ['', 'user unknown', 'by-text'],
+    [true, 'greylisted', 'hard'],
+  ])('a bounce with hard_bounce %j and the error “%s” is %s', (hard, error, expected) => {
+    expect(readEvent(withMembers(HARD_BOUNCE, { hard_bounce: hard, error })).fact).toMatchObject({
+      kind: 'bounce',
+      failureClass: expected,
+    });
+  });
+
+  it.each([false, undefined])('a bounce of a greylisted message with hard_bounce %j is a deferral', (hard) => {
+    const event = withMembers(HARD_BOUNCE, { hard_bounce: hard, error: 'greylisted' });
+    expect(readEvent(event).fact.kind).toBe('deferred');
+  });
+
+  it.each([
+    ['preblocked', 'bounce'],
+    ['Preblocked', 'bounce'],
+    ['spam reporter', 'complaint'],
+    ['blacklisted', 'manual'],
+  ])('a message blocked with the error “%s” is on the list of Mailjet because of %s', (error, reason) => {
+    expect(readEvent(withMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'provider-suppressed', reason });
+  });
+
+  it.each(['an error that is not documented', 'constructor', undefined, null])(
+    'a message blocked with the error %j suppresses no recipient',
+    (error) => {
+      expect(readEvent(withMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
+    },
+  );
+
+  it.each([['helloworld'], [''], [7], [undefined], [`${MESSAGE_ID} `]])(
+    'the CustomID %j is not the id of a message',
+    (id) => {
+      expect(readEvent(withMembers(HARD_BOUNCE, { CustomID: id })).messageId).toBeNull();
+    },
+  );
+
+  it.each([
+    ['Message_GUID', {}, '1ab23cd4-e567-4901-a345-6789f0a1b2c3'],
+    ['mj_message_id', { Message_GUID: undefined, mj_message_id: '19421777835146490' }, '19421777835146490'],
+    ['MessageID as text', { Message_GUID: undefined, MessageID: '576460754655154659' }, '576460754655154659'],
+    ['MessageID without lost digits', { Message_GUID: '', MessageID: 9007199254740991 }, '9007199254740991'],
+    ['none if digits of MessageID are lost', { Message_GUID: undefined, MessageID: 2 ** 60 }, null],
+  ])('the id of Mailjet is %s', (_name, members, expected) => {
+    expect(readEvent(withMembers(HARD_BOUNCE, members)).reference).toBe(expected);
+  });
+
+  it.each([
+    ['a number', 1430812195, 1430812195000],
+    ['text', '1430812195', 1430812195000],
+    ['a date', '2026-11-05', null],
+    ['a huge number', 1e300, null],
+    ['absent', undefined, null],
+  ])('the time is read if it is %s', (_name, time, expected) => {
+    expect(readEvent(withMembers(HARD_BOUNCE, { time })).at).toBe(expected);
+  });
+
+  it('the oldest form without MessageID, CustomID and Payload is read', () => {
+    const event = { event: 'sent', time: 1424873938, email: 'a@example.org', mj_message_id: '18858825588804172' };
+    expect(readEvent(event)).toMatchObject({
+      messageId: null,
+      reference: '18858825588804172',
+      fact: { kind: 'delivered' },
+    });
+  });
+
+  it.each([
+    ['text', 'event'],
+    ['a number', 7],
+    ['null', null],
+  ])('a body that is %s is not in the format', (_name, body) => {
+    expect(readResult(body).kind).toBe('broken');
+  });
+});
+
+describe('the relay of Mailjet', () => {
+  it('the message id is in X-MJ-CustomID, in the form in which the events contain it', () => {
+    const [field] = MAILJET_RELAY.metadata(MESSAGE_ID, {});
+    expect(field).toEqual({ name: 'X-MJ-CustomID', value: MESSAGE_ID });
+    expect(readEvent(withMembers(HARD_BOUNCE, { CustomID: field?.value })).messageId).toBe(MESSAGE_ID);
+  });
+});

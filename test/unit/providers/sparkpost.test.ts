@@ -1,0 +1,175 @@
+/** Tests of the webhooks and the relay of SparkPost. */
+import { describe, expect, it } from 'vitest';
+import type { Json } from '../../../src/providers/json.ts';
+import { SPARKPOST_EVENTS } from '../../../src/providers/sparkpost/events.ts';
+import { SPARKPOST_RELAY } from '../../../src/providers/sparkpost/profile.ts';
+import {
+  BASIC_SECRETS,
+  createBasicAuthorization,
+  createFormatReader,
+  WRONG_AUTHORIZATIONS,
+  withMembers,
+} from '../../rig/event-format.ts';
+
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('sparkpost', SPARKPOST_EVENTS);
+
+/** Returns the member of the batch in a sample file, whose event has other members. */
+function createMember(sample: string, members: Json = {}): Json {
+  const [{ msys }] = readSample(sample) as [{ msys: Record<string, Json> }];
+  const changed = Object.entries(msys).map(([name, event]) => [name, withMembers(event, members)]);
+  return { msys: Object.fromEntries(changed) };
+}
+
+function readBounce(members: Json, sample = 'bounce-10.json') {
+  return readEvent([createMember(sample, members)]).fact;
+}
+
+describe('the authentication of SparkPost', () => {
+  it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
+    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
+  });
+
+  it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
+    expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
+  });
+});
+
+describe('the events of SparkPost', () => {
+  it('a bounce has the message, the recipient, the time, the reply and the host', () => {
+    expect(readEvent([createMember('bounce-10.json', { event_id: '92356927693813856' })])).toMatchObject({
+      type: 'bounce/10',
+      key: '92356927693813856',
+      messageId: MESSAGE_ID,
+      reference: '000443ee14578172be22',
+      recipient: 'recipient@example.com',
+      at: 1793896434000,
+      fact: {
+        kind: 'bounce',
+        failureClass: 'hard',
+        diagnosis: { diagnostic: expect.stringContaining('550 5.1.1'), host: '192.0.2.25' },
+      },
+    });
+  });
+
+  it('the address of the host is not taken from an event of the recipient', () => {
+    expect(readEvent(readSample('link-unsubscribe.json')).fact.diagnosis.host).toBeNull();
+  });
+
+  it.each([
+    ['10', 'hard'],
+    [10, 'hard'],
+    ['30', 'hard'],
+    ['22', 'soft'],
+    ['52', 'block'],
+    ['9999', 'by-text'],
+    ['constructor', 'by-text'],
+    [undefined, 'by-text'],
+  ])('a bounce of the class %j is %s', (bounceClass, expected) => {
+    for (const sample of ['bounce-22.json', 'out-of-band-22.json'])
+      expect(readBounce({ bounce_class: bounceClass }, sample)).toMatchObject({
+        kind: 'bounce',
+        failureClass: expected,
+      });
+  });
+
+  it.each([
+    ['554 5.7.1 [internal] recipient address was suppressed due to customer policy', 'provider-suppressed'],
+    ['Recipient address was suppressed due to system policy', 'provider-suppressed'],
+    ['554 5.7.1 [internal] message failed', 'bounce'],
+    [undefined, 'bounce'],
+  ])('a bounce of the class 25 with the reason “%s” is %s', (reason, expected) => {
+    for (const member of ['raw_reason', 'reason']) {
+      const members = { bounce_class: '25', raw_reason: undefined, reason: undefined, [member]: reason };
+      expect(readBounce(members).kind).toBe(expected);
+    }
+  });
+
+  it.each([
+    ['550 5.7.1 recipient address was suppressed due to customer policy', 'provider-suppressed'],
+    ['MAIL REFUSED - IP (192.0.2.10) is in black list', 'provider-suppressed'],
+    [undefined, 'provider-suppressed'],
+    ['550 5.7.1 Unconfigured Sending Domain <example.org>', 'bounce'],
+    ['550 5.7.1 Exceed Sending Limit', 'bounce'],
+    ['550 5.7.1 relaying denied', 'bounce'],
+  ])('a rejection with the reason “%s” is %s', (reason, expected) => {
+    for (const sample of ['policy-rejection.json', 'generation-rejection.json'])
+      expect(readBounce({ raw_reason: reason, reason }, sample).kind).toBe(expected);
+  });
+
+  it('a delay stays a deferral, whatever its class', () => {
+    for (const bounceClass of ['10', '25', '51', undefined])
+      expect(readBounce({ bounce_class: bounceClass }, 'delay.json').kind).toBe('deferred');
+  });
+
+  it.each(['abuse', 'fraud', 'virus', 'other', undefined])(
+    'a spam complaint of the type %s is a complaint',
+    (fbtype) => {
+      expect(readBounce({ fbtype }, 'spam-complaint.json').kind).toBe('complaint');
+    },
+  );
+
+  it('the key is event_id, otherwise a digest that does not depend on the batch', () => {
+    const without = createMember('bounce-10.json', { event_id: undefined });
+    const [first, second] = [read([without]), read([createMember('delay.json'), without])];
+    expect(first.events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
+    expect(second.events[1]?.key).toBe(first.events[0]?.key);
+  });
+
+  it('the recipient keeps its case', () => {
+    const names = { raw_rcpt_to: 'Recipient@example.com', rcpt_to: 'recipient@example.com' };
+    expect(readEvent([createMember('bounce-10.json', names)]).recipient).toBe('Recipient@example.com');
+    const event = createMember('bounce-10.json', { ...names, raw_rcpt_to: undefined });
+    expect(readEvent([event]).recipient).toBe('recipient@example.com');
+  });
+
+  it('an event of another program has no message', () => {
+    for (const meta of [{}, { order: '1' }, undefined, null, 'text', { 'postrider-id': 'other' }])
+      expect(readEvent([createMember('bounce-10.json', { rcpt_meta: meta })]).messageId).toBeNull();
+  });
+
+  it.each([
+    ['text', '1793896434', 1793896434000],
+    ['a number', 1793896434, 1793896434000],
+    ['a time with a zone', '2026-11-05T16:33:54.000Z', 1793896434000],
+    ['a huge number', 1e300, null],
+    ['absent', undefined, null],
+  ])('the time is read if it is %s', (_name, timestamp, expected) => {
+    expect(readEvent([createMember('bounce-10.json', { timestamp })]).at).toBe(expected);
+  });
+
+  it('a broken member of a batch does not affect the others', () => {
+    const broken = [null, 7, {}, { msys: null }, { msys: { message_event: [] } }, { msys: { message_event: {} } }];
+    const result = read([createMember('bounce-10.json'), ...broken, { msys: {} }, createMember('delivery.json')]);
+    expect(result.events.map(({ type }) => type)).toEqual(['bounce/10', 'delivery']);
+    expect(result).toMatchObject({ ignored: 1, broken: broken.length });
+  });
+
+  it('1,000 events of one body are read', () => {
+    const members = Array.from({ length: 1_000 }, (_, at) => createMember('bounce-10.json', { event_id: `id-${at}` }));
+    expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
+  });
+
+  it('the test of the webhook has no event and is not broken', () => {
+    expect(read([{ msys: {} }])).toMatchObject({ events: [], broken: 0 });
+  });
+
+  it('a member without an array is read', () => {
+    expect(readEvent(createMember('delivery.json')).fact.kind).toBe('delivered');
+  });
+
+  it.each([
+    ['text', 'msys'],
+    ['a number', 7],
+    ['null', null],
+  ])('a body that is %s is not in the format', (_name, body) => {
+    expect(readResult(body).kind).toBe('broken');
+  });
+});
+
+describe('the relay of SparkPost', () => {
+  it('the message id is in the metadata of X-MSYS-API', () => {
+    const value = `{"metadata":{"postrider-id":"${MESSAGE_ID}"}}`;
+    expect(SPARKPOST_RELAY.metadata(MESSAGE_ID, {})).toEqual([{ name: 'X-MSYS-API', value }]);
+  });
+});
