@@ -6,11 +6,13 @@ import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
 import { MASK, maskUrl } from '../printing/escape.ts';
 import { BREVO } from '../providers/brevo/brevo.ts';
+import { MAILGUN } from '../providers/mailgun/mailgun.ts';
 import { MAILJET } from '../providers/mailjet/mailjet.ts';
 import { MAILTRAP } from '../providers/mailtrap/mailtrap.ts';
 import { POSTAL } from '../providers/postal/postal.ts';
 import { POSTMARK } from '../providers/postmark/postmark.ts';
 import type { EventProviderName, Provider } from '../providers/provider.ts';
+import { SENDGRID } from '../providers/sendgrid/sendgrid.ts';
 import { SPARKPOST } from '../providers/sparkpost/sparkpost.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
@@ -404,6 +406,8 @@ export const SETTINGS_TABLE = {
     'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register.',
   ),
   postmarkEvents: createEventSecretsSpec(POSTMARK),
+  sendgridEvents: createEventSecretsSpec(SENDGRID),
+  mailgunEvents: createEventSecretsSpec(MAILGUN),
   brevoEvents: createEventSecretsSpec(BREVO),
   mailjetEvents: createEventSecretsSpec(MAILJET),
   sparkpostEvents: createEventSecretsSpec(SPARKPOST),
@@ -442,6 +446,8 @@ export const SETTINGS_TABLE = {
 /** The setting with the secrets of each provider's events. */
 export const EVENT_SECRET_SPECS: Readonly<Partial<Record<EventProviderName, SettingSpec<readonly string[]>>>> = {
   postmark: SETTINGS_TABLE.postmarkEvents,
+  sendgrid: SETTINGS_TABLE.sendgridEvents,
+  mailgun: SETTINGS_TABLE.mailgunEvents,
   brevo: SETTINGS_TABLE.brevoEvents,
   mailjet: SETTINGS_TABLE.mailjetEvents,
   sparkpost: SETTINGS_TABLE.sparkpostEvents,

@@ -1,6 +1,7 @@
 /** All providers, and the choice of a relay's profile. */
 import { BREVO } from './brevo/brevo.ts';
 import { MAILERSEND } from './mailersend/mailersend.ts';
+import { MAILGUN } from './mailgun/mailgun.ts';
 import { MAILJET } from './mailjet/mailjet.ts';
 import { MAILTRAP } from './mailtrap/mailtrap.ts';
 import { MANDRILL } from './mandrill/mandrill.ts';
@@ -8,11 +9,14 @@ import { POSTAL } from './postal/postal.ts';
 import { POSTMARK } from './postmark/postmark.ts';
 import type { Provider } from './provider.ts';
 import { RESEND } from './resend/resend.ts';
+import { SENDGRID } from './sendgrid/sendgrid.ts';
 import { SES } from './ses/ses.ts';
 import { SPARKPOST } from './sparkpost/sparkpost.ts';
 
 export const PROVIDERS: readonly Provider[] = [
   POSTMARK,
+  SENDGRID,
+  MAILGUN,
   RESEND,
   BREVO,
   MAILJET,

@@ -2,7 +2,7 @@
  * Creates the requests by which providers send their events, from the sample files in src/providers. The signatures are made
  * with `node:crypto` and not with the code of the service. Each provider is one row of `EVENT_SENDERS`.
  */
-import { randomBytes, randomInt } from 'node:crypto';
+import { createHmac, createSign, generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventProviderName } from '../../src/providers/provider.ts';
@@ -42,6 +42,18 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
     createSender: createBasicSender,
     samples: { hardBounce: 'bounce-hard-bounce.json', delivery: 'delivery.json' },
     eventIds: [],
+  },
+  {
+    name: 'sendgrid',
+    createSender: createSendgridSender,
+    samples: { hardBounce: 'bounce.json', delivery: 'delivered.json' },
+    eventIds: ['c2FtcGxl17942420340004', 'c2FtcGxl17942420340003'],
+  },
+  {
+    name: 'mailgun',
+    createSender: createMailgunSender,
+    samples: { hardBounce: 'failed-permanent.json', delivery: 'delivered.json' },
+    eventIds: ['05'.repeat(25), '03'.repeat(25)],
   },
   {
     name: 'brevo',
@@ -88,6 +100,41 @@ function createBasicSender(): EventSender {
   const secret = `events:${randomBytes(16).toString('hex')}`;
   const authorization = `Basic ${Buffer.from(secret).toString('base64')}`;
   return { secret, sign: (body) => ({ headers: { ...JSON_TYPE, authorization }, body }) };
+}
+
+/** ECDSA with SHA-256 over a timestamp and the body. */
+function createSendgridSender(): EventSender {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
+  return {
+    secret: publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),
+    sign(body) {
+      const timestamp = String(Math.floor(Date.now() / 1000));
+      const signature = createSign('sha256').update(timestamp).update(body).sign(privateKey, 'base64');
+      const headers = {
+        'x-twilio-email-event-webhook-signature': signature,
+        'x-twilio-email-event-webhook-timestamp': timestamp,
+      };
+      return { headers: { ...JSON_TYPE, ...headers }, body };
+    },
+  };
+}
+
+/** HMAC-SHA256 over a timestamp and the token of the body, in the body. */
+function createMailgunSender(): EventSender {
+  const secret = randomBytes(16).toString('hex');
+  return {
+    secret,
+    sign(body) {
+      const request: { signature: { token: string } } = JSON.parse(body.toString());
+      const { token } = request.signature;
+      const timestamp = String(Math.floor(Date.now() / 1000));
+      const signature = createHmac('sha256', secret).update(`${timestamp}${token}`).digest('hex');
+      return {
+        headers: JSON_TYPE,
+        body: Buffer.from(JSON.stringify({ ...request, signature: { timestamp, token, signature } })),
+      };
+    },
+  };
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' };

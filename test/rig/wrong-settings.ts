@@ -5,6 +5,7 @@
 import type { Environment } from '../../src/config/load.ts';
 import type { SETTINGS_TABLE } from '../../src/config/table.ts';
 import { POSTAL_EVENTS } from '../../src/providers/postal/events.ts';
+import { SENDGRID_EVENTS } from '../../src/providers/sendgrid/events.ts';
 
 export interface WrongForm {
   readonly value: string;
@@ -260,6 +261,17 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['https://events.example.com#x', 'is not a URL such as'],
   ],
   postmarkEvents: WRONG_BASIC_SECRETS,
+  sendgridEvents: [
+    [SECRET_WORD, 'the value is not a public key in base64 DER'],
+    [`-----BEGIN PUBLIC KEY-----${SENDGRID_EVENTS.secretExample}`, 'copy the key without its PEM lines'],
+    [`${SENDGRID_EVENTS.secretExample},`, 'contains an empty secret; remove a comma'],
+    [SENDGRID_EVENTS.secretExample, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+  ],
+  mailgunEvents: [
+    [SECRET_WORD, 'the secret has fewer than 8 characters'],
+    [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
+    [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+  ],
   brevoEvents: [...WRONG_BASIC_SECRETS, [`Bearer ${SECRET_WORD}`, 'the token has fewer than 8 characters']],
   mailjetEvents: WRONG_BASIC_SECRETS,
   sparkpostEvents: WRONG_BASIC_SECRETS,

@@ -1,0 +1,267 @@
+/**
+ * Reads the webhooks of Mailgun. A request has one event. The signature in the body covers a timestamp and a token, and
+ * not the event. The token is therefore the key of the event, and it is recorded if the request has no event too.
+ * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
+ */
+import { createHmac } from 'node:crypto';
+import {
+  AUTHENTICATED,
+  createAuthenticateBy,
+  equalsInConstantTime,
+  matchesAny,
+  parseTextSecret,
+  refuse,
+} from '../authentication.ts';
+import {
+  type AuthenticationResult,
+  createFact,
+  type Diagnosis,
+  type EventMeaning,
+  NO_EVENTS,
+  type ProviderEvent,
+  type ProviderFact,
+  type ProviderListReason,
+  type ProviderRequest,
+  type ReadResult,
+} from '../event.ts';
+import {
+  type Json,
+  messageIdOfHeader,
+  messageIdOfMetadata,
+  parseJson,
+  rowOf,
+  timeOfUnixSeconds,
+  toId,
+  toObject,
+  toText,
+} from '../json.ts';
+import type { EventFormat } from '../provider.ts';
+import { type FormFields, isForm, lastOf, readForm } from './form.ts';
+import { readLegacyEvent } from './legacy.ts';
+import { formatReply, isTooOld, listReasonOfCode } from './reply.ts';
+
+/** The body is parsed before it is authenticated. A request has one event, so that a JSON body is small. */
+const MAX_JSON_BYTES = 1024 * 1024;
+
+/**
+ * The digits of a Unix time in seconds. The signature covers the concatenation of timestamp and token. The fixed length
+ * excludes that digits move from one to the other, which makes another token with the same signature.
+ */
+const TIMESTAMP_LENGTH = 10;
+
+/** Recorded tokens are stored for 90 days. An older request is refused, so that it cannot be repeated with another body. */
+const MAX_AGE_MS = 60 * 24 * 3_600_000;
+const MAX_FUTURE_MS = 24 * 3_600_000;
+
+/** The meaning of each `event` other than `failed`. */
+const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
+  accepted: 'ignored',
+  rejected: 'soft',
+  delivered: 'delivered',
+  complained: 'complaint',
+  unsubscribed: 'unsubscribed',
+  opened: 'ignored',
+  clicked: 'ignored',
+  stored: 'ignored',
+};
+
+/** The values of `reason` for a recipient on a suppression list of Mailgun. */
+const LIST_REASONS: Readonly<Record<string, ProviderListReason>> = {
+  'suppress-bounce': 'bounce',
+  'suppress-complaint': 'complaint',
+  'suppress-unsubscribe': 'unsubscribe',
+};
+
+interface SignedBody {
+  readonly timestamp: string;
+  readonly token: string;
+  /** The signature by the key of the account, and the one by the key of the parent account, in lower case. */
+  readonly signatures: readonly string[];
+  /** The event of a webhook, or the fields of a legacy webhook. */
+  readonly content:
+    | { readonly kind: 'json'; readonly event: Json }
+    | { readonly kind: 'form'; readonly fields: FormFields };
+}
+
+export const MAILGUN_EVENTS: EventFormat = {
+  secretForm: 'HTTP webhook signing key',
+  secretExample: '5f1c0a9be3d24786a1c7d90be4f83a26',
+  createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateMailgun),
+  authenticatesByHeader: false,
+  read: readMailgunEvent,
+  storeFailureStatus: 503,
+  table: [
+    { type: 'accepted', meaning: 'ignored', sample: 'accepted.json' },
+    { type: 'rejected', meaning: 'soft', sample: 'rejected.json' },
+    { type: 'delivered', meaning: 'delivered', sample: 'delivered.json' },
+    { type: 'failed, severity temporary', meaning: 'deferred', sample: 'failed-temporary.json' },
+    { type: 'failed, severity permanent', meaning: 'hard', sample: 'failed-permanent.json' },
+    { type: 'failed, severity permanent, bounce-type soft', meaning: 'soft', sample: 'failed-permanent-soft.json' },
+    { type: 'failed, severity permanent, enhanced-code 5.7', meaning: 'block', sample: 'failed-permanent-policy.json' },
+    { type: 'failed, severity permanent, reason espblock', meaning: 'block', sample: 'failed-permanent-espblock.json' },
+    { type: 'failed, severity permanent, reason old', meaning: 'soft', sample: 'failed-permanent-old.json' },
+    {
+      type: 'failed, severity permanent, reason suppress-bounce',
+      meaning: 'provider-suppressed',
+      sample: 'failed-permanent-suppress-bounce.json',
+    },
+    {
+      type: 'failed, severity permanent, reason suppress-complaint',
+      meaning: 'provider-suppressed',
+      sample: 'failed-permanent-suppress-complaint.json',
+    },
+    {
+      type: 'failed, severity permanent, reason suppress-unsubscribe',
+      meaning: 'provider-suppressed',
+      sample: 'failed-permanent-suppress-unsubscribe.json',
+    },
+    {
+      type: 'failed, severity permanent, code 605 to 607',
+      meaning: 'provider-suppressed',
+      sample: 'failed-permanent-code-605.json',
+    },
+    { type: 'complained', meaning: 'complaint', sample: 'complained.json' },
+    { type: 'unsubscribed', meaning: 'unsubscribed', sample: 'unsubscribed.json' },
+    { type: 'opened', meaning: 'ignored', sample: 'opened.json' },
+    { type: 'clicked', meaning: 'ignored', sample: 'clicked.json' },
+    { type: 'stored', meaning: 'ignored', sample: 'stored.json' },
+    { type: 'legacy delivered', meaning: 'delivered', sample: 'legacy-delivered.form' },
+    { type: 'legacy bounced', meaning: 'hard', sample: 'legacy-bounced.form' },
+    { type: 'legacy dropped, reason hardfail', meaning: 'hard', sample: 'legacy-dropped-hardfail.form' },
+    { type: 'legacy dropped, reason old', meaning: 'soft', sample: 'legacy-dropped-old.form' },
+    {
+      type: 'legacy dropped, code 605 to 607',
+      meaning: 'provider-suppressed',
+      sample: 'legacy-dropped-code-607.form',
+    },
+    { type: 'legacy complained', meaning: 'complaint', sample: 'legacy-complained.form' },
+    { type: 'legacy unsubscribed', meaning: 'unsubscribed', sample: 'legacy-unsubscribed.form' },
+    { type: 'legacy opened', meaning: 'ignored', sample: 'legacy-opened.form' },
+    { type: 'legacy clicked', meaning: 'ignored', sample: 'legacy-clicked.form' },
+  ],
+  sources: [
+    'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhook-payloads',
+    'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
+    'https://documentation.mailgun.com/docs/mailgun/user-manual/events/event-types',
+    'https://help.mailgun.com/hc/en-us/articles/203306590-What-is-the-difference-between-soft-temporary-and-hard-permanent-bounces',
+    'https://help.mailgun.com/hc/en-us/articles/14048832145051-Legacy-Webhooks',
+  ],
+};
+
+/** https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks */
+function authenticateMailgun(request: ProviderRequest, keys: readonly string[], now: number): AuthenticationResult {
+  const signed = parseSignedBody(request);
+  if (signed === null) return refuse('the body has no valid signature, timestamp and token');
+  const { timestamp, token, signatures } = signed;
+  const isSigned = matchesAny(keys, (key) => {
+    const expected = createHmac('sha256', key).update(timestamp).update(token).digest('hex');
+    return matchesAny(signatures, (signature) => equalsInConstantTime(expected, signature));
+  });
+  if (!isSigned) return refuse('the signature is invalid');
+  const age = now - Number(timestamp) * 1000;
+  return age > MAX_AGE_MS || age < -MAX_FUTURE_MS ? refuse('the timestamp is too old or in the future') : AUTHENTICATED;
+}
+
+function readMailgunEvent(request: ProviderRequest): ReadResult {
+  const signed = parseSignedBody(request);
+  if (signed === null) return { kind: 'broken', reason: 'the body has no valid signature, timestamp and token' };
+  const { content, token } = signed;
+  const event = content.kind === 'form' ? readLegacyEvent(content.fields, token) : readEvent(content.event, token);
+  if (event === null) return { ...NO_EVENTS, broken: 1, recordedKeys: [token] };
+  if (event === 'ignored') return { ...NO_EVENTS, ignored: 1, recordedKeys: [token] };
+  return { ...NO_EVENTS, events: [event] };
+}
+
+/** Returns the parts of the body, or null if the body is neither a form nor JSON with a complete signature. */
+function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null {
+  const contentType = headers['content-type'] ?? '';
+  if (isForm(contentType)) {
+    const fields = readForm(contentType, body);
+    const members = Object.fromEntries(SIGNATURE_MEMBERS.map((name) => [name, lastOf(fields, name)]));
+    return createSignedBody(members, { kind: 'form', fields });
+  }
+  const json = body.length > MAX_JSON_BYTES ? null : toObject(parseJson(body));
+  return createSignedBody(toObject(json?.signature) ?? {}, {
+    kind: 'json',
+    event: toObject(json?.['event-data']) ?? {},
+  });
+}
+
+const SIGNATURE_MEMBERS = ['timestamp', 'token', 'signature', 'parent-signature'] as const;
+
+function createSignedBody(signature: Json, content: SignedBody['content']): SignedBody | null {
+  const [timestamp, token] = [toText(signature.timestamp), toId(signature.token)];
+  const signatures = [signature.signature, signature['parent-signature']].flatMap((value) =>
+    typeof value === 'string' && value !== '' ? [value.toLowerCase()] : [],
+  );
+  const isTimestamp =
+    timestamp?.length === TIMESTAMP_LENGTH && [...timestamp].every((digit) => '0123456789'.includes(digit));
+  if (timestamp === null || !isTimestamp || token === null || signatures.length === 0) return null;
+  return { timestamp, token, signatures, content };
+}
+
+/** Returns the event, `ignored` for an event without a meaning for Postrider, or null if there is no event. */
+function readEvent(event: Json, token: string): ProviderEvent | 'ignored' | null {
+  const type = toText(event.event);
+  if (type === null) return null;
+  const fact = factOf(type, event);
+  if (fact === null) return 'ignored';
+  const headers = toObject(toObject(event.message)?.headers);
+  return {
+    type: [type, toText(event.severity), toText(event.reason)].filter((part) => part !== null).join('/'),
+    key: token,
+    messageId: messageIdOfMetadata(event['user-variables']) ?? messageIdOfHeader(headers?.['message-id']),
+    reference: null,
+    recipient: toText(event.recipient) ?? toBareAddress(headers?.to),
+    at: timeOfUnixSeconds(event.timestamp),
+    fact,
+  };
+}
+
+function factOf(type: string, event: Json): ProviderFact | null {
+  const diagnosis = diagnosisOf(event);
+  if (type !== 'failed') return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis);
+  const listReason = listReasonOf(event);
+  if (listReason !== null) return createFact('provider-suppressed', diagnosis, listReason);
+  return createFact(toText(event.severity) === 'permanent' ? failureClassOf(event, diagnosis) : 'deferred', diagnosis);
+}
+
+function listReasonOf(event: Json): ProviderListReason | null {
+  return rowOf(LIST_REASONS, toText(event.reason)) ?? listReasonOfCode(toObject(event['delivery-status'])?.code);
+}
+
+/**
+ * A permanent failure is also one of a recipient's server that blocks the sender, or of a message that is too old.
+ * Mailgun reports the class of most bounces in `bounce-type`.
+ */
+function failureClassOf(event: Json, { status }: Diagnosis): EventMeaning {
+  const delivery = toObject(event['delivery-status']);
+  const reason = toText(event.reason);
+  if (reason === 'old' || isTooOld(delivery?.code)) return 'soft';
+  if (reason === 'espblock') return 'block';
+  switch (delivery?.['bounce-type']) {
+    case 'hard':
+      return 'hard';
+    case 'soft':
+      return 'soft';
+    default:
+      return status?.startsWith('5.7.') === true ? 'block' : 'hard';
+  }
+}
+
+function diagnosisOf(event: Json): Diagnosis {
+  const delivery = toObject(event['delivery-status']);
+  const reject = toObject(event.reject);
+  const text = toText(delivery?.message) ?? toText(delivery?.description);
+  return {
+    status: toText(delivery?.['enhanced-code']),
+    diagnostic: formatReply(delivery?.code, text) ?? toText(reject?.description) ?? toText(reject?.reason),
+    host: toText(delivery?.['mx-host']),
+  };
+}
+
+/** A rejected message has no member `recipient`. Postrider writes one address without a display name to `To`. */
+function toBareAddress(value: unknown): string | null {
+  const text = toText(value);
+  return text !== null && [' ', ',', '<', ';'].every((character) => !text.includes(character)) ? text : null;
+}

@@ -1,0 +1,66 @@
+/** Reads the fields of a form (application/x-www-form-urlencoded or multipart/form-data, RFC 7578). The functions are pure and never throw. */
+
+/** The fields of a form in their order. A name can occur several times. */
+export type FormFields = readonly (readonly [name: string, value: string])[];
+
+const MULTIPART = 'multipart/form-data';
+const URL_ENCODED = 'application/x-www-form-urlencoded';
+
+const MAX_BOUNDARY_LENGTH = 70;
+const MAX_PARTS = 1_000;
+const [LINE_END, HEADER_END] = ['\r\n', '\r\n\r\n'];
+const MAX_HEADER_BYTES = 4_096;
+
+/** Returns true if the content type is one of the two forms. */
+export function isForm(contentType: string): boolean {
+  const type = contentType.toLowerCase();
+  return type.startsWith(URL_ENCODED) || type.startsWith(MULTIPART);
+}
+
+/** Reads the fields of a form. Files and malformed parts are skipped. */
+export function readForm(contentType: string, body: Buffer): FormFields {
+  if (!contentType.toLowerCase().startsWith(MULTIPART)) return [...new URLSearchParams(body.toString())];
+  const boundary = boundaryOf(contentType);
+  return boundary === null ? [] : readParts(body, `--${boundary}`);
+}
+
+/** Returns the first value of a field, or null. */
+export function firstOf(fields: FormFields, name: string): string | null {
+  return fields.find(([other]) => other === name)?.[1] ?? null;
+}
+
+/** Returns the last value of a field, or null. */
+export function lastOf(fields: FormFields, name: string): string | null {
+  return fields.findLast(([other]) => other === name)?.[1] ?? null;
+}
+
+function boundaryOf(contentType: string): string | null {
+  const at = contentType.toLowerCase().indexOf('boundary=');
+  if (at < 0) return null;
+  const value = contentType.slice(at + 'boundary='.length);
+  const boundary = value.startsWith('"') ? value.slice(1).split('"', 1)[0] : value.split(';', 1)[0]?.trim();
+  return boundary === undefined || boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH ? null : boundary;
+}
+
+function readParts(body: Buffer, delimiter: string): FormFields {
+  const fields: [string, string][] = [];
+  let at = body.indexOf(delimiter);
+  for (let count = 0; at >= 0 && count < MAX_PARTS; count += 1) {
+    const start = at + delimiter.length;
+    const next = body.indexOf(`${LINE_END}${delimiter}`, start);
+    if (next < 0) break;
+    const part = body.subarray(start, next);
+    const headerEnd = part.subarray(0, MAX_HEADER_BYTES).indexOf(HEADER_END);
+    const name = headerEnd < 0 ? null : nameOf(part.toString('utf8', 0, headerEnd));
+    if (name !== null) fields.push([name, part.toString('utf8', headerEnd + HEADER_END.length)]);
+    at = next + LINE_END.length;
+  }
+  return fields;
+}
+
+/** Returns the name of the field of a part, or null if the part is a file. */
+function nameOf(header: string): string | null {
+  if (header.toLowerCase().includes('filename')) return null;
+  const at = header.indexOf('name="');
+  return at < 0 ? null : (header.slice(at + 'name="'.length).split('"', 1)[0] ?? null);
+}

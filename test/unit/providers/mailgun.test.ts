@@ -1,0 +1,385 @@
+import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Authenticate } from '../../../src/providers/authentication.ts';
+import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import { MAILGUN } from '../../../src/providers/mailgun/mailgun.ts';
+
+const NOW = Date.parse('2026-11-10T12:00:00Z');
+const DAY_MS = 24 * 3_600_000;
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+const OTHER_ID = '01990000-0000-7000-8000-000000000002';
+const RECIPIENT = 'recipient@example.com';
+const TOKEN = '7'.repeat(50);
+const [KEY, OTHER_KEY] = ['key-of-the-account', 'key-of-the-parent-account'];
+const SAMPLES = join(import.meta.dirname, '../../../src/providers/mailgun/samples');
+
+const { events: format } = MAILGUN;
+if (format === null) throw new Error('Mailgun has no events');
+
+interface Signature {
+  readonly timestamp: unknown;
+  readonly token: unknown;
+  readonly signature: unknown;
+}
+
+function formatSeconds(at: number): string {
+  return String(Math.floor(at / 1000));
+}
+
+function sign(key = KEY, at = NOW, token = TOKEN): Signature & Record<string, string> {
+  const timestamp = formatSeconds(at);
+  return { timestamp, token, signature: createHmac('sha256', key).update(`${timestamp}${token}`).digest('hex') };
+}
+
+function createRequest(body: string | Buffer, contentType = 'application/json'): ProviderRequest {
+  return { method: 'POST', headers: { 'content-type': contentType }, body: Buffer.from(body), url: null };
+}
+
+function createJsonRequest(signature: unknown, event: unknown = { event: 'delivered' }): ProviderRequest {
+  return createRequest(JSON.stringify({ signature, 'event-data': event }));
+}
+
+type Fields = readonly (readonly [string, string])[];
+
+function createFormRequest(fields: Fields): ProviderRequest {
+  const pairs = fields.map(([name, value]): [string, string] => [name, value]);
+  return createRequest(new URLSearchParams(pairs).toString(), 'application/x-www-form-urlencoded; charset=utf-8');
+}
+
+function createMultipartRequest(fields: Fields, extra = ''): ProviderRequest {
+  const parts = fields.map(
+    ([name, value]) => `--b0und\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+  );
+  return createRequest(`${extra}${parts.join('')}--b0und--\r\n`, 'multipart/form-data; boundary="b0und"');
+}
+
+function createAuthenticate(...secrets: string[]): Authenticate {
+  const parsed = format?.createAuthenticate(secrets);
+  if (parsed?.ok !== true) throw new Error(parsed?.fault);
+  return parsed.secret;
+}
+
+function read(request: ProviderRequest): Extract<ReadResult, { kind: 'events' }> {
+  const result = format?.read(request);
+  if (result?.kind !== 'events') throw new Error(result?.reason);
+  return result;
+}
+
+function onlyEventOf({ events }: Extract<ReadResult, { kind: 'events' }>): ProviderEvent {
+  const [event] = events;
+  if (event === undefined || events.length > 1) throw new Error(`${events.length} events`);
+  return event;
+}
+
+function readOne(members: Record<string, unknown>): ProviderEvent {
+  const event = { recipient: RECIPIENT, 'user-variables': { 'postrider-id': MESSAGE_ID }, ...members };
+  return onlyEventOf(read(createJsonRequest(sign(), event)));
+}
+
+function meaningOf({ fact }: ProviderEvent): EventMeaning {
+  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
+}
+
+const LEGACY_FIELDS: Fields = [
+  ['event', 'bounced'],
+  ['recipient', RECIPIENT],
+  ['code', '550'],
+  ['error', '5.1.1 no such user'],
+  ['postrider-id', MESSAGE_ID],
+];
+
+function signedFields(fields: Fields = LEGACY_FIELDS, signature: Readonly<Record<string, string>> = sign()): Fields {
+  return [...fields, ...Object.entries(signature).map(([name, value]) => [name, String(value)] as const)];
+}
+
+describe('authentication of Mailgun', () => {
+  const authenticate = createAuthenticate(KEY);
+
+  it.each<[string, ProviderRequest]>([
+    ['a JSON body', createJsonRequest(sign())],
+    ['a timestamp as a number', createJsonRequest({ ...sign(), timestamp: Number(formatSeconds(NOW)) })],
+    ['a form', createFormRequest(signedFields())],
+    ['a form in parts', createMultipartRequest(signedFields())],
+    ['a signature in upper case', createJsonRequest({ ...sign(), signature: String(sign().signature).toUpperCase() })],
+    [
+      'the signature of the parent account',
+      createJsonRequest({ ...sign(OTHER_KEY), 'parent-signature': sign().signature }),
+    ],
+  ])('a request with %s is authenticated', (_name, request) => {
+    expect(authenticate(request, NOW)).toEqual({ kind: 'authenticated' });
+  });
+
+  it.each([KEY, OTHER_KEY])('each of two keys authenticates', (key) => {
+    expect(createAuthenticate(OTHER_KEY, KEY)(createJsonRequest(sign(key)), NOW).kind).toBe('authenticated');
+  });
+
+  it('the last field of a form is the one of the signature if a variable has the same name', () => {
+    const fields: Fields = [['token', 'variable'], ['timestamp', '1'], ['signature', 'x'], ...signedFields()];
+    expect(authenticate(createFormRequest(fields), NOW).kind).toBe('authenticated');
+  });
+
+  it.each<[string, ProviderRequest]>([
+    ['a signature of another key', createJsonRequest(sign(OTHER_KEY))],
+    ['another token', createJsonRequest({ ...sign(), token: '8'.repeat(50) })],
+    ['another timestamp', createJsonRequest({ ...sign(), timestamp: formatSeconds(NOW + 1000) })],
+    ['no signature', createJsonRequest({ ...sign(), signature: undefined })],
+    ['an empty signature', createJsonRequest({ ...sign(), signature: '' })],
+    ['no token', createJsonRequest({ ...sign(), token: undefined })],
+    ['an empty token', createJsonRequest({ ...sign(KEY, NOW, ''), token: '' })],
+    ['no timestamp', createJsonRequest({ ...sign(), timestamp: undefined })],
+    ['a signature member that is an array', createJsonRequest([sign()])],
+    ['no signature object', createRequest('{"event-data":{"event":"delivered"}}')],
+    ['a body that is not JSON', createRequest('{"signature":')],
+    ['a form without a signature', createFormRequest(LEGACY_FIELDS)],
+    ['a form with a boundary that does not occur', createRequest('x', 'multipart/form-data; boundary=y')],
+    ['a form without a boundary', createRequest('x', 'multipart/form-data')],
+    ['more than 1 MiB of JSON', createJsonRequest(sign(), { event: 'delivered', padding: 'x'.repeat(1024 * 1024) })],
+  ])('a request with %s is refused', (_name, request) => {
+    expect(authenticate(request, NOW).kind).toBe('refused');
+  });
+
+  it('a digit that is moved from the timestamp to the token does not make another token with the same signature', () => {
+    const { timestamp, token, signature } = sign();
+    for (const length of [8, 9, 11, 12]) {
+      const content = `${timestamp}${token}`;
+      const moved = { timestamp: content.slice(0, length), token: content.slice(length), signature };
+      expect(authenticate(createJsonRequest(moved), NOW).kind).toBe('refused');
+    }
+  });
+
+  it.each([
+    [60 * DAY_MS, 'authenticated'],
+    [60 * DAY_MS + 1000, 'refused'],
+    [-DAY_MS, 'authenticated'],
+    [-DAY_MS - 1000, 'refused'],
+  ])('a request that is %i ms old is %s', (ageMs, kind) => {
+    expect(authenticate(createJsonRequest(sign(KEY, NOW - ageMs)), NOW).kind).toBe(kind);
+  });
+});
+
+describe('events of Mailgun', () => {
+  it('a permanent failure has its type, reply, server, time, message and recipient, and the token as its key', () => {
+    const event = readOne({
+      ...{ event: 'failed', severity: 'permanent', reason: 'bounce', timestamp: 1_794_242_033.204 },
+      'delivery-status': {
+        code: 550,
+        message: '5.1.1 no such user',
+        'enhanced-code': '5.1.1',
+        'mx-host': 'mx.example.com',
+      },
+    });
+    expect(event).toEqual({
+      type: 'failed/permanent/bounce',
+      key: TOKEN,
+      messageId: MESSAGE_ID,
+      reference: null,
+      recipient: RECIPIENT,
+      at: 1_794_242_033_204,
+      fact: {
+        kind: 'bounce',
+        failureClass: 'hard',
+        diagnosis: { status: '5.1.1', diagnostic: '550 5.1.1 no such user', host: 'mx.example.com' },
+      },
+    });
+  });
+
+  it.each([
+    ['no event', {}],
+    ['an event without a meaning', { event: 'opened' }],
+    ['an event of an unknown type', { event: 'constructor' }],
+    ['event data that is not an object', [{ event: 'delivered' }]],
+  ])('the token of a request with %s is recorded', (_name, event) => {
+    const result = read(createJsonRequest(sign(), event));
+    expect(result).toMatchObject({ events: [], recordedKeys: [TOKEN] });
+    expect(result.ignored + result.broken).toBe(1);
+  });
+
+  it('the token of a form with an event without a meaning is recorded', () => {
+    const request = createFormRequest(
+      signedFields([
+        ['event', 'opened'],
+        ['recipient', RECIPIENT],
+      ]),
+    );
+    expect(read(request)).toMatchObject({ events: [], ignored: 1, recordedKeys: [TOKEN] });
+  });
+
+  const permanent = { event: 'failed', severity: 'permanent' };
+  it.each<[Record<string, unknown>, EventMeaning]>([
+    [permanent, 'hard'],
+    [{ ...permanent, reason: 'generic', 'delivery-status': { code: 498 } }, 'hard'],
+    [{ ...permanent, 'delivery-status': { code: 550, 'enhanced-code': '5.7.26', 'bounce-type': 'hard' } }, 'hard'],
+    [{ ...permanent, 'delivery-status': { code: 550, 'enhanced-code': '5.7.26' } }, 'block'],
+    [{ ...permanent, 'delivery-status': { code: 550, 'bounce-type': 'soft' } }, 'soft'],
+    [{ ...permanent, 'delivery-status': { code: '602' } }, 'soft'],
+    [{ ...permanent, 'delivery-status': { code: '606' } }, 'provider-suppressed'],
+    [{ ...permanent, 'delivery-status': 'text' }, 'hard'],
+    [{ event: 'failed', reason: 'suppress-bounce' }, 'provider-suppressed'],
+    [{ event: 'failed', severity: 'temporary', 'delivery-status': { code: 452 } }, 'deferred'],
+    [{ event: 'failed' }, 'deferred'],
+  ])('%o means %s', (members, meaning) => {
+    expect(meaningOf(readOne(members))).toBe(meaning);
+  });
+
+  it.each([
+    [{ reason: 'suppress-bounce' }, 'bounce'],
+    [{ reason: 'suppress-complaint' }, 'complaint'],
+    [{ reason: 'suppress-unsubscribe' }, 'unsubscribe'],
+    [{ 'delivery-status': { code: 605 } }, 'bounce'],
+    [{ 'delivery-status': { code: '606' } }, 'unsubscribe'],
+    [{ 'delivery-status': { code: 607 } }, 'complaint'],
+  ])('a failure with %o is on the list for the reason %s', (members, reason) => {
+    expect(readOne({ ...permanent, ...members }).fact).toMatchObject({ kind: 'provider-suppressed', reason });
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['variables as JSON text', { 'user-variables': `{"postrider-id":"${MESSAGE_ID}"}` }],
+    ['the Message-ID', { 'user-variables': [], message: { headers: { 'message-id': `${MESSAGE_ID}@example.org` } } }],
+    [
+      'the Message-ID in angle brackets',
+      { 'user-variables': {}, message: { headers: { 'message-id': `<${MESSAGE_ID}@a.example>` } } },
+    ],
+  ])('an event names its message by %s', (_name, members) => {
+    expect(readOne({ event: 'delivered', ...members }).messageId).toBe(MESSAGE_ID);
+  });
+
+  it.each([
+    [RECIPIENT, RECIPIENT],
+    ['Bob <recipient@example.com>', null],
+    ['a@example.com,b@example.com', null],
+    [7, '7'],
+    [undefined, null],
+  ])('the recipient of a rejected message with To %o is %o', (to, recipient) => {
+    expect(readOne({ event: 'rejected', recipient: undefined, message: { headers: { to } } }).recipient).toBe(
+      recipient,
+    );
+  });
+});
+
+describe('legacy webhooks of Mailgun', () => {
+  it.each([
+    ['a form', createFormRequest],
+    ['a form in parts', createMultipartRequest],
+  ])('%s has the reply, message and recipient, and the token as its key', (_name, create) => {
+    expect(onlyEventOf(read(create(signedFields())))).toEqual({
+      type: 'bounced',
+      key: TOKEN,
+      messageId: MESSAGE_ID,
+      reference: null,
+      recipient: RECIPIENT,
+      at: Math.floor(NOW / 1000) * 1000,
+      fact: {
+        kind: 'bounce',
+        failureClass: 'hard',
+        diagnosis: { status: '550', diagnostic: '550 5.1.1 no such user', host: null },
+      },
+    });
+  });
+
+  it('a file in a form is skipped', () => {
+    const file =
+      '--b0und\r\nContent-Disposition: form-data; name="recipient"; filename="recipient"\r\nContent-Type: message/rfc822\r\n\r\nother@example.com\r\n';
+    expect(onlyEventOf(read(createMultipartRequest(signedFields(), file))).recipient).toBe(RECIPIENT);
+  });
+
+  it('the first field of a form is the one of the event if a variable has the same name', () => {
+    const fields: Fields = [...LEGACY_FIELDS, ['recipient', 'other@example.com'], ['event', 'delivered']];
+    expect(onlyEventOf(read(createFormRequest(signedFields(fields))))).toMatchObject({
+      type: 'bounced',
+      recipient: RECIPIENT,
+    });
+  });
+
+  const variables = JSON.stringify({ 'postrider-id': MESSAGE_ID });
+  it.each<[string, Fields]>([
+    ['the variables in the header', [['message-headers', JSON.stringify([['X-Mailgun-Variables', variables]])]]],
+    [
+      'the Message-ID in the header',
+      [['message-headers', JSON.stringify([['Message-Id', `<${MESSAGE_ID}@a.example>`]])]],
+    ],
+    ['Message-Id', [['Message-Id', `<${MESSAGE_ID}@a.example>`]]],
+    ['message-id', [['message-id', `${MESSAGE_ID}@a.example`]]],
+  ])('an event names its message by %s', (_name, fields) => {
+    const event: Fields = [['event', 'complained'], ['recipient', RECIPIENT], ...fields];
+    expect(onlyEventOf(read(createFormRequest(signedFields(event)))).messageId).toBe(MESSAGE_ID);
+  });
+
+  it.each([
+    '[',
+    '7',
+    '[[]]',
+    '{"X-Mailgun-Variables":1}',
+    '[["X-Mailgun-Variables"]]',
+    '[["Message-Id",7]]',
+    '['.repeat(300),
+  ])('the header “%s” names no message', (headers) => {
+    const fields: Fields = [
+      ['event', 'complained'],
+      ['recipient', RECIPIENT],
+      ['message-headers', headers],
+    ];
+    expect(onlyEventOf(read(createFormRequest(signedFields(fields)))).messageId).toBeNull();
+  });
+
+  it.each<[string, string, EventMeaning]>([
+    ['hardfail', '550', 'hard'],
+    ['hardfail', '605', 'provider-suppressed'],
+    ['old', '606', 'provider-suppressed'],
+    ['old', '421', 'soft'],
+    ['another', '', 'soft'],
+  ])('a message that was dropped for the reason %s with code %s means %s', (reason, code, meaning) => {
+    const fields: Fields = [
+      ['event', 'dropped'],
+      ['recipient', RECIPIENT],
+      ['reason', reason],
+      ['code', code],
+    ];
+    expect(meaningOf(onlyEventOf(read(createFormRequest(signedFields(fields)))))).toBe(meaning);
+  });
+
+  it('a damaged form never throws and never names another recipient or message', () => {
+    const body = readFileSync(join(SAMPLES, 'legacy-bounced.form')).toString();
+    const parts = body.split('&');
+    const bodies = [
+      ...Array.from({ length: body.length }, (_, length) => body.slice(0, length)),
+      ...parts.map((part) => parts.filter((other) => other !== part).join('&')),
+      ...parts.map((part) => body.replace(part, `${part.split('=')[0]}=%ff%zz`)),
+      ...parts.map((part) => `${body}&${part.split('=')[0]}=${OTHER_ID}`),
+    ];
+    for (const text of bodies) {
+      const result = format.read(createRequest(text, 'application/x-www-form-urlencoded'));
+      if (result.kind !== 'events') continue;
+      for (const { messageId, recipient } of result.events) {
+        expect([MESSAGE_ID, null]).toContain(messageId);
+        if (recipient?.includes('@') === true) expect(RECIPIENT.startsWith(recipient)).toBe(true);
+      }
+    }
+  });
+
+  it('a damaged form in parts never throws', () => {
+    const { body } = createMultipartRequest(signedFields());
+    for (let length = 0; length < body.length; length += 1) {
+      for (const type of [
+        'multipart/form-data; boundary=b0und',
+        'multipart/form-data; boundary=',
+        'multipart/form-data; boundary="',
+      ])
+        expect(format.read(createRequest(body.subarray(0, length), type)).kind).toMatch(/^(?:events|broken)$/);
+    }
+  });
+
+  it('a form with 100,000 parts is read in bounded time', () => {
+    const request = createMultipartRequest(Array.from({ length: 100_000 }, () => ['a', '']));
+    expect(format.read(request).kind).toBe('broken');
+  });
+});
+
+describe('the relay of Mailgun', () => {
+  it('gets the message id as a variable', () => {
+    expect(MAILGUN.relay?.metadata(MESSAGE_ID, {})).toEqual([
+      { name: 'X-Mailgun-Variables', value: `{"postrider-id":"${MESSAGE_ID}"}` },
+    ]);
+  });
+});

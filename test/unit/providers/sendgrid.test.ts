@@ -1,0 +1,234 @@
+import { createSign, generateKeyPairSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import type { Authenticate } from '../../../src/providers/authentication.ts';
+import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import { SENDGRID } from '../../../src/providers/sendgrid/sendgrid.ts';
+
+const NOW = Date.parse('2026-11-10T12:00:00Z');
+const HOUR_MS = 3_600_000;
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+const RECIPIENT = 'recipient@example.com';
+const [SIGNATURE, TIMESTAMP] = ['x-twilio-email-event-webhook-signature', 'x-twilio-email-event-webhook-timestamp'];
+
+const [KEYS, OTHER_KEYS] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'prime256v1' }));
+if (KEYS === undefined || OTHER_KEYS === undefined) throw new Error('no keys');
+
+type KeyPair = typeof KEYS;
+
+function secretOf({ publicKey }: Pick<KeyPair, 'publicKey'>): string {
+  return publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
+}
+
+function formatSeconds(at: number): string {
+  return String(Math.floor(at / 1000));
+}
+
+function sign(body: string, { privateKey }: KeyPair, at = NOW): ProviderRequest {
+  const timestamp = formatSeconds(at);
+  const signature = createSign('sha256').update(timestamp).update(body).sign(privateKey, 'base64');
+  return createRequest(body, { [SIGNATURE]: signature, [TIMESTAMP]: timestamp });
+}
+
+function createRequest(body: string, headers: ProviderRequest['headers'] = {}): ProviderRequest {
+  return { method: 'POST', headers, body: Buffer.from(body), url: null };
+}
+
+const { events: format } = SENDGRID;
+if (format === null) throw new Error('SendGrid has no events');
+
+function createAuthenticate(...secrets: string[]): Authenticate {
+  const parsed = format?.createAuthenticate(secrets);
+  if (parsed?.ok !== true) throw new Error(parsed?.fault);
+  return parsed.secret;
+}
+
+function read(value: unknown): Extract<ReadResult, { kind: 'events' }> {
+  const result = format?.read(createRequest(JSON.stringify(value)));
+  if (result?.kind !== 'events') throw new Error(result?.reason);
+  return result;
+}
+
+function readOne(members: Record<string, unknown>): ProviderEvent {
+  const event = {
+    email: RECIPIENT,
+    timestamp: 1_794_242_034,
+    sg_event_id: 'one',
+    'postrider-id': MESSAGE_ID,
+    ...members,
+  };
+  const { events } = read([event]);
+  expect(events).toHaveLength(1);
+  const [first] = events;
+  if (first === undefined) throw new Error('no event');
+  return first;
+}
+
+function meaningOf({ fact }: ProviderEvent): EventMeaning {
+  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
+}
+
+describe('authentication of SendGrid', () => {
+  const body = JSON.stringify([{ event: 'delivered', email: RECIPIENT }]);
+  const authenticate = createAuthenticate(secretOf(KEYS));
+
+  it('a request with a valid signature is authenticated', () => {
+    expect(authenticate(sign(body, KEYS), NOW).kind).toBe('authenticated');
+  });
+
+  it('line ends and non-ASCII bytes of the body are part of the signed content', () => {
+    const changed = '[\r\n{"event":"delivered","reason":"größe"}]\r\n';
+    expect(authenticate(sign(changed, KEYS), NOW).kind).toBe('authenticated');
+  });
+
+  it.each([0, 1])('each of two keys authenticates', (at) => {
+    const both = createAuthenticate(secretOf(OTHER_KEYS), secretOf(KEYS));
+    expect(both(sign(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe('authenticated');
+  });
+
+  const signed = sign(body, KEYS);
+  it.each<[string, ProviderRequest]>([
+    ['a signature of another key', sign(body, OTHER_KEYS)],
+    ['a changed body', { ...signed, body: Buffer.from(body.replace('delivered', 'dropped')) }],
+    ['an empty body', { ...signed, body: Buffer.alloc(0) }],
+    ['a changed timestamp', { ...signed, headers: { ...signed.headers, [TIMESTAMP]: formatSeconds(NOW + 1000) } }],
+    [
+      'a fraction added to the timestamp',
+      { ...signed, headers: { ...signed.headers, [TIMESTAMP]: `${formatSeconds(NOW)}.0` } },
+    ],
+    ['no signature', { ...signed, headers: { ...signed.headers, [SIGNATURE]: undefined } }],
+    ['an empty signature', { ...signed, headers: { ...signed.headers, [SIGNATURE]: '' } }],
+    ['a signature that is not base64', { ...signed, headers: { ...signed.headers, [SIGNATURE]: '§' } }],
+    ['no timestamp', { ...signed, headers: { ...signed.headers, [TIMESTAMP]: undefined } }],
+    ['a timestamp that is not a number', { ...signed, headers: { ...signed.headers, [TIMESTAMP]: 'now' } }],
+    ['no header field', createRequest(body)],
+  ])('a request with %s is refused', (_name, request) => {
+    expect(authenticate(request, NOW).kind).toBe('refused');
+  });
+
+  it.each([
+    [25 * HOUR_MS, 'authenticated'],
+    [25 * HOUR_MS + 1000, 'refused'],
+    [-25 * HOUR_MS - 1000, 'refused'],
+  ])('a request that is %i ms old is %s', (ageMs, kind) => {
+    expect(authenticate(sign(body, KEYS, NOW - ageMs), NOW).kind).toBe(kind);
+  });
+
+  it.each([
+    ['PEM lines', `-----BEGIN PUBLIC KEY-----${secretOf(KEYS)}-----END PUBLIC KEY-----`],
+    ['an RSA key', secretOf(generateKeyPairSync('rsa', { modulusLength: 2048 }))],
+    ['a key on another curve', secretOf(generateKeyPairSync('ec', { namedCurve: 'secp384r1' }))],
+    ['a key that is cut off', secretOf(KEYS).slice(0, 80)],
+  ])('%s is not a secret', (_name, text) => {
+    expect(format.createAuthenticate([text]).ok).toBe(false);
+  });
+});
+
+describe('events of SendGrid', () => {
+  it('a bounce has its type, status, text, time, message and recipient', () => {
+    expect(
+      readOne({
+        event: 'bounce',
+        type: 'bounce',
+        status: '5.1.1',
+        reason: '550 5.1.1 no such user',
+        sg_message_id: 'abc.1',
+      }),
+    ).toEqual({
+      type: 'bounce/bounce',
+      key: 'one',
+      messageId: MESSAGE_ID,
+      reference: 'abc.1',
+      recipient: RECIPIENT,
+      at: 1_794_242_034_000,
+      fact: {
+        kind: 'bounce',
+        failureClass: 'hard',
+        diagnosis: { status: '5.1.1', diagnostic: '550 5.1.1 no such user', host: null },
+      },
+    });
+  });
+
+  it('a time in text is read', () => {
+    expect(readOne({ event: 'delivered', timestamp: '1794242034' }).at).toBe(1_794_242_034_000);
+  });
+
+  it('a delivery has the reply of the receiving server', () => {
+    expect(readOne({ event: 'delivered', response: '250 OK' }).fact.diagnosis.diagnostic).toBe('250 OK');
+  });
+
+  it.each<[Record<string, unknown>, EventMeaning]>([
+    [{ event: 'bounce' }, 'by-text'],
+    [{ event: 'bounce', type: 'other' }, 'by-text'],
+    [{ event: 'bounce', type: 'constructor' }, 'by-text'],
+    [{ event: 'dropped' }, 'soft'],
+    [{ event: 'dropped', reason: 'another reason' }, 'soft'],
+    [{ event: 'dropped', reason: 'BOUNCED ADDRESS ' }, 'provider-suppressed'],
+  ])('%o means %s', (members, meaning) => {
+    expect(meaningOf(readOne(members))).toBe(meaning);
+  });
+
+  it.each([
+    ['Bounced Address', 'bounce'],
+    ['Spam Reporting Address', 'complaint'],
+    ['Unsubscribed Address', 'unsubscribe'],
+    ['Invalid', 'unknown'],
+  ])('a message that was dropped for “%s” is on the list for the reason %s', (reason, listReason) => {
+    expect(readOne({ event: 'dropped', reason }).fact).toMatchObject({
+      kind: 'provider-suppressed',
+      reason: listReason,
+    });
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['the Message-ID of Postrider', { 'postrider-id': undefined, 'smtp-id': `<${MESSAGE_ID}@mail.example.org>` }],
+    ['a member unique_args', { 'postrider-id': undefined, unique_args: { 'postrider-id': MESSAGE_ID } }],
+  ])('an event names its message by %s', (_name, members) => {
+    expect(readOne({ event: 'bounce', type: 'bounce', ...members }).messageId).toBe(MESSAGE_ID);
+  });
+
+  it('an event of another program names no message', () => {
+    const members = { 'postrider-id': undefined, 'smtp-id': '<14c5d75ce93.dfd.64b469@ismtpd-555>' };
+    expect(readOne({ event: 'bounce', type: 'bounce', ...members }).messageId).toBeNull();
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['no id', { sg_event_id: undefined }],
+    ['an empty id', { sg_event_id: '' }],
+    ['an id that is too long', { sg_event_id: 'x'.repeat(300) }],
+  ])('an event with %s has the same key in another batch, and another event has another key', (_name, members) => {
+    const event = { email: RECIPIENT, event: 'deferred', attempt: '1', ...members };
+    const [first] = read([event]).events;
+    const [second, third] = read([{ ...event, attempt: '2' }, event]).events;
+    expect(third?.key).toBe(first?.key);
+    expect(second?.key).not.toBe(first?.key);
+  });
+
+  it('a batch with broken members keeps the others', () => {
+    const event = { email: RECIPIENT, event: 'delivered', 'postrider-id': MESSAGE_ID };
+    const result = read([null, event, 'text', [event], {}, { event: '' }, { event: 'open' }, event]);
+    expect(result).toMatchObject({ broken: 5, ignored: 1 });
+    expect(result.events).toHaveLength(2);
+  });
+
+  it('an empty array has no events', () => {
+    expect(read([])).toMatchObject({ events: [], ignored: 0, broken: 0 });
+  });
+
+  it('a batch of 1,000 events is read in its order', () => {
+    const batch = Array.from({ length: 1_000 }, (_, at) => ({
+      ...{ email: `r${at}@example.com`, event: at % 2 === 0 ? 'delivered' : 'bounce', type: 'bounce' },
+      ...{ sg_event_id: `event-${at}`, 'postrider-id': MESSAGE_ID, timestamp: 1_794_242_034 + at },
+    }));
+    const { events } = read(batch);
+    expect(events.map(({ recipient }) => recipient)).toEqual(batch.map(({ email }) => email));
+    expect(new Set(events.map(({ key }) => key)).size).toBe(1_000);
+  });
+});
+
+describe('the relay of SendGrid', () => {
+  it('gets the message id as a unique argument', () => {
+    expect(SENDGRID.relay?.metadata(MESSAGE_ID, {})).toEqual([
+      { name: 'X-SMTPAPI', value: `{"unique_args":{"postrider-id":"${MESSAGE_ID}"}}` },
+    ]);
+  });
+});
