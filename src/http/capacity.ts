@@ -231,7 +231,7 @@ export class RequestLimiter {
   }
 
   /** Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in milliseconds. */
-  sheddingDelayMs(): number | null {
+  getSheddingDelayMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
     const shedDecision = this.#loadSignal();
     return shedDecision.isOverloaded ? shedDecision.retryAfterMs : null;

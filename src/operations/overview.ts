@@ -52,7 +52,7 @@ export const showOverview = operation({
 
 function readQueueStatus({ queue: queued, recent, store, status, now }: OverviewInput): QueueStatus {
   const isBreakerOpen = status?.delivery?.breaker.state === 'open';
-  return computeQueueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: isBreakerOpen }, now);
+  return computeQueueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, isBreakerOpen }, now);
 }
 
 function toIsoOrNull(at: number | null): string | null {

@@ -94,7 +94,7 @@ export const importSuppressions = uploadOperation({
       // The parser is loaded here, so that other commands do not load it.
       const { readCsv } = await import('./suppressions/csv-reader.ts');
       const firstPass = rereadable.bytes;
-      const total = await validate((hooks) => readCsv(firstPass, name, options, hooks), name, observer);
+      const total = await validateFile((hooks) => readCsv(firstPass, name, options, hooks), name, observer);
       if (imports.isStopping()) return unavailable(`${SHUTDOWN_TEXT}; no address was added`);
       const bytes = rereadable.reread(total);
       const file = { name, total, rows: (hooks: CsvHooks) => readCsv(bytes, name, options, hooks) };
@@ -108,7 +108,7 @@ export const importSuppressions = uploadOperation({
 });
 
 /** Validates the whole file; resolves to its size in bytes. @throws ContentError */
-async function validate(
+async function validateFile(
   readRows: ValidFile['rows'],
   name: string,
   { onRowsRead }: UploadObserver<ImportProgress>,
@@ -116,22 +116,22 @@ async function validate(
   let hasHeader = false;
   let isTruncated = false;
   let total = 0;
-  let rows = 0;
+  let rowCount = 0;
   const skipped = new SkippedRows();
   const onBytes = (count: number) => {
     total += count;
-    onRowsRead(rows);
+    onRowsRead(rowCount);
   };
   const onHeader = () => {
     hasHeader = true;
   };
   for await (const row of readRows({ onBytes, onHeader })) {
-    rows += 1;
+    rowCount += 1;
     if (row.kind === 'invalid') skipped.add(row);
-    isTruncated = !hasHeader && skipped.count === rows && rows === MAX_LEADING_INVALID_ROWS;
+    isTruncated = !hasHeader && skipped.count === rowCount && rowCount === MAX_LEADING_INVALID_ROWS;
     if (isTruncated) break;
   }
-  if (skipped.count === rows && rows > 0) throw noValidRowError(name, isTruncated, skipped);
+  if (skipped.count === rowCount && rowCount > 0) throw createNoValidRowError(name, isTruncated, skipped);
   return total;
 }
 
@@ -199,7 +199,7 @@ async function addRows(
   [batch, rows, skipped.count] = [[], recordedRows, recordedSkipped];
   // If this write fails, the entry remains unfinished, with the counts of the added batches.
   await writeBatch('stopped').catch(() => undefined);
-  return { ok: false, error: { ...failure.error, message: `${failure.error.message}${addedCountText(addedCount)}` } };
+  return { ok: false, error: { ...failure.error, message: `${failure.error.message}${formatAddedCount(addedCount)}` } };
 }
 
 /** Counts the skipped rows and stores the first of them. */
@@ -223,7 +223,7 @@ export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }
 
-function noValidRowError(name: string, isTruncated: boolean, skipped: SkippedRows): ContentError {
+function createNoValidRowError(name: string, isTruncated: boolean, skipped: SkippedRows): ContentError {
   const [firstSkipped] = skipped.result().skipped;
   const firstFault = firstSkipped === undefined ? '' : ` (${formatLines(firstSkipped)}: ${firstSkipped.reason})`;
   const summary =
@@ -248,7 +248,7 @@ function toImportError(error: unknown, name: string): ErrorResult {
     : toContentError(error);
 }
 
-function addedCountText(count: number): string {
+function formatAddedCount(count: number): string {
   const addresses = `${formatCount(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
   return count === 0 ? '' : ` (${addresses} added before that; import the file again to add the rest)`;
 }

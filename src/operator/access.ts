@@ -49,7 +49,7 @@ export class AccessControl {
   check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
     if (this.#passwordDigest === null)
       return host !== undefined && isLoopbackHost(getHostName(host)) ? GRANTED : HOST_NOT_ALLOWED;
-    const waitMs = this.#wrongPasswords.waitMs(address, now);
+    const waitMs = this.#wrongPasswords.getWaitMs(address, now);
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = parseBasicPassword(authorization);
     if (password === null) return CHALLENGE;
@@ -68,14 +68,14 @@ export class AccessControl {
    * are not refused.
    */
   countWrongToken(address: string, now: number): number {
-    const waitMs = this.#wrongTokens.waitMs(address, now);
+    const waitMs = this.#wrongTokens.getWaitMs(address, now);
     if (waitMs === 0) this.#wrongTokens.add(address, now);
     return waitMs;
   }
 
   #delayMs(now: number): number {
-    const excess = Math.max(0, this.#allWrongPasswords.valueAt(now) - FAILURES_WITHOUT_DELAY);
-    return Math.min(MAX_DELAY_MS, Math.ceil(excess) * DELAY_STEP_MS);
+    const excessCount = Math.max(0, this.#allWrongPasswords.getValueAt(now) - FAILURES_WITHOUT_DELAY);
+    return Math.min(MAX_DELAY_MS, Math.ceil(excessCount) * DELAY_STEP_MS);
   }
 }
 
@@ -92,7 +92,7 @@ class FailureCounts {
   readonly #windows = new Map<string, FailureWindow>();
 
   /** Returns the time in milliseconds for which a peer is refused, or 0 if the peer is not refused. */
-  waitMs(address: string, now: number): number {
+  getWaitMs(address: string, now: number): number {
     const window = this.#currentWindow(toPeerNetwork(address), now);
     return window !== undefined && window.count >= MAX_FAILURES ? window.since + WINDOW_MS - now : 0;
   }
@@ -115,8 +115,8 @@ class FailureCounts {
   #startWindow(peer: string, now: number): void {
     if (this.#windows.size >= MAX_PEERS) {
       // A map iterates in insertion order, so the first entry is the oldest entry.
-      for (const oldest of this.#windows.keys()) {
-        this.#windows.delete(oldest);
+      for (const oldestPeer of this.#windows.keys()) {
+        this.#windows.delete(oldestPeer);
         break;
       }
     }
@@ -132,12 +132,12 @@ class DecayingCount {
   #count = 0;
   #updatedAt = 0;
 
-  valueAt(now: number): number {
+  getValueAt(now: number): number {
     return Math.max(0, this.#count - Math.max(0, now - this.#updatedAt) / FAILURE_DECAY_MS);
   }
 
   add(now: number): void {
-    this.#count = Math.min(FAILURES_WITHOUT_DELAY + MAX_DELAY_MS / DELAY_STEP_MS, this.valueAt(now) + 1);
+    this.#count = Math.min(FAILURES_WITHOUT_DELAY + MAX_DELAY_MS / DELAY_STEP_MS, this.getValueAt(now) + 1);
     this.#updatedAt = now;
   }
 }

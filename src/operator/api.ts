@@ -23,7 +23,7 @@ import { delayResponse } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInboxFiles } from './inbox.ts';
 import { addListFiles } from './list-files.ts';
-import { readRequestInput, routeInputOf, toResponse } from './operation-route.ts';
+import { createRouteInput, readRequestInput, toResponse } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { isCrossOrigin, isHttpsOrigin, isSameOrigin } from './origin.ts';
 import {
@@ -55,7 +55,7 @@ export interface ApiParts {
   readonly tokens: Pick<TokenAuthenticator, 'authenticate'>;
   readonly store: Pick<AccessStore, 'endSession' | 'isSessionEnded'>;
   /** Returns the context of an operation for an actor. */
-  readonly contextFor: (actor: string) => ServiceContext;
+  readonly createContext: (actor: string) => ServiceContext;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
   readonly bodyTimeouts: BodyTimeouts;
@@ -157,11 +157,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       handler: async (request, reply) => {
         const authentication = await admit(request);
         if (authentication.kind === 'refused') return refuse(reply, authentication);
-        const input = readRequestInput(routeInputOf(route), request);
+        const input = readRequestInput(createRouteInput(route), request);
         if (!input.ok) return reply.code(400).send(input.body);
         const { status, body } = toResponse(
           route,
-          await perform(route.operation, input.members, parts.contextFor(authentication.actor)),
+          await perform(route.operation, input.members, parts.createContext(authentication.actor)),
         );
         if (route.operation.changes) publishChange();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);
@@ -187,7 +187,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     base: API_PATH,
     clock,
     bodyTimeouts: parts.bodyTimeouts,
-    contextFor: parts.contextFor,
+    createContext: parts.createContext,
     admit,
     onChange: publishChange,
   });

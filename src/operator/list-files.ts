@@ -39,7 +39,7 @@ export interface ListFileParts {
   readonly clock: Clock;
   readonly bodyTimeouts: BodyTimeouts;
   /** Returns the context of an operation for an actor. */
-  readonly contextFor: (actor: string) => ServiceContext;
+  readonly createContext: (actor: string) => ServiceContext;
   /** This function is called after an import. */
   readonly onChange: () => void;
   /** Authenticates and authorizes a request. */
@@ -55,21 +55,21 @@ interface ListRequest {
 
 /** Adds the routes. */
 export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
-  const { base, clock, bodyTimeouts, contextFor, admit, onChange } = parts;
-  const urlOf = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
+  const { base, clock, bodyTimeouts, createContext, admit, onChange } = parts;
+  const toUrl = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
-  app.get<ListRequest>(urlOf(EXPORT_ROUTE.path), async (request, reply) => {
+  app.get<ListRequest>(toUrl(EXPORT_ROUTE.path), async (request, reply) => {
     const authentication = await admit(request);
     if (authentication.kind === 'refused') return refuse(reply, authentication);
     const { [TICKET]: _, ...query } = request.query;
     const input = readRequestInput(EXPORT_ROUTE.routeInput, { params: request.params, query, body: {} });
     if (!input.ok) return reply.code(400).send(input.body);
-    const download = await performDownload(exportSuppressions, input.members, contextFor(authentication.actor));
+    const download = await performDownload(exportSuppressions, input.members, createContext(authentication.actor));
     if (!download.ok) return sendError(reply, download.error);
     return reply
       .type(`${exportSuppressions.downloadType}; charset=utf-8`)
       .header('Content-Disposition', formatContentDisposition(request.params.account))
-      .send(Readable.from(request.method === 'HEAD' ? [] : toCsv(download.value)));
+      .send(Readable.from(request.method === 'HEAD' ? [] : formatCsv(download.value)));
   });
 
   let runningImports = 0;
@@ -77,7 +77,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     // Bodies of all types are passed on without parsing, because the request is authenticated first.
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser('*', (_request, body, onParsed) => onParsed(null, body));
-    uploads.post<ListRequest>(urlOf(IMPORT_ROUTE.path), async (request, reply) => {
+    uploads.post<ListRequest>(toUrl(IMPORT_ROUTE.path), async (request, reply) => {
       const authentication = await admit(request);
       if (authentication.kind === 'refused') return refuse(reply, authentication);
       const { params, query } = request;
@@ -91,8 +91,8 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         linger(request, clock);
         return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
-      const state = { tooLarge: Number(request.headers['content-length'] ?? 0) > MAX_UPLOAD_BYTES };
-      if (state.tooLarge) {
+      const state = { isTooLarge: Number(request.headers['content-length'] ?? 0) > MAX_UPLOAD_BYTES };
+      if (state.isTooLarge) {
         linger(request, clock);
         return refuse(reply, TOO_LARGE);
       }
@@ -103,18 +103,24 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         open: () => Promise.resolve({ bytes, reread: null, close: () => Promise.resolve() }),
       };
       const lines = new ProgressLines(clock);
-      const importing = performUpload(importSuppressions, input.members, content, contextFor(authentication.actor), {
-        onRowsRead: () => undefined,
-        onProgress: (progress) => lines.progress(progress),
-      }).finally(() => {
+      const importPromise = performUpload(
+        importSuppressions,
+        input.members,
+        content,
+        createContext(authentication.actor),
+        {
+          onRowsRead: () => undefined,
+          onProgress: (progress) => lines.progress(progress),
+        },
+      ).finally(() => {
         runningImports -= 1;
       });
-      const firstResult = await Promise.race([lines.started, importing]);
+      const firstResult = await Promise.race([lines.firstProgress, importPromise]);
       if (firstResult !== null && !firstResult.ok) {
         linger(request, clock);
-        return state.tooLarge ? refuse(reply, TOO_LARGE) : sendError(reply, firstResult.error);
+        return state.isTooLarge ? refuse(reply, TOO_LARGE) : sendError(reply, firstResult.error);
       }
-      void importing
+      void importPromise
         .then(
           (result) => lines.end(result),
           (error: Error) => lines.stream.destroy(error),
@@ -130,7 +136,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 async function* limitBody(
   { raw }: FastifyRequest,
   bodyTimeouts: BodyTimeouts,
-  state: { tooLarge: boolean },
+  state: { isTooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
   // A stream that is not read to its end is not destroyed, because the response uses the same connection.
@@ -138,7 +144,7 @@ async function* limitBody(
     bodyTimeouts.restart(raw);
     bytes += chunk.length;
     if (bytes > MAX_UPLOAD_BYTES) {
-      state.tooLarge = true;
+      state.isTooLarge = true;
       throw new Error('the upload is too large');
     }
     yield chunk;
@@ -171,8 +177,8 @@ function sendError(reply: FastifyReply, error: OperationError): FastifyReply {
 class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });
   /** Resolves at the first progress report. */
-  readonly started: Promise<null>;
-  readonly #resolveStarted: (started: null) => void;
+  readonly firstProgress: Promise<null>;
+  readonly #resolveStarted: (firstProgress: null) => void;
   readonly #clock: Clock;
   #lastProgress: ImportProgress | null = null;
   #writtenAt = 0;
@@ -180,16 +186,16 @@ class ProgressLines {
   constructor(clock: Clock) {
     this.#clock = clock;
     const { promise, resolve } = Promise.withResolvers<null>();
-    [this.started, this.#resolveStarted] = [promise, resolve];
+    [this.firstProgress, this.#resolveStarted] = [promise, resolve];
   }
 
-  progress(current: ImportProgress): void {
+  progress(importProgress: ImportProgress): void {
     const now = this.#clock.now();
     if (this.#lastProgress === null || now - this.#writtenAt >= PROGRESS_INTERVAL_MS) {
       this.#writtenAt = now;
-      this.#write(current);
+      this.#write(importProgress);
     }
-    this.#lastProgress = current;
+    this.#lastProgress = importProgress;
     this.#resolveStarted(null);
   }
 
@@ -208,13 +214,13 @@ class ProgressLines {
   }
 }
 
-async function* toCsv(
+async function* formatCsv(
   pages: AsyncIterable<Parameters<typeof exportSuppressions.formatPage>[0]>,
 ): AsyncGenerator<string> {
-  let head = exportSuppressions.header;
+  let header = exportSuppressions.header;
   for await (const page of pages) {
-    yield head + exportSuppressions.formatPage(page);
-    head = '';
+    yield header + exportSuppressions.formatPage(page);
+    header = '';
   }
 }
 

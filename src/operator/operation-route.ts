@@ -33,7 +33,7 @@ export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
 }
 
 /** Members that are not in the path are in the query of a GET or DELETE request, and in the body of any other request. */
-export function routeInputOf({ method, path, preset, operation }: OperationRoute): RouteInput {
+export function createRouteInput({ method, path, preset, operation }: OperationRoute): RouteInput {
   const otherLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
   return { path, preset, input: operation.input, otherLocation };
 }
@@ -59,7 +59,7 @@ export function describeRoute(route: OperationRoute): RouteDescription {
     group,
     operationId: operation.id,
     summary: operation.summary,
-    parameters: describeParameters(routeInputOf(route)),
+    parameters: describeParameters(createRouteInput(route)),
     success: [{ status, schema: operation.changes ? addWarningsToSchema(operation.result) : operation.result }],
     errors: [
       ...AUTHENTICATION_ERRORS,

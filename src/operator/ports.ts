@@ -24,7 +24,7 @@ export interface OperatorOptions {
   readonly inboxContext: InboxContext;
   /** The dependencies of the operator API. Null in a process without the API. */
   readonly api:
-    | (Pick<ApiParts, 'contextFor' | 'liveUpdates' | 'publish' | 'installationInfo'> & {
+    | (Pick<ApiParts, 'createContext' | 'liveUpdates' | 'publish' | 'installationInfo'> & {
         readonly store: ApiParts['store'] & TokenAuthenticatorParts['store'];
         readonly version: string;
         /** The key that signs sessions. It is the same on every node. */

@@ -51,8 +51,8 @@ export interface Sessions {
 }
 
 /** Creates the sessions of one listener. `key` is the same on every node. `withLink` is true if no password is set. */
-export function createSessions(key: Buffer, withLink: boolean): Sessions {
-  const link = withLink ? randomBytes(32).toString('base64url') : null;
+export function createSessions(key: Buffer, hasLink: boolean): Sessions {
+  const link = hasLink ? randomBytes(32).toString('base64url') : null;
   let isLinkUsed = false;
   const sign = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
   const signTicket = (expiresAt: string, cookie: string, path: string) =>
@@ -107,16 +107,17 @@ function computeDigest(secret: string): string {
   return hash('sha256', secret, 'base64url');
 }
 
-function equalsInConstantTime(given: string, expected: string): boolean {
-  const [actualBytes, expectedBytes] = [Buffer.from(given), Buffer.from(expected)];
+function equalsInConstantTime(actual: string, expected: string): boolean {
+  const [actualBytes, expectedBytes] = [Buffer.from(actual), Buffer.from(expected)];
   return actualBytes.length === expectedBytes.length && timingSafeEqual(actualBytes, expectedBytes);
 }
 
 /** Returns the value of the session cookie in a Cookie header (RFC 6265 section 5.4), or null. */
 export function readSessionCookie(header: string | undefined): string | null {
   for (const pair of (header ?? '').split(';')) {
-    const equals = pair.indexOf('=');
-    if (equals > 0 && pair.slice(0, equals).trim() === SESSION_COOKIE) return pair.slice(equals + 1).trim();
+    const equalsIndex = pair.indexOf('=');
+    if (equalsIndex > 0 && pair.slice(0, equalsIndex).trim() === SESSION_COOKIE)
+      return pair.slice(equalsIndex + 1).trim();
   }
   return null;
 }
@@ -125,15 +126,15 @@ export function readSessionCookie(header: string | undefined): string | null {
  * Returns a Set-Cookie header. Scripts cannot read the cookie, and requests of other sites do not contain it. `secure` is true for
  * HTTPS.
  */
-export function formatSessionCookie(value: string, secure: boolean): string {
-  return `${SESSION_COOKIE}=${value}; ${formatCookieAttributes(secure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
+export function formatSessionCookie(value: string, isSecure: boolean): string {
+  return `${SESSION_COOKIE}=${value}; ${formatCookieAttributes(isSecure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
 }
 
 /** Returns a Set-Cookie header that removes the cookie. */
-export function formatExpiredSessionCookie(secure: boolean): string {
-  return `${SESSION_COOKIE}=; ${formatCookieAttributes(secure)}; Max-Age=0`;
+export function formatExpiredSessionCookie(isSecure: boolean): string {
+  return `${SESSION_COOKIE}=; ${formatCookieAttributes(isSecure)}; Max-Age=0`;
 }
 
-function formatCookieAttributes(secure: boolean): string {
-  return `HttpOnly; SameSite=Strict; Path=/${secure ? '; Secure' : ''}`;
+function formatCookieAttributes(isSecure: boolean): string {
+  return `HttpOnly; SameSite=Strict; Path=/${isSecure ? '; Secure' : ''}`;
 }

@@ -63,7 +63,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
     if (lookup === null) return TOO_MANY_TOKENS;
     let token: OperatorToken | null;
     try {
-      token = (await lookup).find((found) => found.hash === hash) ?? null;
+      token = (await lookup).find((candidate) => candidate.hash === hash) ?? null;
     } catch (error) {
       const lastToken = onStoreError(error, validTokens.get(hash));
       if ('kind' in lastToken) return lastToken;

@@ -114,7 +114,7 @@ function createApiOptions(
   const { publish, subscribe } = events;
   return {
     store,
-    contextFor(actor) {
+    createContext(actor) {
       const auditedStore = createAuditedStore(store, actor, clock.now);
       return {
         actor,

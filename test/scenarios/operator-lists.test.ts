@@ -391,7 +391,7 @@ test('the details of an account contain its limits, their usage and its reputati
 test('the details of a domain contain its account, its keys and the result of each record, and a rotation can be cancelled', async () => {
   await post('/accounts/default/domains', { domain: 'shop.example', subdomains: true });
   const domain = (await get('/domains/shop.example')) as {
-    records: { searchSuppressions: string; observed: string[]; key: string | null }[];
+    records: { found: string; observed: string[]; key: string | null }[];
   };
   expect(domain).toMatchObject({
     account: 'default',

@@ -26,24 +26,24 @@ const MAX_TEXT_LENGTH = 200;
 export function listAttention(input: OverviewInput): readonly AttentionItem[] {
   const { store, now, settings } = input;
   const items = [
-    ...installationAttention(input),
-    ...queueAttention(input),
+    ...listInstallationProblems(input),
+    ...listQueueProblems(input),
     // With `capture:`, no message is sent, so missing records have no effect.
     ...(settings.transport.kind === 'capture'
       ? []
-      : store.domains.problems.map((domain) => domainAttention(domain, input))),
-    ...store.accounts.flatMap((account) => accountAttention(account, now)),
-    ...store.keys.map((key) => keyAttention(key, now)),
-    ...reportAttention(input),
+      : store.domains.problems.map((domain) => describeDomainProblem(domain, input))),
+    ...store.accounts.flatMap((account) => listAccountProblems(account, now)),
+    ...store.keys.map((key) => describeKeyProblem(key, now)),
+    ...listReportProblems(input),
   ];
   return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
 }
 
-function failure(text: string, remedy: string, page: string | null = null): AttentionItem {
+function createFailure(text: string, remedy: string, page: string | null = null): AttentionItem {
   return { level: 'failure', text, remedy, page };
 }
 
-function warning(text: string, remedy: string, page: string | null = null): AttentionItem {
+function createWarning(text: string, remedy: string, page: string | null = null): AttentionItem {
   return { level: 'warning', text, remedy, page };
 }
 
@@ -51,7 +51,7 @@ function getAccountPage(name: string): string {
   return `/accounts/${encodeURIComponent(name)}`;
 }
 
-function installationAttention(input: OverviewInput): readonly AttentionItem[] {
+function listInstallationProblems(input: OverviewInput): readonly AttentionItem[] {
   const { settings, status, nodes, recent, now } = input;
   const items: AttentionItem[] = [];
   if (status !== null && status.storeFault !== null) {
@@ -59,15 +59,15 @@ function installationAttention(input: OverviewInput): readonly AttentionItem[] {
     const remedy = 'Check the disk, or the database server and its log; clients get 500 and retry';
     items.push(
       storeRemedy === null
-        ? failure('The database does not commit: no message is accepted', remedy)
-        : failure(`No message is accepted: ${storeFault}`, storeRemedy),
+        ? createFailure('The database does not commit: no message is accepted', remedy)
+        : createFailure(`No message is accepted: ${storeFault}`, storeRemedy),
     );
   }
   const { breaker, alarms } = status?.delivery ?? { breaker: null, alarms: [] };
   if (breaker !== null && breaker.state !== 'closed') {
     const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
     items.push(
-      failure(
+      createFailure(
         `The circuit breaker of the next hop is open: ${getTransportName(settings.transport)}`,
         remedy,
         '/messages?state=queued',
@@ -80,29 +80,29 @@ function installationAttention(input: OverviewInput): readonly AttentionItem[] {
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
     items.push(
       reason === SIGNING_ALARM
-        ? failure(`Messages cannot be signed, ${details}`, remedy, '/domains')
-        : failure(`The next hop rejects this service (${reason}), ${details}`, remedy),
+        ? createFailure(`Messages cannot be signed, ${details}`, remedy, '/domains')
+        : createFailure(`The next hop rejects this service (${reason}), ${details}`, remedy),
     );
   }
   if (alarmed > 0 && alarms.length === 0) {
     const remedy = 'Read the events `attempt.alarm_raised` in the log of the delivering nodes';
     const text = `In the last hour ${formatAttemptCount(alarmed)} failed because the next hop rejected this service or signing failed`;
-    items.push(warning(text, remedy));
+    items.push(createWarning(text, remedy));
   }
   if (settings.database.kind === 'postgres') {
     for (const { name, aliveUntil, seenAt } of nodes) {
       if (aliveUntil > now) continue;
       const remedy =
         'Start it again, or do nothing: other nodes have recovered its leases, and its entry is removed within one hour';
-      items.push(warning(`Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`, remedy));
+      items.push(createWarning(`Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`, remedy));
     }
-    const delivering = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));
-    if (!delivering)
-      items.push(failure('No node delivers', 'Start a node with POSTRIDER_ROLES=all, or with the role deliver'));
+    const hasDeliveringNode = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));
+    if (!hasDeliveringNode)
+      items.push(createFailure('No node delivers', 'Start a node with POSTRIDER_ROLES=all, or with the role deliver'));
   }
   if (requiresAuthenticatedSender(settings) && input.store.domains.all === 0) {
     items.push(
-      warning(
+      createWarning(
         'There is no sending domain: messages of every sender are refused',
         'Add a domain and publish its records',
         '/domains',
@@ -120,12 +120,12 @@ const ALARM_REMEDIES: Readonly<Record<string, string>> = {
     'Run `postrider doctor`; then verify the domain, restore the secret that its keys were encrypted with, or rotate the keys',
 };
 
-function queueAttention({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
+function listQueueProblems({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
   const items: AttentionItem[] = [];
   if (uncertain > 0) {
     const remedy = 'Decide for each message: retry sends it again, cancel ends it without another attempt';
     items.push(
-      warning(
+      createWarning(
         `${uncertain} ${uncertain === 1 ? 'message is' : 'messages are'} uncertain: sent without a recorded reply`,
         remedy,
         '/messages?state=uncertain',
@@ -135,7 +135,7 @@ function queueAttention({ queue: { uncertain, oldest }, now, settings }: Overvie
   if (oldest !== null && now - oldest.acceptedAt > OLD_MESSAGE_AGE_MS) {
     const remedy = `The page of the message explains what it waits for; the message expires at the age of ${formatSpan(settings.maxAgeMs)}`;
     items.push(
-      warning(
+      createWarning(
         `The oldest message in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
         remedy,
         `/messages/${oldest.id}`,
@@ -145,18 +145,18 @@ function queueAttention({ queue: { uncertain, oldest }, now, settings }: Overvie
   return items;
 }
 
-function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput): AttentionItem {
+function describeDomainProblem(domain: DomainProblem, { settings, now }: OverviewInput): AttentionItem {
   const { name, status, failingSince, failedRecords } = domain;
   const page = `/domains/${encodeURIComponent(name)}`;
   if (status !== 'authenticated' && !requiresAuthenticatedSender(settings))
-    return warning(
+    return createWarning(
       `${name} is not authenticated; its messages are accepted nevertheless`,
       'Publish its records, then verify the domain',
       page,
     );
   switch (status) {
     case 'pending':
-      return warning(
+      return createWarning(
         `${name} may not send yet: its records were not found`,
         'Publish its records, then verify the domain',
         page,
@@ -164,9 +164,9 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
     case 'failing': {
       const remedy = 'Publish its DKIM records again';
       if (!maySend(domain))
-        return failure(`${name}: the DKIM records are missing, and its messages are refused`, remedy, page);
+        return createFailure(`${name}: the DKIM records are missing, and its messages are refused`, remedy, page);
       const remainingMs = (failingSince ?? now) + GRACE_PERIOD_MS - now;
-      return failure(
+      return createFailure(
         `${name}: the DKIM records are missing; its messages are refused ${remainingMs > 0 ? `in ${formatSpan(remainingMs)}` : 'soon'}`,
         remedy,
         page,
@@ -174,7 +174,7 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
     }
     case 'authenticated': {
       const purposes = [...new Set(failedRecords.map(({ purpose }) => purpose))].join(', ');
-      return warning(
+      return createWarning(
         `${name} has missing or wrong records: ${purposes}`,
         'Compare the records with DNS on the page of the domain',
         page,
@@ -183,12 +183,12 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
   }
 }
 
-function accountAttention(account: Account, now: number): readonly AttentionItem[] {
+function listAccountProblems(account: Account, now: number): readonly AttentionItem[] {
   const { name, locked, warning: reputationWarning, limits, volumeUsed } = account;
   const page = getAccountPage(name);
   if (locked !== null)
     return [
-      failure(
+      createFailure(
         `Account ${name} is locked: ${shorten(locked.reason, MAX_TEXT_LENGTH)}`,
         'Remove the cause, then unlock the account',
         page,
@@ -197,7 +197,7 @@ function accountAttention(account: Account, now: number): readonly AttentionItem
   const items: AttentionItem[] = [];
   if (reputationWarning !== null)
     items.push(
-      warning(
+      createWarning(
         `Account ${name} has reached half of a lock threshold`,
         'Check the counts on the page of the account, and the recipients of its messages',
         page,
@@ -206,19 +206,25 @@ function accountAttention(account: Account, now: number): readonly AttentionItem
   const { volume, volumeExpiresAt } = limits;
   const volumeRemedy = 'Set a new volume, or inform the owner of the account';
   if (volume !== null && volumeUsed >= volume)
-    items.push(failure(`Account ${name} has used its volume of ${volume}`, volumeRemedy, page));
+    items.push(createFailure(`Account ${name} has used its volume of ${volume}`, volumeRemedy, page));
   else if (volume !== null && volumeUsed >= volume * VOLUME_WARNING_FRACTION)
-    items.push(warning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, volumeRemedy, page));
+    items.push(createWarning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, volumeRemedy, page));
   if (volumeExpiresAt !== null && volumeExpiresAt <= now)
-    items.push(failure(`The volume of account ${name} expired at ${formatTime(volumeExpiresAt)}`, volumeRemedy, page));
+    items.push(
+      createFailure(`The volume of account ${name} expired at ${formatTime(volumeExpiresAt)}`, volumeRemedy, page),
+    );
   else if (volumeExpiresAt !== null && volumeExpiresAt - now < 7 * DAY_MS)
     items.push(
-      warning(`The volume of account ${name} expires in ${formatSpan(volumeExpiresAt - now)}`, volumeRemedy, page),
+      createWarning(
+        `The volume of account ${name} expires in ${formatSpan(volumeExpiresAt - now)}`,
+        volumeRemedy,
+        page,
+      ),
     );
   return items;
 }
 
-function keyAttention(
+function describeKeyProblem(
   { id, name, account, expiresAt, lastUsedAt, successor }: OverviewInput['store']['keys'][number],
   now: number,
 ): AttentionItem {
@@ -226,23 +232,23 @@ function keyAttention(
   if (successor !== null) {
     const usage = `clients still use it although key_${successor} replaces it`;
     const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
-    return warning(text, 'Configure the new key in all clients before that', getAccountPage(account));
+    return createWarning(text, 'Configure the new key in all clients before that', getAccountPage(account));
   }
-  const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
-  const usage = inUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
+  const isInUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
+  const usage = isInUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
   const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
   const remedy = 'Rotate it, or configure another key in its clients before that';
-  return inUse && remainingMs < DAY_MS
-    ? failure(text, remedy, getAccountPage(account))
-    : warning(text, remedy, getAccountPage(account));
+  return isInUse && remainingMs < DAY_MS
+    ? createFailure(text, remedy, getAccountPage(account))
+    : createWarning(text, remedy, getAccountPage(account));
 }
 
-function reportAttention({ store, settings }: OverviewInput): readonly AttentionItem[] {
+function listReportProblems({ store, settings }: OverviewInput): readonly AttentionItem[] {
   const { notUnderstood } = store;
   if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
   const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
-  return [warning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
+  return [createWarning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
 }
 
 function formatAttemptCount(count: number): string {

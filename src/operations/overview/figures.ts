@@ -18,13 +18,13 @@ export function getRangeStart(range: Range, now: number): number {
 
 /** Computes points, sums and percentiles. `steps` are the steps with traffic since `getRangeStart`. */
 export function computeTrafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
-  const { stepMs, steps: count } = RANGES[range];
+  const { stepMs, steps: stepCount } = RANGES[range];
   const since = getRangeStart(range, now);
-  const byTime = new Map(steps.map((step) => [step.at, step]));
+  const stepsByTime = new Map(steps.map((step) => [step.at, step]));
   return {
-    points: Array.from({ length: count }, (_, index) => {
+    points: Array.from({ length: stepCount }, (_, index) => {
       const at = since + index * stepMs;
-      return { at: formatIsoTime(at), ...toFigures(byTime.get(at) ?? NO_TRAFFIC) };
+      return { at: formatIsoTime(at), ...toFigures(stepsByTime.get(at) ?? NO_TRAFFIC) };
     }),
     totals: toFigures(sumTraffic(steps)),
   };

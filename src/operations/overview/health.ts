@@ -14,15 +14,15 @@ import type { HealthItem } from './schemas.ts';
 
 export function listHealth(input: OverviewInput): readonly HealthItem[] {
   return [
-    databaseHealth(input),
-    transportHealth(input),
-    domainHealth(input),
-    ...(hasFeedbackSource(input.settings) ? [feedbackHealth(input)] : []),
-    nodeHealth(input),
+    getDatabaseHealth(input),
+    getTransportHealth(input),
+    getDomainHealth(input),
+    ...(hasFeedbackSource(input.settings) ? [getFeedbackHealth(input)] : []),
+    getNodeHealth(input),
   ];
 }
 
-function databaseHealth({ settings, status }: OverviewInput): HealthItem {
+function getDatabaseHealth({ settings, status }: OverviewInput): HealthItem {
   const name = settings.database.kind === 'sqlite' ? 'SQLite, embedded' : 'PostgreSQL';
   if (status === null)
     return {
@@ -46,27 +46,30 @@ export function getTransportName(transport: TransportSetting): string {
   }
 }
 
-function transportHealth({ settings, status, recent, now }: OverviewInput): HealthItem {
+function getTransportHealth({ settings, status, recent, now }: OverviewInput): HealthItem {
   const name = getTransportName(settings.transport);
-  const healthItem = (level: HealthItem['level'], text: string): HealthItem => ({
+  const createHealthItem = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
     level,
     text: `${name}: ${text}`,
   });
-  if (status === null) return healthItem('ok', 'only the running service knows its state');
+  if (status === null) return createHealthItem('ok', 'only the running service knows its state');
   if (status.delivery === null)
-    return healthItem('ok', 'this node does not deliver; only delivering nodes know its state');
+    return createHealthItem('ok', 'this node does not deliver; only delivering nodes know its state');
   const { breaker, alarms } = status.delivery;
   switch (breaker.state) {
     case 'open':
-      return healthItem('failure', `the circuit breaker is open; next probe ${formatProbeTime(breaker.retryAt, now)}`);
+      return createHealthItem(
+        'failure',
+        `the circuit breaker is open; next probe ${formatProbeTime(breaker.retryAt, now)}`,
+      );
     case 'half-open':
-      return healthItem('warning', 'the circuit breaker is half-open; one message probes the next hop');
+      return createHealthItem('warning', 'the circuit breaker is half-open; one message probes the next hop');
     case 'closed': {
       const reasons = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING_ALARM);
-      if (reasons.length > 0) return healthItem('warning', `rejects this service: ${reasons.join(', ')}`);
+      if (reasons.length > 0) return createHealthItem('warning', `rejects this service: ${reasons.join(', ')}`);
       const { delivered } = sumTraffic(recent);
-      return healthItem('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
+      return createHealthItem('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
     }
   }
 }
@@ -75,7 +78,7 @@ function formatProbeTime(at: number | null, now: number): string {
   return at === null || at <= now ? 'now' : `in ${formatSpan(at - now)}`;
 }
 
-function domainHealth({ settings, store }: OverviewInput): HealthItem {
+function getDomainHealth({ settings, store }: OverviewInput): HealthItem {
   const { all, authenticated, problems } = store.domains;
   if (!requiresAuthenticatedSender(settings)) {
     const count = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
@@ -88,26 +91,26 @@ function domainHealth({ settings, store }: OverviewInput): HealthItem {
   return { part: 'domains', level, text: `${authenticated} of ${all} authenticated` };
 }
 
-function feedbackHealth({ lastFeedbackAt, now }: OverviewInput): HealthItem {
+function getFeedbackHealth({ lastFeedbackAt, now }: OverviewInput): HealthItem {
   const text =
     lastFeedbackAt === null ? 'no report received yet' : `last report ${formatSpan(now - lastFeedbackAt)} ago`;
   return { part: 'feedback', level: 'ok', text };
 }
 
-function nodeHealth({ settings, status, nodes: allNodes, now }: OverviewInput): HealthItem {
+function getNodeHealth({ settings, status, nodes: allNodes, now }: OverviewInput): HealthItem {
   if (settings.database.kind === 'sqlite') {
     const text = status === null ? 'at most one, with the embedded store' : `one, version ${status.version}`;
     return { part: 'nodes', level: 'ok', text };
   }
-  const alive = allNodes.filter(({ aliveUntil }) => aliveUntil > now);
-  const expired = allNodes.length - alive.length;
-  const versions = [...new Set(alive.map(({ version }) => version))].join(' and ');
-  const delivering = alive.some(({ roles }) => roles.includes('deliver'));
-  const level = alive.length === 0 || !delivering ? 'failure' : expired > 0 ? 'warning' : 'ok';
+  const aliveNodes = allNodes.filter(({ aliveUntil }) => aliveUntil > now);
+  const expiredCount = allNodes.length - aliveNodes.length;
+  const versionText = [...new Set(aliveNodes.map(({ version }) => version))].join(' and ');
+  const hasDeliveringNode = aliveNodes.some(({ roles }) => roles.includes('deliver'));
+  const level = aliveNodes.length === 0 || !hasDeliveringNode ? 'failure' : expiredCount > 0 ? 'warning' : 'ok';
   const texts = [
-    `${alive.length} alive${versions === '' ? '' : `, version ${versions}`}`,
-    ...(delivering ? [] : ['no node delivers']),
-    ...(expired > 0 ? [`${expired} missed the liveness timeout within the last hour`] : []),
+    `${aliveNodes.length} alive${versionText === '' ? '' : `, version ${versionText}`}`,
+    ...(hasDeliveringNode ? [] : ['no node delivers']),
+    ...(expiredCount > 0 ? [`${expiredCount} missed the liveness timeout within the last hour`] : []),
   ];
   return { part: 'nodes', level, text: texts.join('; ') };
 }

@@ -24,7 +24,7 @@ export interface QueueInput {
   /** The earliest due time of a message whose account is not locked; null if there is no such message. */
   readonly nextDueAt: number | null;
   /** True while the circuit breaker of this process is open. */
-  readonly breakerOpen: boolean;
+  readonly isBreakerOpen: boolean;
 }
 
 export interface QueueStatus extends QueueStatistics {
@@ -37,31 +37,41 @@ export interface QueueStatus extends QueueStatistics {
   readonly nextDueAt: number | null;
 }
 
-export function computeQueueStatus({ figures, recent, nextDueAt, breakerOpen }: QueueInput, now: number): QueueStatus {
+export function computeQueueStatus(
+  { figures, recent, nextDueAt, isBreakerOpen }: QueueInput,
+  now: number,
+): QueueStatus {
   const since = now - (now % MINUTE_MS) - RATE_WINDOW_MS + MINUTE_MS;
   const steps = recent.filter(({ at }) => at >= since);
   const { accepted, ended } = sumTraffic(steps);
-  const minutes = Math.max(MIN_WINDOW_MS, now - (steps[0]?.at ?? now)) / MINUTE_MS;
-  const [arrivals, departures] = [accepted / minutes, ended / minutes];
+  const windowMinutes = Math.max(MIN_WINDOW_MS, now - (steps[0]?.at ?? now)) / MINUTE_MS;
+  const [arrivalsPerMinute, departuresPerMinute] = [accepted / windowMinutes, ended / windowMinutes];
   const { queued, sending } = figures;
   const queueDepth = queued + sending;
-  const rates = { departuresPerMinute: roundRate(departures), arrivalsPerMinute: roundRate(arrivals) };
-  const toStatus = (trend: Trend, inMinutes: number | null = null): QueueStatus => ({
+  const rates = {
+    departuresPerMinute: roundRate(departuresPerMinute),
+    arrivalsPerMinute: roundRate(arrivalsPerMinute),
+  };
+  const toStatus = (trend: Trend, minutesUntilEmpty: number | null = null): QueueStatus => ({
     ...figures,
     ...rates,
     trend,
-    emptyAt: inMinutes === null ? null : Math.round(now + inMinutes * MINUTE_MS),
+    emptyAt: minutesUntilEmpty === null ? null : Math.round(now + minutesUntilEmpty * MINUTE_MS),
     nextDueAt: trend === 'waiting' && queued > 0 ? nextDueAt : null,
   });
   if (queueDepth === 0) return toStatus('empty');
   const isNothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
-  if (breakerOpen || isNothingDue) return toStatus('waiting');
-  if (queueDepth <= (departures * SHORT_QUEUE_MS) / MINUTE_MS) return toStatus('draining', queueDepth / departures);
-  if (arrivals > departures * RATE_MARGIN_FACTOR && arrivals - departures > MIN_RATE_MARGIN_PER_MINUTE)
+  if (isBreakerOpen || isNothingDue) return toStatus('waiting');
+  if (queueDepth <= (departuresPerMinute * SHORT_QUEUE_MS) / MINUTE_MS)
+    return toStatus('draining', queueDepth / departuresPerMinute);
+  if (
+    arrivalsPerMinute > departuresPerMinute * RATE_MARGIN_FACTOR &&
+    arrivalsPerMinute - departuresPerMinute > MIN_RATE_MARGIN_PER_MINUTE
+  )
     return toStatus('growing');
   if (ended === 0) return toStatus('waiting');
-  return departures > arrivals * RATE_MARGIN_FACTOR
-    ? toStatus('draining', queueDepth / (departures - arrivals))
+  return departuresPerMinute > arrivalsPerMinute * RATE_MARGIN_FACTOR
+    ? toStatus('draining', queueDepth / (departuresPerMinute - arrivalsPerMinute))
     : toStatus('steady');
 }
 

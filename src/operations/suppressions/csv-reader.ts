@@ -123,7 +123,7 @@ export async function* readCsv(
 }
 
 async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & CsvHooks): AsyncGenerator<CsvRow> {
-  const chunks = textChunks(source, options)[Symbol.asyncIterator]();
+  const chunks = checkChunks(source, options)[Symbol.asyncIterator]();
   const firstChunk = await chunks.next();
   if (firstChunk.done === true) throw new CsvFault('is empty; give rows such as ada@example.com,bounce');
   const parseState: { fault: ParseFault | null } = { fault: null };
@@ -215,19 +215,19 @@ const TOO_MANY_CELLS = 'TOO_MANY_CELLS';
 function toCsvFault({ code }: ParseFault, line: number): CsvFault {
   switch (code) {
     case 'CSV_MAX_RECORD_SIZE':
-      return unreadableFault(line, `the row has more than ${MAX_ROW_BYTES} bytes; check for an unclosed quote`);
+      return createUnreadableFault(line, `the row has more than ${MAX_ROW_BYTES} bytes; check for an unclosed quote`);
     case TOO_MANY_CELLS:
-      return unreadableFault(line, `the row has more than ${MAX_ROW_CELLS} cells; give one address per line`);
+      return createUnreadableFault(line, `the row has more than ${MAX_ROW_CELLS} cells; give one address per line`);
     default:
-      return unreadableFault(line, 'a quote in this line is not closed; correct the line');
+      return createUnreadableFault(line, 'a quote in this line is not closed; correct the line');
   }
 }
 
-function unreadableFault(line: number, reason: string): CsvFault {
+function createUnreadableFault(line: number, reason: string): CsvFault {
   return new CsvFault(`cannot be read from line ${line} on: ${reason}`);
 }
 
-async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks): AsyncGenerator<Buffer> {
+async function* checkChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks): AsyncGenerator<Buffer> {
   let line = 1;
   let hasStarted = false;
   const lineLength = new LineLength();
@@ -244,7 +244,7 @@ async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks)
     const excessIndex = lineLength.findExcess(chunk);
     if (excessIndex !== null) {
       line += countLines(chunk.subarray(0, excessIndex));
-      throw unreadableFault(line, `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`);
+      throw createUnreadableFault(line, `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`);
     }
     line += countLines(chunk);
     onBytes?.(chunk.length);
@@ -293,9 +293,9 @@ async function* splitChunks(
 ): AsyncGenerator<Buffer> {
   try {
     for (let chunk = firstChunk; ; ) {
-      for (let at = 0; at < chunk.length; at += MAX_PARSER_WRITE_BYTES) {
+      for (let start = 0; start < chunk.length; start += MAX_PARSER_WRITE_BYTES) {
         if (isStopped()) return;
-        yield chunk.subarray(at, at + MAX_PARSER_WRITE_BYTES);
+        yield chunk.subarray(start, start + MAX_PARSER_WRITE_BYTES);
         await turn();
       }
       const next = isStopped() ? null : await remaining.next();
@@ -309,13 +309,13 @@ async function* splitChunks(
 
 function countLines(bytes: Buffer): number {
   let lines = 0;
-  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) lines += 1;
+  for (let index = bytes.indexOf(10); index !== -1; index = bytes.indexOf(10, index + 1)) lines += 1;
   return lines;
 }
 
 /** Detects other file formats by their first bytes. */
-function detectOtherFormat(first: Buffer): string | null {
-  const startsWithBytes = (...bytes: readonly number[]) => bytes.every((byte, at) => first[at] === byte);
+function detectOtherFormat(firstChunk: Buffer): string | null {
+  const startsWithBytes = (...bytes: readonly number[]) => bytes.every((byte, index) => firstChunk[index] === byte);
   if (startsWithBytes(0xff, 0xfe) || startsWithBytes(0xfe, 0xff)) return 'is UTF-16 text; save it as CSV in UTF-8';
   if (startsWithBytes(0x50, 0x4b, 3, 4)) return 'is a spreadsheet or ZIP archive; save it as CSV in UTF-8';
   if (startsWithBytes(0x1f, 0x8b)) return 'is compressed; decompress it first';
@@ -328,20 +328,22 @@ function detectOtherFormat(first: Buffer): string | null {
  */
 function detectDelimiter(chunk: Buffer): string {
   const counts: Record<string, number> = { ',': 0, ';': 0, '\t': 0 };
-  let quoted = false;
+  let isQuoted = false;
   for (const character of chunk.toString('latin1')) {
-    if (character === '"') quoted = !quoted;
-    else if (!quoted && (character === '\n' || character === '\r')) break;
-    else if (!quoted && character in counts) counts[character] = (counts[character] ?? 0) + 1;
+    if (character === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && (character === '\n' || character === '\r')) break;
+    else if (!isQuoted && character in counts) counts[character] = (counts[character] ?? 0) + 1;
   }
-  return Object.keys(counts).reduce((best, next) => ((counts[next] ?? 0) > (counts[best] ?? 0) ? next : best));
+  return Object.keys(counts).reduce((mostFrequent, delimiter) =>
+    (counts[delimiter] ?? 0) > (counts[mostFrequent] ?? 0) ? delimiter : mostFrequent,
+  );
 }
 
 /** Returns the columns that a header row names; null for a row that is not a header. */
 function parseHeader(cells: readonly string[]): Columns | null {
   const names = cells.map(normalizeWord);
   const findColumn = (columnNames: readonly string[]) =>
-    columnNames.map((name) => names.indexOf(name)).find((at) => at !== -1) ?? -1;
+    columnNames.map((name) => names.indexOf(name)).find((index) => index !== -1) ?? -1;
   const address = findColumn(ADDRESS_COLUMN_NAMES);
   if (address === -1) return null;
   return {
@@ -404,10 +406,10 @@ function parseTime(text: string): number | null {
   if (/^\d{12,13}$/.test(text)) return Number(text);
   const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d{1,9})? ?(Z|UTC|[+-]\d\d:?\d\d)?)?$/.exec(text);
   if (parts === null) return null;
-  const [, date = '', clock, fraction = '', zone = 'Z'] = parts;
-  if (clock === undefined) return parseIsoTime(date);
+  const [, date = '', clockTime, fraction = '', zone = 'Z'] = parts;
+  if (clockTime === undefined) return parseIsoTime(date);
   const offset = zone === 'UTC' ? 'Z' : zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
-  const seconds = clock.length === 5 ? `${clock}:00` : clock;
+  const seconds = clockTime.length === 5 ? `${clockTime}:00` : clockTime;
   return parseIsoTime(`${date}T${seconds}${fraction.slice(0, 4)}${offset}`);
 }
 

@@ -10,6 +10,6 @@ export function formatCsvRow({ address, reason, at, source }: SuppressionEntry):
 
 /** Quotes a cell if necessary (RFC 4180 section 2, rules 5 to 7). */
 function formatCsvCell(text: string): string {
-  const plain = !(text.includes(',') || text.includes('"') || text.includes('\n') || text.includes('\r'));
-  return plain ? text : `"${text.replaceAll('"', '""')}"`;
+  const isPlain = !(text.includes(',') || text.includes('"') || text.includes('\n') || text.includes('\r'));
+  return isPlain ? text : `"${text.replaceAll('"', '""')}"`;
 }

@@ -33,12 +33,12 @@ export function createImportScheduler(
   store: Pick<OperatorStore, 'newestId' | 'listNodes'>,
   clock: Clock,
 ): ImportScheduler {
-  const running = new Set<Promise<unknown>>();
+  const runningImports = new Set<Promise<unknown>>();
   let nextBatchRows = MIN_BATCH_ROWS;
   let newestId: string | null | undefined;
   let newestChangedAt = 0;
   let lastBatch: Promise<unknown> = Promise.resolve();
-  let stopping = false;
+  let isStopRequested = false;
   let endPause: () => void = () => undefined;
 
   async function addBatch<T>(add: () => Promise<T>): Promise<T> {
@@ -46,7 +46,7 @@ export function createImportScheduler(
     const result = await add();
     const tookMs = performance.now() - startedAt;
     nextBatchRows = (await isAccepting()) ? MIN_BATCH_ROWS : MAX_BATCH_ROWS;
-    if (nextBatchRows === MIN_BATCH_ROWS && !stopping) await pause(tookMs);
+    if (nextBatchRows === MIN_BATCH_ROWS && !isStopRequested) await pause(tookMs);
     return result;
   }
 
@@ -63,9 +63,9 @@ export function createImportScheduler(
 
   function pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = clock.after(Math.ceil(ms), resolve);
+      const cancelTimer = clock.after(Math.ceil(ms), resolve);
       endPause = () => {
-        cancel();
+        cancelTimer();
         resolve();
       };
     });
@@ -74,22 +74,22 @@ export function createImportScheduler(
   return {
     batchRows: () => nextBatchRows,
     runBatch(add) {
-      const step = lastBatch.then(() => addBatch(add));
-      lastBatch = step.catch(() => undefined);
-      return step;
+      const batch = lastBatch.then(() => addBatch(add));
+      lastBatch = batch.catch(() => undefined);
+      return batch;
     },
-    isStopping: () => stopping,
+    isStopping: () => isStopRequested,
     async runImport(work) {
-      const done = work();
-      const ended = done.catch(() => undefined);
-      running.add(ended);
-      void ended.then(() => running.delete(ended));
-      return done;
+      const importPromise = work();
+      const importEnd = importPromise.catch(() => undefined);
+      runningImports.add(importEnd);
+      void importEnd.then(() => runningImports.delete(importEnd));
+      return importPromise;
     },
     async stop() {
-      stopping = true;
+      isStopRequested = true;
       endPause();
-      await Promise.all(running);
+      await Promise.all(runningImports);
     },
   };
 }

@@ -38,18 +38,18 @@ export async function makeRereadable({ name, open: openContent }: FileContent): 
   const { bytes, reread, close } = await openContent();
   const firstPass = withContentErrors(bytes, name);
   if (reread !== null) return { bytes: firstPass, reread: (size) => withContentErrors(reread(size), name), close };
-  let spool: FileHandle;
+  let spoolFile: FileHandle;
   try {
-    spool = await openSpool();
+    spoolFile = await openSpool();
   } catch (error) {
     await close();
     throw error;
   }
   return {
-    bytes: copyToSpool(firstPass, spool),
-    reread: (size) => withContentErrors(readFileBytes(spool, size), name),
+    bytes: copyToSpool(firstPass, spoolFile),
+    reread: (size) => withContentErrors(readFileBytes(spoolFile, size), name),
     async close() {
-      await spool.close();
+      await spoolFile.close();
       await close();
     },
   };
@@ -71,18 +71,18 @@ async function* withContentErrors(bytes: AsyncIterable<Buffer>, name: string): A
 async function openSpool(): Promise<FileHandle> {
   const path = join(tmpdir(), `postrider-import-${randomUUID()}`);
   try {
-    const spool = await open(path, 'wx+', 0o600);
+    const spoolFile = await open(path, 'wx+', 0o600);
     await unlink(path);
-    return spool;
+    return spoolFile;
   } catch (error) {
     throw toSpoolError(error);
   }
 }
 
-async function* copyToSpool(source: AsyncIterable<Buffer>, spool: FileHandle): AsyncGenerator<Buffer> {
+async function* copyToSpool(source: AsyncIterable<Buffer>, spoolFile: FileHandle): AsyncGenerator<Buffer> {
   for await (const chunk of source) {
     try {
-      await spool.writeFile(chunk);
+      await spoolFile.writeFile(chunk);
     } catch (error) {
       throw toSpoolError(error);
     }

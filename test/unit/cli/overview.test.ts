@@ -28,7 +28,7 @@ describe('the trend of the queue', () => {
     },
     recent: [],
     nextDueAt: NOW,
-    breakerOpen: false,
+    isBreakerOpen: false,
     ...changes,
   });
   const getQueueStatus = (changes: Parameters<typeof createQueueInput>[0]) =>
@@ -103,7 +103,7 @@ describe('the trend of the queue', () => {
       nextDueAt: threeMinutesLater,
     });
     expect(getQueueStatus({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
-    expect(getQueueStatus({ queued: 5, recent, breakerOpen: true })).toMatchObject({ trend: 'waiting' });
+    expect(getQueueStatus({ queued: 5, recent, isBreakerOpen: true })).toMatchObject({ trend: 'waiting' });
     expect(getQueueStatus({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
     expect(getQueueStatus({ queued: 5, sending: 1, recent, nextDueAt: threeMinutesLater })).toMatchObject({
       trend: 'draining',

@@ -8,9 +8,9 @@ import { operation, perform } from '../../../src/operations/operation.ts';
 import { createStringEnum } from '../../../src/operations/schemas.ts';
 import {
   createOperationRoute,
+  createRouteInput,
   listPathParameters,
   readRequestInput,
-  routeInputOf,
   toResponse,
 } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
@@ -133,7 +133,7 @@ describe('every route of an operation', () => {
     const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
     if (route === undefined) throw new Error('the route is missing');
     const params = { account: 'acme' };
-    const validRequest = readRequestInput(routeInputOf(route), {
+    const validRequest = readRequestInput(createRouteInput(route), {
       params,
       query: {},
       body: { address: 'ada@example.com' },
@@ -146,7 +146,7 @@ describe('every route of an operation', () => {
       { params, query: {}, body: [] },
       { params, query: {}, body: { address: 'ada\u0000@example.com' } },
     ])
-      expect(readRequestInput(routeInputOf(route), parts)).toMatchObject({ ok: false, body: { code: 'invalid' } });
+      expect(readRequestInput(createRouteInput(route), parts)).toMatchObject({ ok: false, body: { code: 'invalid' } });
   });
 });
 

@@ -56,7 +56,7 @@ async function startListener(
         endSession: async () => undefined,
         isSessionEnded: async () => false,
       },
-      contextFor: () => {
+      createContext: () => {
         throw new Error('no operation is expected');
       },
       liveUpdates,

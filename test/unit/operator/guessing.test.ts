@@ -82,7 +82,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
         endSession: async () => undefined,
         isSessionEnded: async () => false,
       },
-      contextFor: () => {
+      createContext: () => {
         throw new Error('no operation is expected');
       },
       liveUpdates: createLiveUpdates({

@@ -22,7 +22,7 @@ function createApp({ context }: OperationRig, store: Partial<OperationRig['conte
     base: '',
     clock,
     bodyTimeouts: new BodyTimeouts(clock, createConnections()),
-    contextFor: () => ({ ...context, store: { ...context.store, ...store } }),
+    createContext: () => ({ ...context, store: { ...context.store, ...store } }),
     onChange: () => undefined,
     admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page' }),
   });

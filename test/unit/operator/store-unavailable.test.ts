@@ -36,7 +36,7 @@ async function startListener() {
         endSession: rejectUnavailable,
         isSessionEnded: rejectUnavailable,
       },
-      contextFor: () => {
+      createContext: () => {
         throw new Error('no operation is expected');
       },
       liveUpdates: createLiveUpdates({
