@@ -73,6 +73,18 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
     samples: { hardBounce: 'bounce-10.json', delivery: 'delivery.json' },
     eventIds: ['92356927693813858', '92356927693813893'],
   },
+  {
+    name: 'mailtrap',
+    createSender: createMailtrapSender,
+    samples: { hardBounce: 'bounce.json', delivery: 'delivery.json' },
+    eventIds: ['bede7236-2284-43d6-a953-1fdcafd0f001', 'bede7236-2284-43d6-a953-1fdcafd0f007'],
+  },
+  {
+    name: 'postal',
+    createSender: createPostalSender,
+    samples: { hardBounce: 'message-delivery-failed.json', delivery: 'message-sent.json' },
+    eventIds: ['62498fda-ffc5-42f9-b23e-cea5274c5003', '62498fda-ffc5-42f9-b23e-cea5274c5001'],
+  },
 ];
 
 /** Returns the body of a sample file about another message and recipient, with event ids that no other body has. */
@@ -135,6 +147,26 @@ function createMailgunSender(): EventSender {
       };
     },
   };
+}
+
+/** The hexadecimal HMAC-SHA256 of the body. */
+function createMailtrapSender(): EventSender {
+  const secret = randomBytes(16).toString('hex');
+  const sign = (body: Buffer): EventRequest => {
+    const signature = createHmac('sha256', secret).update(body).digest('hex');
+    return { headers: { ...JSON_TYPE, 'mailtrap-signature': signature }, body };
+  };
+  return { secret, sign };
+}
+
+/** The RSA signature (PKCS#1 v1.5, SHA-256) of the body. */
+function createPostalSender(): EventSender {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });
+  const sign = (body: Buffer): EventRequest => {
+    const signature = createSign('RSA-SHA256').update(body).sign(privateKey, 'base64');
+    return { headers: { ...JSON_TYPE, 'x-postal-signature-256': signature }, body };
+  };
+  return { secret: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), sign };
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' };
