@@ -228,6 +228,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     storeFault: health.fault(),
     storeRemedy: filesFault?.remedy ?? null,
     delivery: delivery === null ? null : observability.deliveryStatus(),
+    refusedReports: observability.refusedReports(),
   });
   // The role `api` stores this key at the end of its start if the store has no account.
   const firstKey = options.createFirstKey === false ? null : generateApiKey(randomBytes);

@@ -37,6 +37,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     const operationContext = {
       machineClock: context.clock,
       settings,
+      status: null,
       installation: createInstallation(settings, context.clock, (work) => context.withStore(work)),
       progress: (text: string) => line.show(text),
     };

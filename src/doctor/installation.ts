@@ -1,6 +1,6 @@
 /** Defines the functions by which the checks access the database, the relay and the provider. The caller injects the functions. */
 import type { Standby } from '../model/node.ts';
-import type { AcceptStore, OperatorStore } from '../store/contract.ts';
+import type { AcceptStore, FeedbackStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { DatabaseParts } from './database.ts';
@@ -10,7 +10,8 @@ export type DoctorStore = Pick<
   OperatorStore,
   'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts'
 > &
-  Pick<AcceptStore, 'accept' | 'newestId'>;
+  Pick<AcceptStore, 'accept' | 'newestId'> &
+  Pick<FeedbackStore, 'listLastFeedback'>;
 
 export interface Installation {
   /** Runs `work` with an open store. In a service, `work` receives the store of the service. */

@@ -5,22 +5,9 @@ import { createFailure, createOkFinding, createWarning, type Finding } from './f
 const CHECK_NAME = 'return path';
 const MAX_EXCHANGES = 10;
 
-/**
- * Checks that this service receives the provider events of Amazon SES. Amazon SES replaces the envelope sender and
- * reports bounces only by these events.
- */
-export function checkProviderEvents(receivesEvents: boolean): readonly Finding[] {
-  if (receivesEvents)
-    return [createOkFinding(CHECK_NAME, 'not needed: Amazon SES reports bounces and complaints by provider events')];
-  const remedy =
-    'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)';
-  return [
-    createWarning(
-      CHECK_NAME,
-      'this service does not receive the provider events of Amazon SES, so bounces and complaints are unknown',
-      remedy,
-    ),
-  ];
+/** The finding for a provider that replaces the envelope sender. It reports bounces only by its events. */
+export function createUnusedFinding(provider: string): Finding {
+  return createOkFinding(CHECK_NAME, `not used: ${provider} reports bounces and complaints by provider events`);
 }
 
 /** Checks the MX records of POSTRIDER_RETURN_PATH_DOMAIN. `domain` is null when the setting is not set. */

@@ -373,6 +373,12 @@ export const EVENT_PROVIDERS = [
 export const FEEDBACK_SOURCES = ['smtp', 'sns', 'sqs', ...EVENT_PROVIDERS] as const;
 export type FeedbackSource = (typeof FEEDBACK_SOURCES)[number];
 
+/** The time of the last report of one source. */
+export interface LastFeedback {
+  readonly source: FeedbackSource;
+  readonly at: number;
+}
+
 /** A feedback report to be stored. */
 export interface FeedbackReport {
   /** The reported message, by the id in a signed token or by the provider's id; null if unknown. */

@@ -66,6 +66,14 @@ export interface DeliveryStatus {
   readonly lastFailure: DeliveryFailure | null;
 }
 
+/** The feedback reports that this process refused for one reason since its start. */
+export interface RefusedReports {
+  /** The reason, for example `postmark-unauthenticated`. */
+  readonly reason: string;
+  readonly count: number;
+  readonly lastAt: number;
+}
+
 export interface RuntimeStatus {
   readonly node: string;
   readonly version: string;
@@ -75,6 +83,7 @@ export interface RuntimeStatus {
   readonly storeRemedy?: string | null;
   /** The delivery status, or null if this process does not deliver. */
   readonly delivery: DeliveryStatus | null;
+  readonly refusedReports: readonly RefusedReports[];
 }
 
 /**

@@ -1,9 +1,15 @@
 /**
- * Tracks the delivery status: the state of the circuit breaker, recent alarms and the last failure of the next hop. The
- * status exists only in memory, so a restart clears it.
+ * Tracks the delivery status: the state of the circuit breaker, recent alarms and the last failure of the next hop. Also
+ * counts refused feedback reports. The status exists only in memory, so a restart clears it.
  */
 
-import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
+import {
+  type Alarm,
+  type DeliveryFailure,
+  type DeliveryStatus,
+  type RefusedReports,
+  SIGNING_ALARM,
+} from '../model/node.ts';
 import type { Handlers } from './events.ts';
 
 /** The time for which an alarm is shown. */
@@ -13,12 +19,14 @@ export interface RuntimeStatusTracker {
   /** The event handlers that update the status. */
   readonly handlers: Handlers;
   read(now: number): DeliveryStatus;
+  readRefusedReports(): readonly RefusedReports[];
 }
 
 export function trackRuntimeStatus(): RuntimeStatusTracker {
   let breaker: DeliveryStatus['breaker'] = { state: 'closed', retryAt: null };
   let lastFailure: DeliveryFailure | null = null;
   const alarms = new Map<string, Alarm>();
+  const refusedReports = new Map<string, RefusedReports>();
   return {
     handlers: {
       'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
@@ -44,7 +52,12 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
       'circuit_breaker.closed': () => {
         breaker = { state: 'closed', retryAt: null };
       },
+      // The reasons are a fixed set of texts.
+      'report.refused': ({ at, reason }) => {
+        refusedReports.set(reason, { reason, count: (refusedReports.get(reason)?.count ?? 0) + 1, lastAt: at });
+      },
     },
+    readRefusedReports: () => [...refusedReports.values()],
     read(now) {
       const recentAlarms = [...alarms.values()].filter(({ lastAt }) => now - lastAt < ALARM_TTL_MS);
       return { breaker, alarms: recentAlarms.sort((a, b) => b.lastAt - a.lastAt), lastFailure };

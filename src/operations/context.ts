@@ -39,6 +39,8 @@ export interface DoctorContext {
   readonly machineClock: MonotonicClock;
   readonly settings: Settings;
   readonly installation: Installation;
+  /** The runtime status of this process. Null for a command. */
+  readonly status: (() => RuntimeStatus) | null;
   /** Shows the progress of a long operation in one line, which replaces the previous one. */
   progress(line: string): void;
 }

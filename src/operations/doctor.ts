@@ -1,6 +1,6 @@
 /**
  * Checks the installation from this machine with the settings of the service: database, clock, transport, certificate,
- * host name, return path, sending domains. The checks send no message, change no data, and create neither a database
+ * host name, return path, provider events, sending domains. The checks send no message, change no data, and create neither a database
  * nor a secret. A failure is a finding with a remedy.
  */
 
@@ -14,7 +14,8 @@ import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
 import { findMaildirFault, readDiskSpace, readFileSystemTime } from '../doctor/disk.ts';
 import { type Check, createWarning, runChecks } from '../doctor/finding.ts';
 import { checkHostName } from '../doctor/host-name.ts';
-import { checkProviderEvents, checkReturnPath } from '../doctor/return-path.ts';
+import { checkProviderEvents } from '../doctor/provider-events.ts';
+import { checkReturnPath, createUnusedFinding } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
@@ -30,10 +31,13 @@ import {
 } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
+import type { LastFeedback } from '../model/feedback.ts';
 import { isLocalListen } from '../model/listen-address.ts';
 import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
+import type { Provider } from '../providers/provider.ts';
+import { findProviderByHost, PROVIDERS } from '../providers/providers.ts';
 import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
 import { ok } from './errors.ts';
@@ -119,10 +123,11 @@ interface StoreFacts {
   readonly tookMs: number;
   readonly newestAcceptedAt: number | null;
   readonly domains: readonly SendingDomain[];
+  readonly lastFeedback: readonly LastFeedback[];
 }
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
-  const emptyFacts = { tookMs: 0, newestAcceptedAt: null, domains: [] };
+  const emptyFacts = { tookMs: 0, newestAcceptedAt: null, domains: [], lastFeedback: [] };
   const missingDatabase = await installation.missingDatabase();
   if (missingDatabase !== null) return { ...emptyFacts, openResult: missingDatabase };
   const startedAt = clock.monotonic();
@@ -138,7 +143,9 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
         limit: 1,
       });
       const domains = await store.listDomains();
-      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt: newestMessages[0]?.acceptedAt ?? null, domains };
+      const lastFeedback = await store.listLastFeedback();
+      const newestAcceptedAt = newestMessages[0]?.acceptedAt ?? null;
+      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt, domains, lastFeedback };
     });
   } catch (error) {
     return { ...emptyFacts, openResult: { kind: 'failed', reason: describeError(error) } };
@@ -150,7 +157,7 @@ function createDiskSpaceReader(path: string): DatabaseParts['readDiskSpace'] {
 }
 
 function createOtherChecks(
-  { settings, machineClock: clock, installation }: DoctorContext,
+  { settings, machineClock: clock, installation, status }: DoctorContext,
   resolver: Resolver,
   storeFacts: StoreFacts | null,
 ): readonly Check[] {
@@ -163,6 +170,7 @@ function createOtherChecks(
     onTimeout,
     run,
   });
+  const relayProvider = findProvider(transport);
   const secretFault = getSecretWarning(settings);
   return [
     ...(secretFault === null
@@ -200,9 +208,24 @@ function createOtherChecks(
       checkHostName(transport.kind === 'smtp' ? transport.name : null, resolver),
     ),
     defineCheck('return path', 'warning', async () =>
-      transport.kind === 'ses'
-        ? checkProviderEvents(settings.feedbackHttpListen !== null || settings.sesQueue !== null)
+      relayProvider?.relay?.keepsEnvelopeSender === false
+        ? [createUnusedFinding(relayProvider.title)]
         : checkReturnPath(settings.returnPathDomain, resolver),
+    ),
+    ...PROVIDERS.filter((provider) => provider === relayProvider || hasEventSettings(settings, provider)).map(
+      (provider) =>
+        defineCheck(`events ${provider.name}`, 'warning', async () => [
+          checkProviderEvents({
+            provider,
+            isRelay: provider === relayProvider,
+            isSetUp: hasEventSettings(settings, provider),
+            hasFeedbackRole: settings.roles.has('feedback'),
+            feedbackUrl: settings.feedbackUrl,
+            lastEventAt: findLastEventAt(storeFacts?.lastFeedback ?? [], provider),
+            refused: status?.().refusedReports ?? null,
+            now: clock.now(),
+          }),
+        ]),
     ),
     ...(storeFacts?.domains ?? []).map((domain) =>
       defineCheck(`domain ${domain.name}`, 'warning', () =>
@@ -215,6 +238,29 @@ function createOtherChecks(
       ),
     ),
   ];
+}
+
+/** Returns the provider to which the transport sends, or null if it is not known. */
+function findProvider(transport: Settings['transport']): Provider | null {
+  switch (transport.kind) {
+    case 'capture':
+      return null;
+    case 'ses':
+      return PROVIDERS.find(({ name }) => name === 'ses') ?? null;
+    case 'smtp':
+      return findProviderByHost(transport.host);
+  }
+}
+
+/** Returns true if the settings contain a source of the provider's events. */
+function hasEventSettings({ eventSecrets, sesTopics, sesQueue }: Settings, { name }: Provider): boolean {
+  return name === 'ses' ? sesTopics.length > 0 || sesQueue !== null : eventSecrets[name] !== undefined;
+}
+
+function findLastEventAt(lastFeedback: readonly LastFeedback[], { name }: Provider): number | null {
+  const sources: readonly string[] = name === 'ses' ? ['sns', 'sqs'] : [name];
+  const times = lastFeedback.flatMap(({ source, at }) => (sources.includes(source) ? [at] : []));
+  return times.length === 0 ? null : Math.max(...times);
 }
 
 async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promise<RelaySession> {

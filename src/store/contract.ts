@@ -22,7 +22,13 @@ import type {
 } from '../model/account.ts';
 import type { Actor, AuditEntry, ImportStep } from '../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
-import type { AppliedReports, FeedbackReport, FeedbackResult, UnprocessedReport } from '../model/feedback.ts';
+import type {
+  AppliedReports,
+  FeedbackReport,
+  FeedbackResult,
+  LastFeedback,
+  UnprocessedReport,
+} from '../model/feedback.ts';
 import type {
   AcceptResult,
   Lease,
@@ -165,6 +171,11 @@ export interface FeedbackStore {
   applyPendingReports(now: number, limit: number): Promise<AppliedReports>;
   /** Resolves to the time of the last received report, or to null. */
   lastFeedbackAt(): Promise<number | null>;
+  /**
+   * Resolves to the time of the last report of each source that changed a message or its history. Only the newest million
+   * reports are read, so that the duration is limited. A source without such a report is omitted.
+   */
+  listLastFeedback(): Promise<readonly LastFeedback[]>;
 }
 
 /** The operations for the nodes' caches of accounts, keys and domains. */
@@ -409,7 +420,7 @@ export interface OperatorStore
     Pick<AcceptStore, 'newestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'readTraffic'>,
-    Pick<FeedbackStore, 'lastFeedbackAt'>,
+    Pick<FeedbackStore, 'lastFeedbackAt' | 'listLastFeedback'>,
     Pick<StoreLifecycle, 'probe'> {}
 
 /** Every method that accesses the database. */
@@ -476,6 +487,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   recordFeedback: 'change',
   applyPendingReports: 'change',
   lastFeedbackAt: 'operator-read',
+  listLastFeedback: 'operator-read',
   findKeys: 'read',
   createFirstAccount: 'change',
   updateKeysLastUsed: 'change',

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { ERROR_CODES } from '../http/errors.ts';
-import type { DeliveryStatus } from '../model/node.ts';
+import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
 import { TOPICS } from '../model/topic.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
@@ -33,6 +33,7 @@ export interface Observability extends AsyncDisposable {
   readonly scrape: Metrics['scrape'];
   readonly liveUpdates: LiveUpdates;
   readonly deliveryStatus: () => DeliveryStatus;
+  readonly refusedReports: () => readonly RefusedReports[];
 }
 
 /**
@@ -77,6 +78,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
     scrape: () => metrics.scrape(),
     liveUpdates,
     deliveryStatus: () => status.read(clock.now()),
+    refusedReports: status.readRefusedReports,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }

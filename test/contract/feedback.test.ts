@@ -469,6 +469,25 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readState(store, message)).toBe('delivered');
     });
 
+    test('the last report of each source that concerned a message is listed, and other reports are not', async () => {
+      const store = await createStoreWith();
+      expect(await store.listLastFeedback()).toEqual([]);
+      const message = await storeDeliveredMessage(store);
+      const about = { id: message.id };
+      await recordOne(store, event(about, CONFIRMED, 5_000));
+      await recordOne(store, event(about, CONFIRMED, 7_000));
+      await recordOne(store, event(about, CONFIRMED, 6_000));
+      await recordOne(store, report(about, SOFT, { at: 3_000 }));
+      await recordOne(store, report(null, UNKNOWN, { at: 9_000 }));
+      await recordOne(store, event({ id: newIdAt(Date.now()) }, CONFIRMED, 9_000));
+      await store.recordFeedback([{ ...event(null, CONFIRMED, 9_000), events: [] }]);
+      const listed = await store.listLastFeedback();
+      expect(listed.toSorted((one, other) => one.at - other.at)).toEqual([
+        { source: 'smtp', at: 3_000 },
+        { source: 'postmark', at: 7_000 },
+      ]);
+    });
+
     test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
       const store = await createStoreWith();
       const [message, other] = [await storeDeferred(store, 'unanswered'), await storeDeferred(store, 'deferred')];

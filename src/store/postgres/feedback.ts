@@ -8,6 +8,7 @@ import {
   decideFeedback,
   decideWithoutMessage,
   formatPendingReport,
+  MAX_SCANNED_REPORTS,
   needsHistory,
   nextPendingAttemptAt,
   parsePendingReport,
@@ -86,6 +87,11 @@ const SELECT_REPORT: Statement = {
   text: 'SELECT id, at, source, mail_id, reason, summary, raw FROM feedback WHERE id = $1 AND reason IS NOT NULL',
 };
 const SELECT_LAST: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
+const SELECT_LAST_BY_SOURCE: Statement = {
+  name: 'feedback_last_by_source',
+  text: `SELECT source, max(at) AS at FROM feedback
+    WHERE mail_id IS NOT NULL AND reason IS NULL AND id > (SELECT max(id) FROM feedback) - ${MAX_SCANNED_REPORTS} GROUP BY source`,
+};
 const PURGE_OLD: Statement = {
   name: 'feedback_purge_old',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
@@ -163,6 +169,9 @@ export function prepareFeedback(database: Database): Operations {
     async lastFeedbackAt() {
       const [row] = await database.query(SELECT_LAST, []);
       return rows.readIntegerOrNull(row ?? { at: null }, 'at');
+    },
+    async listLastFeedback() {
+      return (await database.query(SELECT_LAST_BY_SOURCE, [])).map(rows.toLastFeedback);
     },
     async purgeFeedback(before, maxStored, limit) {
       const purged = await Promise.all([

@@ -214,6 +214,9 @@ function describeMissingMessage(notices: readonly FeedbackEvent[]): string {
   return unknown?.reason ?? 'the report names no message of this installation';
 }
 
+/** The number of the newest reports that `listLastFeedback` reads. */
+export const MAX_SCANNED_REPORTS = 1_000_000;
+
 /** A report that waits for its message. */
 export interface PendingReport {
   readonly receivedAt: number;

@@ -14,7 +14,7 @@ import {
 } from '../../model/account.ts';
 import type { AuditEntry } from '../../model/audit.ts';
 import { type DkimKey, findPublishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
-import { FEEDBACK_SOURCES, type UnprocessedReport } from '../../model/feedback.ts';
+import { FEEDBACK_SOURCES, type LastFeedback, type UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
   type HistoryEntry,
@@ -237,6 +237,11 @@ export function toUnprocessedReport(row: Row): UnprocessedReport {
     reason: readText(row, 'reason'),
     summary: readText(row, 'summary'),
   };
+}
+
+/** Converts a row with the time of the last report of a source. */
+export function toLastFeedback(row: Row): LastFeedback {
+  return { source: readOneOf(row, 'source', FEEDBACK_SOURCES), at: readInteger(row, 'at') };
 }
 
 /** Converts the same row, with the bytes of the report. The column `raw` contains these bytes in base64. */

@@ -9,6 +9,7 @@ import type {
   AppliedReports,
   FeedbackReport,
   FeedbackResult,
+  LastFeedback,
   UnprocessedReport,
 } from '../../model/feedback.ts';
 import {
@@ -17,6 +18,7 @@ import {
   decideWithoutMessage,
   type FeedbackDecision,
   formatPendingReport,
+  MAX_SCANNED_REPORTS,
   needsHistory,
   nextPendingAttemptAt,
   parsePendingReport,
@@ -58,6 +60,10 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
   );
   const selectReport = database.prepare('SELECT * FROM feedback WHERE id = ? AND reason IS NOT NULL');
   const selectLastAt = database.prepare('SELECT max(at) AS at FROM feedback');
+  const selectLastBySource = database.prepare(
+    `SELECT source, max(at) AS at FROM feedback
+     WHERE mail_id IS NOT NULL AND reason IS NULL AND id > (SELECT max(id) FROM feedback) - ${MAX_SCANNED_REPORTS} GROUP BY source`,
+  );
   const purgeOld = database.prepare(
     'DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= ? ORDER BY at LIMIT ?)',
   );
@@ -187,6 +193,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
       return row === undefined ? null : rows.toRawReport(row);
     },
     lastFeedbackAt: (): number | null => rows.readIntegerOrNull(selectLastAt.get() ?? { at: null }, 'at'),
+    listLastFeedback: (): LastFeedback[] => selectLastBySource.all().map(rows.toLastFeedback),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {
       const purgedReports = Number(purgeOld.run(before, limit).changes);
       const purgedReferences = Number(purgeReferences.run(before, limit).changes);

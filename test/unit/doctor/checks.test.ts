@@ -2,11 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { type ClockParts, checkClock, parseGreetingTime } from '../../../src/doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../../../src/doctor/database.ts';
 import { checkHostName } from '../../../src/doctor/host-name.ts';
-import { checkProviderEvents, checkReturnPath } from '../../../src/doctor/return-path.ts';
+import { checkProviderEvents, type ProviderEventsParts } from '../../../src/doctor/provider-events.ts';
+import { checkReturnPath } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
 import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
+import { POSTMARK } from '../../../src/providers/postmark/postmark.ts';
+import { SES } from '../../../src/providers/ses/ses.ts';
 import type { RelaySession } from '../../../src/transports/smtp/probe.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -250,12 +253,80 @@ describe('return path', () => {
   ])('%s', async (_name, domain, resolver, result, detail) => {
     expect(await checkReturnPath(domain, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
   });
+});
 
-  it('Amazon SES needs provider events instead of a return path', () => {
-    expect(checkProviderEvents(true)).toMatchObject([{ check: 'return path', result: 'ok' }]);
-    expect(checkProviderEvents(false)).toMatchObject([
-      { check: 'return path', result: 'warning', remedy: expect.stringContaining('POSTRIDER_SES_QUEUE') },
-    ]);
+describe('provider events', () => {
+  const URL = 'https://events.example.com';
+  const parts = (change: Partial<ProviderEventsParts>): ProviderEventsParts => ({
+    provider: POSTMARK,
+    isRelay: true,
+    isSetUp: true,
+    hasFeedbackRole: true,
+    feedbackUrl: URL,
+    lastEventAt: NOW - 60_000,
+    refused: null,
+    now: NOW,
+    ...change,
+  });
+  const keepsSender = (keepsEnvelopeSender: boolean | null): Partial<ProviderEventsParts> => ({
+    isSetUp: false,
+    lastEventAt: null,
+    provider: {
+      ...POSTMARK,
+      relay: POSTMARK.relay === null ? null : { ...POSTMARK.relay, keepsEnvelopeSender },
+    },
+  });
+  const refusal = (lastAt: number) => ({ refused: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }] });
+
+  it.each([
+    ['events that arrive are ok', {}, 'ok', null],
+    [
+      'a relay that replaces the envelope sender without events is a warning',
+      keepsSender(false),
+      'warning',
+      'POSTRIDER_EVENTS_POSTMARK',
+    ],
+    [
+      'a relay that may replace the envelope sender without events is a warning',
+      keepsSender(null),
+      'warning',
+      'POSTRIDER_EVENTS_POSTMARK',
+    ],
+    ['a relay that keeps the envelope sender needs no events', keepsSender(true), 'ok', null],
+    ['events that another node receives are ok', { isSetUp: false, hasFeedbackRole: false }, 'ok', null],
+    ['a missing public URL is a warning', { feedbackUrl: null }, 'warning', 'POSTRIDER_FEEDBACK_URL'],
+    ['a provider without an event is a warning', { lastEventAt: null }, 'warning', `${URL}/events/postmark`],
+    ['a refusal after the last event is a warning', refusal(NOW), 'warning', 'POSTRIDER_EVENTS_POSTMARK'],
+    ['a refusal before the last event is ok', refusal(NOW - 120_000), 'ok', null],
+    [
+      'Amazon SES without a queue or topics is a warning',
+      { provider: SES, isSetUp: false },
+      'warning',
+      'POSTRIDER_SES_QUEUE',
+    ],
+    ['Amazon SES needs no public URL', { provider: SES, feedbackUrl: null }, 'ok', null],
+  ] satisfies [string, Partial<ProviderEventsParts>, string, string | null][])(
+    '%s',
+    (_name, change, result, remedy) => {
+      const finding = checkProviderEvents(parts(change));
+      expect(finding.result).toBe(result);
+      if (remedy === null) expect(finding.remedy).toBeNull();
+      else expect(finding.remedy).toContain(remedy);
+    },
+  );
+
+  it('the finding contains the endpoint, the time of the last event and the number of refused requests', () => {
+    const finding = checkProviderEvents(parts(refusal(NOW - 120_000)));
+    expect(finding).toEqual({
+      check: 'events postmark',
+      result: 'ok',
+      detail:
+        'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start (unauthenticated 3); the registered URL is https://events.example.com/events/postmark',
+      remedy: null,
+    });
+    expect(checkProviderEvents(parts(keepsSender(false))).detail).toBe(
+      'later bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
+    );
   });
 });
 

@@ -49,6 +49,31 @@ describe('doctor', () => {
     ]);
   });
 
+  test('a provider with events has a finding with its URL and the requests that this process refused', async () => {
+    const rig = await operationRig({
+      POSTRIDER_EVENTS_POSTMARK: 'events:secret-word',
+      POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
+      POSTRIDER_FEEDBACK_URL: 'https://events.example.com',
+    });
+    const refusedReports = [{ reason: 'postmark-unauthenticated', count: 2, lastAt: 1 }];
+    const status = () => ({ node: 'node-a', version: '0', storeFault: null, delivery: null, refusedReports });
+    const findingOf = async (context: typeof rig.context) => {
+      const performed = await perform(runDoctor, {}, context);
+      return performed.ok ? performed.value.find(({ check }) => check === 'events postmark') : null;
+    };
+    expect(await findingOf(rig.context)).toMatchObject({
+      result: 'warning',
+      remedy: expect.stringContaining('https://events.example.com/events/postmark'),
+    });
+    const refused = await findingOf({ ...rig.context, status });
+    expect(refused).toMatchObject({
+      result: 'warning',
+      detail: expect.stringContaining('2 requests were refused since the start (unauthenticated 2)'),
+      remedy: expect.stringContaining('POSTRIDER_EVENTS_POSTMARK'),
+    });
+    expect(JSON.stringify(refused)).not.toContain('secret-word');
+  });
+
   test('a missing database is not a failure and is not created', async () => {
     const rig = await operationRig();
     const path = join(rig.folder, 'other.db');

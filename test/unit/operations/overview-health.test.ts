@@ -19,6 +19,7 @@ const SERVICE: RuntimeStatus = {
   node: 'a',
   version: '1.2.3',
   storeFault: null,
+  refusedReports: [],
   delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null },
 };
 

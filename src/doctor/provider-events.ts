@@ -1,0 +1,101 @@
+/**
+ * Checks that this service receives the events of the providers that it uses: of the provider whose relay sends the messages,
+ * and of each provider whose events are set up.
+ */
+import type { RefusedReports } from '../model/node.ts';
+import { formatSpan } from '../printing/text.ts';
+import type { Provider } from '../providers/provider.ts';
+import { createOkFinding, createWarning, type Finding } from './finding.ts';
+
+export interface ProviderEventsParts {
+  readonly provider: Pick<Provider, 'name' | 'title' | 'relay'>;
+  /** True if the transport uses the relay of this provider. */
+  readonly isRelay: boolean;
+  /** True if the settings of this process contain a secret, topic or queue for the events of the provider. */
+  readonly isSetUp: boolean;
+  /** True if this process receives events. Otherwise another node may receive them, with settings of its own. */
+  readonly hasFeedbackRole: boolean;
+  /** POSTRIDER_FEEDBACK_URL, or null. */
+  readonly feedbackUrl: string | null;
+  /** The time of the last event about a message of this installation, or null. */
+  readonly lastEventAt: number | null;
+  /** The requests that this process refused since its start. Null for a command, which receives no events. */
+  readonly refused: readonly RefusedReports[] | null;
+  readonly now: number;
+}
+
+const MANUAL = 'docs/providers.md';
+
+export function checkProviderEvents(parts: ProviderEventsParts): Finding {
+  const { provider, isRelay, isSetUp, hasFeedbackRole, feedbackUrl, lastEventAt, now } = parts;
+  const { name, title, relay } = provider;
+  const check = `events ${name}`;
+  const last =
+    lastEventAt === null
+      ? `no event of ${title} is recorded`
+      : `the last event of ${title} was recorded ${formatSpan(Math.max(0, now - lastEventAt))} ago`;
+  if (!isSetUp) {
+    if (isRelay && relay?.keepsEnvelopeSender === true)
+      return createOkFinding(check, `not needed: the relay of ${title} does not change the envelope sender`);
+    if (!hasFeedbackRole && lastEventAt !== null) return createOkFinding(check, `${last}, by another node`);
+    const cause =
+      relay?.keepsEnvelopeSender === false ? 'replaces the envelope sender' : 'may replace the envelope sender';
+    return createWarning(
+      check,
+      `later bounces and complaints are not received: the relay of ${title} ${cause}, and its events are not set up`,
+      setupRemedy(provider),
+    );
+  }
+  const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${name === 'ses' ? '/ses' : `/events/${name}`}`;
+  const refusals = describeRefusals(parts);
+  const detail = [last, ...(refusals === null ? [] : [refusals.text])].join('; ');
+  if (refusals?.isLatest === true) return createWarning(check, detail, refusalRemedy(provider));
+  if (feedbackUrl === null && name !== 'ses')
+    return createWarning(
+      check,
+      `${detail}; the URL to register is unknown`,
+      `set POSTRIDER_FEEDBACK_URL to the public URL of POSTRIDER_FEEDBACK_HTTP_LISTEN, and register ${endpoint} at ${title}`,
+    );
+  if (lastEventAt === null)
+    return createWarning(
+      check,
+      detail,
+      name === 'ses'
+        ? `subscribe the topic of ${title} (${MANUAL}), and send a message`
+        : `register ${endpoint} at ${title} (${MANUAL}), and send a message`,
+    );
+  return createOkFinding(check, name === 'ses' ? detail : `${detail}; the registered URL is ${endpoint}`);
+}
+
+function setupRemedy({ name }: Pick<Provider, 'name'>): string {
+  const settings =
+    name === 'ses'
+      ? 'POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS'
+      : `POSTRIDER_FEEDBACK_HTTP_LISTEN, POSTRIDER_FEEDBACK_URL and POSTRIDER_EVENTS_${name.toUpperCase()}`;
+  return `set ${settings} (${MANUAL})`;
+}
+
+function refusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>): string {
+  return name === 'ses'
+    ? 'see postrider_feedback_refused_total and docs/troubleshooting.md'
+    : `compare POSTRIDER_EVENTS_${name.toUpperCase()} with the secret at ${title} (docs/troubleshooting.md)`;
+}
+
+/** Returns the refused requests of the provider as a text. `isLatest`: the last request was refused. Null if there are none. */
+function describeRefusals({
+  provider,
+  refused,
+  lastEventAt,
+}: ProviderEventsParts): { readonly text: string; readonly isLatest: boolean } | null {
+  const prefix = provider.name === 'ses' ? 'sns-' : `${provider.name}-`;
+  const own = (refused ?? []).filter(({ reason }) => reason.startsWith(prefix));
+  if (own.length === 0) return null;
+  const count = own.reduce((sum, entry) => sum + entry.count, 0);
+  const reasons = own.map((entry) => `${entry.reason.slice(prefix.length)} ${entry.count}`).join(', ');
+  const noun = count === 1 ? 'one request was' : `${count} requests were`;
+  const lastRefusalAt = Math.max(...own.map(({ lastAt }) => lastAt));
+  return {
+    text: `${noun} refused since the start (${reasons})`,
+    isLatest: lastEventAt === null || lastRefusalAt > lastEventAt,
+  };
+}
