@@ -41,9 +41,9 @@ test('a backup under load is complete: the restored store contains every message
   const folder = createTemporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const key = service.key ?? '';
-  const before = await Promise.all(Array.from({ length: 40 }, () => submitAccepted(service.publicUrl, key)));
+  const acceptedIds = await Promise.all(Array.from({ length: 40 }, () => submitAccepted(service.publicUrl, key)));
   let isBackupDone = false;
-  const runLoad = (async () => {
+  const load = (async () => {
     while (!isBackupDone) await submit(service.publicUrl, key);
   })();
   const backup = await runJsonCommand<{ bytes: number; secret: string | null }>(
@@ -52,20 +52,20 @@ test('a backup under load is complete: the restored store contains every message
     EMBEDDED,
   );
   isBackupDone = true;
-  await runLoad;
+  await load;
   expect(backup.bytes).toBe(statSync(join(folder, 'saved.db')).size);
   expect(backup.secret).toBe('data/secret');
   expect(statSync(join(folder, 'saved.db')).mode & 0o077).toBe(0);
 
-  const repeatedBackup = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
-  expect([repeatedBackup.code, repeatedBackup.stderr]).toEqual([1, expect.stringContaining('saved.db already exists')]);
-  const missingFolder = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED);
-  expect([missingFolder.code, missingFolder.stderr]).toEqual([
+  const secondBackup = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
+  expect([secondBackup.code, secondBackup.stderr]).toEqual([1, expect.stringContaining('saved.db already exists')]);
+  const backupWithoutFolder = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED);
+  expect([backupWithoutFolder.code, backupWithoutFolder.stderr]).toEqual([
     1,
     expect.stringContaining('cannot write no/saved.db (ENOENT); give'),
   ]);
-  const running = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
-  expect([running.code, running.stderr]).toEqual([
+  const restoreWhileRunning = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
+  expect([restoreWhileRunning.code, restoreWhileRunning.stderr]).toEqual([
     1,
     expect.stringContaining('another service, a restore or a transfer uses'),
   ]);
@@ -73,14 +73,14 @@ test('a backup under load is complete: the restored store contains every message
   await service.ended;
 
   const restoredFolder = createTemporaryFolder();
-  const restored = await runJsonCommand<{ before: string | null }>(
+  const firstRestore = await runJsonCommand<{ before: string | null }>(
     restoredFolder,
     ['restore', join(folder, 'saved.db')],
     EMBEDDED,
   );
-  expect(restored.before).toBeNull();
-  const ids = new Set((await listMessages(restoredFolder, EMBEDDED)).map(({ id }) => id));
-  expect(before.filter((id) => !ids.has(id))).toEqual([]);
+  expect(firstRestore.before).toBeNull();
+  const restoredIds = new Set((await listMessages(restoredFolder, EMBEDDED)).map(({ id }) => id));
+  expect(acceptedIds.filter((id) => !restoredIds.has(id))).toEqual([]);
   const secondRestore = await runJsonCommand<{ before: string }>(
     restoredFolder,
     ['restore', join(folder, 'saved.db')],
@@ -101,10 +101,10 @@ test('a restore reports the queued messages that the service will send', async (
   await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
   service.kill('SIGTERM');
   await service.ended;
-  const [first] = (await listMessages(folder, EMBEDDED)).map(({ at }) => at).sort();
+  const [oldestAcceptedAt] = (await listMessages(folder, EMBEDDED)).map(({ at }) => at).sort();
   expect(await runJsonCommand(folder, ['restore', 'saved.db'], EMBEDDED)).toMatchObject({
     queued: 2,
-    oldestQueuedAt: first,
+    oldestQueuedAt: oldestAcceptedAt,
   });
   // The output names only existing files, even if the database is missing and only its log exists.
   rmSync(join(folder, 'data/postrider.db'));
@@ -136,39 +136,42 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
   const postgres = { POSTRIDER_DATABASE: url };
   // The relay refuses connections, so messages wait.
   const unreachableRelay = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
-  const first = await startProcess(folder, { ...EMBEDDED, ...unreachableRelay });
-  const key = first.key ?? '';
+  const embeddedService = await startProcess(folder, { ...EMBEDDED, ...unreachableRelay });
+  const key = embeddedService.key ?? '';
   for (const to of ['bounce', 'success', 'complaint']) {
-    await submitAccepted(first.publicUrl, key, { to: `${to}@simulator.postrider.test` });
+    await submitAccepted(embeddedService.publicUrl, key, { to: `${to}@simulator.postrider.test` });
   }
   await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED);
-  await submitAccepted(first.publicUrl, key, { to: 'gone@example.com' });
-  const queued = await submitAccepted(first.publicUrl, key, { subject: 'Grüße \u{1F600}' });
+  await submitAccepted(embeddedService.publicUrl, key, { to: 'gone@example.com' });
+  const queued = await submitAccepted(embeddedService.publicUrl, key, { subject: 'Grüße \u{1F600}' });
   const readStates = async () => (await listMessages(folder, EMBEDDED)).map(({ state }) => state).sort();
   await expect.poll(readStates).toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
 
   const transferArgs = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
-  const running = await runCommand(folder, transferArgs);
-  expect([running.code, running.stderr]).toEqual([
+  const restoreWhileRunning = await runCommand(folder, transferArgs);
+  expect([restoreWhileRunning.code, restoreWhileRunning.stderr]).toEqual([
     1,
     expect.stringContaining('another service, a restore or a transfer uses'),
   ]);
-  first.kill('SIGTERM');
-  await first.ended;
-  const before = await listMessages(folder, EMBEDDED);
+  embeddedService.kill('SIGTERM');
+  await embeddedService.ended;
+  const listedMessages = await listMessages(folder, EMBEDDED);
   const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
-  expect(await listMessages(folder, postgres)).toEqual(before);
-  for (const { id } of before) {
-    const shown = (settings: Record<string, string>) => runJsonCommand(folder, ['message', 'show', id], settings);
-    expect(await shown(postgres)).toEqual(await shown(EMBEDDED));
+  expect(await listMessages(folder, postgres)).toEqual(listedMessages);
+  for (const { id } of listedMessages) {
+    const showMessage = (settings: Record<string, string>) => runJsonCommand(folder, ['message', 'show', id], settings);
+    expect(await showMessage(postgres)).toEqual(await showMessage(EMBEDDED));
   }
-  const repeated = await runCommand(folder, transferArgs);
-  expect([repeated.code, repeated.stderr]).toEqual([1, expect.stringContaining('has already been transferred')]);
+  const secondTransfer = await runCommand(folder, transferArgs);
+  expect([secondTransfer.code, secondTransfer.stderr]).toEqual([
+    1,
+    expect.stringContaining('has already been transferred'),
+  ]);
 
-  const second = await startProcess(folder, { ...postgres, POSTRIDER_TRANSPORT: 'capture:' });
-  expect(second.key).toBeNull();
-  await submitAccepted(second.publicUrl, key);
+  const postgresService = await startProcess(folder, { ...postgres, POSTRIDER_TRANSPORT: 'capture:' });
+  expect(postgresService.key).toBeNull();
+  await submitAccepted(postgresService.publicUrl, key);
   await runJsonCommand(folder, ['message', 'retry', queued], postgres);
   await expect
     .poll(async () => (await listMessages(folder, postgres)).find(({ id }) => id === queued)?.state)
@@ -177,8 +180,8 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
   // The secret file exists only on this machine, not on other nodes.
   const expectedText = /POSTRIDER_SECRET is not set, so this node uses its own file data\/secret/;
   expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(expectedText);
-  const added = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);
-  expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(expectedText)]);
+  const addOutput = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);
+  expect([addOutput.code, addOutput.stderr]).toEqual([0, expect.stringMatching(expectedText)]);
 });
 
 test('after a kill, the next transfer continues at the row at which the first transfer stopped, and completes', async () => {
@@ -215,13 +218,16 @@ test('a transfer into a database with accounts is refused', async () => {
   const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
   await runJsonCommand(folder, ['account', 'create', 'ours'], EMBEDDED);
-  const moved = await runCommand(
+  const transferOutput = await runCommand(
     folder,
     ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', '-'],
     {},
     url,
   );
-  expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('already contains accounts')]);
+  expect([transferOutput.code, transferOutput.stderr]).toEqual([
+    1,
+    expect.stringContaining('already contains accounts'),
+  ]);
 });
 
 test('a transfer copies every table of the embedded store', async () => {
@@ -229,12 +235,16 @@ test('a transfer copies every table of the embedded store', async () => {
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const database = new DatabaseSync(join(folder, 'data/postrider.db'));
   const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
-  const columns = (name: string) => database.prepare(`SELECT name FROM pragma_table_info('${name}')`).all();
-  const known = [...TRANSFER_TABLES.map(({ name }) => name), ...MESSAGE_TABLES, ...TABLES_NOT_TRANSFERRED].sort();
-  expect(tables.map(({ name }) => name)).toEqual(known);
-  for (const { name, columns: moved } of TRANSFER_TABLES) {
-    expect([...moved].sort()).toEqual(
-      columns(name)
+  const listColumns = (name: string) => database.prepare(`SELECT name FROM pragma_table_info('${name}')`).all();
+  const listedTables = [
+    ...TRANSFER_TABLES.map(({ name }) => name),
+    ...MESSAGE_TABLES,
+    ...TABLES_NOT_TRANSFERRED,
+  ].sort();
+  expect(tables.map(({ name }) => name)).toEqual(listedTables);
+  for (const { name, columns: transferredColumns } of TRANSFER_TABLES) {
+    expect([...transferredColumns].sort()).toEqual(
+      listColumns(name)
         .map((column) => String(column.name))
         .sort(),
     );

@@ -96,7 +96,7 @@ async function openUnreadConnections(port: number, count: number, requests: Buff
   return sockets;
 }
 
-const get = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(2_000));
+const createGetRequests = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(2_000));
 
 test('both listeners stop reading from clients that pipeline requests and read no response, buffer no data for them, and close their connections', async () => {
   const service = await startProcess(createTemporaryFolder(), { POSTRIDER_SENDERS: 'any' });
@@ -105,8 +105,12 @@ test('both listeners stop reading from clients that pipeline requests and read n
   const residentBytesBefore = readResidentBytes(pid);
   const socketsPerListener = selectCaseCount(4, 60);
   const allSockets = [
-    ...(await openUnreadConnections(getPort(service.publicUrl), socketsPerListener, get('/healthz'))),
-    ...(await openUnreadConnections(getPort(service.operatorUrl), socketsPerListener, get('/openapi.json'))),
+    ...(await openUnreadConnections(getPort(service.publicUrl), socketsPerListener, createGetRequests('/healthz'))),
+    ...(await openUnreadConnections(
+      getPort(service.operatorUrl),
+      socketsPerListener,
+      createGetRequests('/openapi.json'),
+    )),
   ];
   let maxResidentBytes = 0;
   const countClosed = async () => {
@@ -121,16 +125,16 @@ test('both listeners stop reading from clients that pipeline requests and read n
 
 test('the listener for provider events also stops reading when responses are not read', async () => {
   const rig = await createSnsRig(await createAuthorities());
-  const sockets = await openUnreadConnections(rig.port, 3, get('/ses'));
-  const sentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
+  const sockets = await openUnreadConnections(rig.port, 3, createGetRequests('/ses'));
+  const countSentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
   let previousBytes: readonly number[] = [];
   // The listener accepts no more bytes: the number of sent bytes does not change while it answers other clients.
   await expect
     .poll(
       async () => {
         for (let n = 0; n < 20; n += 1) expect((await rig.post('{}')).status).toBe(400);
-        const currentBytes = sentBytes();
-        const isUnchanged = currentBytes.every((bytes, at) => bytes === previousBytes[at]);
+        const currentBytes = countSentBytes();
+        const isUnchanged = currentBytes.every((bytes, index) => bytes === previousBytes[index]);
         previousBytes = currentBytes;
         return isUnchanged;
       },

@@ -90,12 +90,12 @@ test('the demo shows every state and content on every page, and leaves no files'
   const [, publicUrl = ''] = await demo.waitForOutput(/Public interface\s+(http:\S+)/);
   await demo.waitForOutput(/messages of thirty days were written/);
   const [, key = ''] = await demo.waitForOutput(/An API key of the account shop: (\S+)\n/);
-  const sent = await fetch(publicUrl, {
+  const response = await fetch(publicUrl, {
     method: 'POST',
     headers: { Authorization: key, 'Content-Type': 'application/json' },
     body: JSON.stringify({ to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello', message: 'Hello' }),
   });
-  expect(sent.status).toBe(201);
+  expect(response.status).toBe(201);
 
   for (const state of STATES) {
     await expect.poll(async () => countElements(await callApi(`/messages?state=${state}`))).toBeGreaterThan(0);
@@ -116,9 +116,15 @@ test('the demo shows every state and content on every page, and leaves no files'
     reason: string | null;
     warning: string | null;
   }[];
-  const account = (name: string) => accounts.find((one) => one.name === name);
-  expect(account('marketplace')).toMatchObject({ state: 'locked', reason: expect.stringMatching(/hard bounces of/) });
-  expect(account('community')).toMatchObject({ state: 'active', warning: expect.stringMatching(/hard bounces of/) });
+  const findAccount = (name: string) => accounts.find((candidate) => candidate.name === name);
+  expect(findAccount('marketplace')).toMatchObject({
+    state: 'locked',
+    reason: expect.stringMatching(/hard bounces of/),
+  });
+  expect(findAccount('community')).toMatchObject({
+    state: 'active',
+    warning: expect.stringMatching(/hard bounces of/),
+  });
   const domains = (await callApi('/domains')) as readonly { status: string }[];
   expect(new Set(domains.map(({ status }) => status))).toEqual(new Set(['authenticated', 'pending', 'failing']));
 

@@ -17,7 +17,7 @@ const SAMPLES = 6;
 const MAX_CONCURRENT = 24;
 
 /** Returns a random generator with a seed (mulberry32). */
-function seededRandom(seed: number): () => number {
+function createSeededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -31,34 +31,46 @@ function seededRandom(seed: number): () => number {
  * Returns the byte positions at which to disconnect: the first, the last, and a sample or all of the positions between
  * them.
  */
-function disconnectPositions(length: number, random: () => number): readonly number[] {
-  if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, at) => at);
+function listDisconnectPositions(length: number, random: () => number): readonly number[] {
+  if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, position) => position);
   return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
 }
 
-const http = (line: string, headers: readonly string[] = [], body = '') =>
-  `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((payload) => `${payload}\r\n`).join('')}\r\n${body}`;
+const createHttpRequest = (line: string, headers: readonly string[] = [], body = '') =>
+  `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\n${body}`;
 
 /** The requests that are sent to any HTTP listener, by name. */
-function requests(authorization: string, path: string): Readonly<Record<string, string>> {
+function createRequests(authorization: string, path: string): Readonly<Record<string, string>> {
   const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 'x', message: 'y' });
-  const json = [authorization, 'Content-Type: application/json'];
-  const post = http(`POST ${path}`, [...json, `Content-Length: ${body.length}`], body);
-  const get = http('GET /healthz');
+  const jsonHeaders = [authorization, 'Content-Type: application/json'];
+  const post = createHttpRequest(`POST ${path}`, [...jsonHeaders, `Content-Length: ${body.length}`], body);
+  const get = createHttpRequest('GET /healthz');
   return {
     get,
     post,
-    'post without a key': http(
+    'post without a key': createHttpRequest(
       `POST ${path}`,
       ['Content-Type: application/json', `Content-Length: ${body.length}`],
       body,
     ),
     connect: 'CONNECT x:1 HTTP/1.1\r\n\r\n',
     'connect after other requests': `${post}${get}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
-    upgrade: http('GET /', ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: eA==']),
-    'expect continue': http(`POST ${path}`, [...json, `Content-Length: ${body.length}`, 'Expect: 100-continue'], body),
-    'expect tea': http(`POST ${path}`, [...json, `Content-Length: ${body.length}`, 'Expect: tea'], body),
-    chunked: http(`POST ${path}`, [...json, 'Transfer-Encoding: chunked'], `5\r\n{"to"\r\n3\r\n:1}\r\n0\r\n\r\n`),
+    upgrade: createHttpRequest('GET /', ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: eA==']),
+    'expect continue': createHttpRequest(
+      `POST ${path}`,
+      [...jsonHeaders, `Content-Length: ${body.length}`, 'Expect: 100-continue'],
+      body,
+    ),
+    'expect tea': createHttpRequest(
+      `POST ${path}`,
+      [...jsonHeaders, `Content-Length: ${body.length}`, 'Expect: tea'],
+      body,
+    ),
+    chunked: createHttpRequest(
+      `POST ${path}`,
+      [...jsonHeaders, 'Transfer-Encoding: chunked'],
+      `5\r\n{"to"\r\n3\r\n:1}\r\n0\r\n\r\n`,
+    ),
     pipelined: get.repeat(12) + post.repeat(3),
     malformed: 'GET / HTTP/9.9\r\n: \0\r\n\r\n',
     'malformed after a valid request': `${post}garbage\r\n\r\n`,
@@ -70,11 +82,11 @@ const SMTP =
   'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
 
 /** Returns the first bytes that a TLS client sends, for a listener without TLS. */
-async function clientHello(): Promise<Buffer> {
+async function recordClientHello(): Promise<Buffer> {
   const { createServer } = await import('node:net');
   const { connect: connectTls } = await import('node:tls');
   const server = createServer();
-  const first = new Promise<Buffer>((resolve) =>
+  const firstBytes = new Promise<Buffer>((resolve) =>
     server.on('connection', (socket) => {
       socket.on('error', () => undefined);
       socket.once('data', (bytes: Buffer) => {
@@ -88,7 +100,7 @@ async function clientHello(): Promise<Buffer> {
   const address = server.address();
   const port = address !== null && typeof address === 'object' ? address.port : 0;
   connectTls({ port, host: '127.0.0.1', servername: 'localhost' }).on('error', () => undefined);
-  return first;
+  return firstBytes;
 }
 
 /** Disconnects at each position with a reset, a half-close and a close, on several connections at the same time. */
@@ -97,11 +109,13 @@ async function disconnectEverywhere(
   payloads: Readonly<Record<string, string | Buffer>>,
   waitForResponse = false,
 ): Promise<void> {
-  const random = seededRandom(12);
+  const random = createSeededRandom(12);
   const tasks = Object.values(payloads).flatMap((payload) => {
     const bytes = Buffer.from(payload as string, 'latin1');
-    return disconnectPositions(bytes.length, random).flatMap((at) =>
-      DISCONNECTS.map((disconnectKind) => () => sendAndDisconnect(target, bytes, at, disconnectKind, waitForResponse)),
+    return listDisconnectPositions(bytes.length, random).flatMap((position) =>
+      DISCONNECTS.map(
+        (disconnectKind) => () => sendAndDisconnect(target, bytes, position, disconnectKind, waitForResponse),
+      ),
     );
   });
   const runTasks = async (): Promise<void> => {
@@ -130,7 +144,7 @@ async function checkListeners(service: ServiceProcess, smtp: number, secure: boo
 }
 
 /** Finds a free port, because the output of `serve` does not contain the ports of the feedback listeners. */
-async function freePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const { createServer } = await import('node:net');
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -141,7 +155,7 @@ async function freePort(): Promise<number> {
 
 async function startService(secure: boolean) {
   const folder = createTemporaryFolder();
-  const [smtp, events] = [await freePort(), await freePort()];
+  const [smtp, events] = [await findFreePort(), await findFreePort()];
   const settings: Record<string, string> = {
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
@@ -167,9 +181,9 @@ test.each([
   const { folder, settings, service, smtp, events } = await startService(secure);
   const key = service.key ?? '';
   const publicPort = getPort(service.publicUrl);
-  const payloads = requests(`Authorization: ${key}`, '/api/v1/send-mail');
+  const payloads = createRequests(`Authorization: ${key}`, '/api/v1/send-mail');
   await disconnectEverywhere({ port: publicPort, tls: secure }, payloads);
-  const hello = { hello: await clientHello(), plain: http('GET /') };
+  const hello = { hello: await recordClientHello(), plain: createHttpRequest('GET /') };
   for (const port of [publicPort, events]) await disconnectEverywhere({ port, tls: false }, hello);
   await checkListeners(service, smtp, secure);
 
@@ -179,23 +193,23 @@ test.each([
   if (!secure || IS_LONG_RUN) {
     const csv = 'address\nada@example.com\n';
     const longRequests = {
-      'live updates': http('GET /api/v1/events', [bearer]),
-      download: http('GET /api/v1/accounts/default/suppressions/export', [bearer]),
-      upload: http(
+      'live updates': createHttpRequest('GET /api/v1/events', [bearer]),
+      download: createHttpRequest('GET /api/v1/accounts/default/suppressions/export', [bearer]),
+      upload: createHttpRequest(
         'POST /api/v1/accounts/default/suppressions/import',
         [bearer, 'Content-Type: text/csv', `Content-Length: ${csv.length}`],
         csv,
       ),
-      metrics: http('GET /metrics'),
-      page: http('GET /'),
+      metrics: createHttpRequest('GET /metrics'),
+      page: createHttpRequest('GET /'),
     };
-    await disconnectEverywhere(operator, { ...requests(bearer, '/api/v1/accounts'), ...longRequests });
+    await disconnectEverywhere(operator, { ...createRequests(bearer, '/api/v1/accounts'), ...longRequests });
     // The test also disconnects during a response.
     await disconnectEverywhere(operator, longRequests, true);
     await checkListeners(service, smtp, secure);
   }
 
-  await disconnectEverywhere({ port: events, tls: secure }, requests('X: y', '/ses'));
+  await disconnectEverywhere({ port: events, tls: secure }, createRequests('X: y', '/ses'));
   await disconnectEverywhere(
     { port: smtp, tls: false },
     { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: hello.hello },

@@ -22,12 +22,12 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 const runPostrider = (...args: string[]) => runCommand(folder, args, settings);
-const add = (name: string) => runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name], settings);
+const addDomain = (name: string) => runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name], settings);
 async function verify(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
   const { code, stdout, stderr } = await runPostrider('domain', 'verify', name, '--json');
   return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
 }
-const observedValues = ({ records }: DomainAnswer, purpose: string) =>
+const listFoundValues = ({ records }: DomainAnswer, purpose: string) =>
   records.filter((record) => record.purpose === purpose).map(({ found }) => found);
 
 test.each([
@@ -44,30 +44,30 @@ test.each([
 });
 
 test('a domain is added only once, although the name is given with a trailing dot, in upper case and in Unicode', async () => {
-  await add('Bücher.Example.');
-  const repeated = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
-  expect([repeated.code, repeated.stderr]).toEqual([
+  await addDomain('Bücher.Example.');
+  const secondAdd = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
+  expect([secondAdd.code, secondAdd.stderr]).toEqual([
     1,
     expect.stringMatching(/xn--bcher-kva.example has already been added/),
   ]);
-  const listed = await runJsonCommand<{ domain: string }[]>(folder, ['domain', 'list'], settings);
-  expect(listed.filter(({ domain }) => domain === 'xn--bcher-kva.example')).toHaveLength(1);
+  const listedDomains = await runJsonCommand<{ domain: string }[]>(folder, ['domain', 'list'], settings);
+  expect(listedDomains.filter(({ domain }) => domain === 'xn--bcher-kva.example')).toHaveLength(1);
 });
 
 test('records in split strings are found, several SPF records are wrong, and failed lookups are unknown', async () => {
-  const added = await add('example.org');
-  for (const { type, name, value } of added.records) {
+  const addedDomain = await addDomain('example.org');
+  for (const { type, name, value } of addedDomain.records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [[value.slice(0, 20), value.slice(20, 200), value.slice(200)]] };
   }
-  const authenticated = await verify('example.org');
-  expect([authenticated.code, authenticated.answer.status]).toEqual([0, 'authenticated']);
+  const successfulVerify = await verify('example.org');
+  expect([successfulVerify.code, successfulVerify.answer.status]).toEqual([0, 'authenticated']);
 
-  const spf = added.records.find(({ purpose }) => purpose === 'spf');
-  dns.zone[spf?.name ?? ''] = { TXT: [spf?.value ?? '', 'v=spf1 -all'] };
-  expect(observedValues((await verify('example.org')).answer, 'spf')).toEqual(['wrong']);
+  const spfRecord = addedDomain.records.find(({ purpose }) => purpose === 'spf');
+  dns.zone[spfRecord?.name ?? ''] = { TXT: [spfRecord?.value ?? '', 'v=spf1 -all'] };
+  expect(listFoundValues((await verify('example.org')).answer, 'spf')).toEqual(['wrong']);
 
   for (const fault of ['SERVFAIL', 'REFUSED', 'garbage'] as const) {
-    for (const { name } of added.records) dns.zone[name] = { fault };
+    for (const { name } of addedDomain.records) dns.zone[name] = { fault };
     const { code, answer } = await verify('example.org');
     expect([fault, code, answer.status, new Set(answer.records.map(({ found }) => found))]).toEqual([
       fault,
@@ -77,7 +77,7 @@ test('records in split strings are found, several SPF records are wrong, and fai
     ]);
   }
 
-  for (const { name } of added.records) delete dns.zone[name];
+  for (const { name } of addedDomain.records) delete dns.zone[name];
   const failedVerify = await verify('example.org');
   expect([failedVerify.code, failedVerify.answer.status]).toEqual([1, 'failing']);
   expect(failedVerify.stderr).toMatch(
@@ -86,12 +86,14 @@ test('records in split strings are found, several SPF records are wrong, and fai
 });
 
 test('with a DNS host that accepts no Ed25519 records, the RSA key authenticates the domain, and a rotation can be cancelled', async () => {
-  const dkimRecords = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'dkim');
-  const bothKeys = await add('both.example');
-  const rsa = dkimRecords(bothKeys).find(({ value }) => value.includes('k=rsa'));
-  dns.zone[rsa?.name ?? ''] = { TXT: [[rsa?.value.slice(0, 200) ?? '', rsa?.value.slice(200) ?? '']] };
-  const verified = await verify('both.example');
-  expect([verified.code, verified.answer.status, observedValues(verified.answer, 'dkim')]).toEqual([
+  const listDkimRecords = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'dkim');
+  const domainWithBothKeys = await addDomain('both.example');
+  const rsaRecord = listDkimRecords(domainWithBothKeys).find(({ value }) => value.includes('k=rsa'));
+  dns.zone[rsaRecord?.name ?? ''] = {
+    TXT: [[rsaRecord?.value.slice(0, 200) ?? '', rsaRecord?.value.slice(200) ?? '']],
+  };
+  const verification = await verify('both.example');
+  expect([verification.code, verification.answer.status, listFoundValues(verification.answer, 'dkim')]).toEqual([
     0,
     'authenticated',
     ['found', 'missing'],
@@ -102,18 +104,18 @@ test('with a DNS host that accepts no Ed25519 records, the RSA key authenticates
     ['domain', 'add', 'default', 'alone.example', '--no-ed25519'],
     settings,
   );
-  expect(dkimRecords(rsaOnly).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
+  expect(listDkimRecords(rsaOnly).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
   const rotated = await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
-  expect(dkimRecords(rotated)).toHaveLength(2);
-  const repeated = await runPostrider('domain', 'rotate', 'alone.example');
-  expect([repeated.code, repeated.stderr]).toEqual([
+  expect(listDkimRecords(rotated)).toHaveLength(2);
+  const secondAdd = await runPostrider('domain', 'rotate', 'alone.example');
+  expect([secondAdd.code, secondAdd.stderr]).toEqual([
     1,
     expect.stringContaining('domain rotate alone.example --cancel'),
   ]);
   const cancelled = await runPostrider('domain', 'rotate', 'alone.example', '--cancel');
-  expect(cancelled.stdout).toContain(dkimRecords(rotated)[1]?.name ?? '-');
+  expect(cancelled.stdout).toContain(listDkimRecords(rotated)[1]?.name ?? '-');
   const remaining = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
-  expect(dkimRecords(remaining).map(({ name }) => name)).toEqual(dkimRecords(rsaOnly).map(({ name }) => name));
+  expect(listDkimRecords(remaining).map(({ name }) => name)).toEqual(listDkimRecords(rsaOnly).map(({ name }) => name));
   expect((await runPostrider('domain', 'rotate', 'alone.example', '--cancel')).stderr).toMatch(
     /there is nothing to cancel/,
   );
@@ -126,7 +128,7 @@ test.each([
 ])(
   'domain %s %j is refused with a secret that does not decrypt the keys: %j',
   async (command, args, secret, expectedError) => {
-    if (!(await runPostrider('domain', 'list')).stdout.includes('sealed.example')) await add('sealed.example');
+    if (!(await runPostrider('domain', 'list')).stdout.includes('sealed.example')) await addDomain('sealed.example');
     const { POSTRIDER_SECRET: _secret, ...otherSettings } = settings;
     const { code, stdout, stderr } = await runCommand(folder, ['domain', command, ...args], {
       ...otherSettings,

@@ -43,7 +43,7 @@ const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 const waitForEvent = (id: string, verb: string) =>
   expect.poll(async () => (await store.findMessage(id))?.events.map((event) => event.verb)).toContain(verb);
-const suppressed = async () =>
+const listSuppressed = async () =>
   (
     await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, [
       'suppression',
@@ -53,7 +53,7 @@ const suppressed = async () =>
   ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
 
 test('an asynchronous bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
-  const other = await submitTo('here@example.net');
+  const otherId = await submitTo('here@example.net');
   const id = await submitTo('gone@example.net');
   await waitForState(id, 'bounced');
   const { events } = await showMessage(id);
@@ -62,9 +62,9 @@ test('an asynchronous bounce ends the message as bounced and suppresses its reci
     by: 'feedback:smtp',
     detail: '550 5.1.1 No such user here (reported by relay.example.net)',
   });
-  expect(await suppressed()).toEqual([`gone@example.net bounce ${id}`]);
+  expect(await listSuppressed()).toEqual([`gone@example.net bounce ${id}`]);
   expect((await showMessage(await submitTo('Gone@example.net'))).state).toBe('suppressed');
-  await waitForState(other, 'delivered');
+  await waitForState(otherId, 'delivered');
   expect(relay.feedbackReplies.at(-1)).toMatch(/^250 /);
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_reports_total{result="bounced"} 1');
@@ -74,7 +74,7 @@ test('an asynchronous bounce ends the message as bounced and suppresses its reci
 test('a complaint ends the message as complained and suppresses its recipient', async () => {
   const id = await submitTo('spam@example.net');
   await waitForState(id, 'complained');
-  expect(await suppressed()).toContain(`spam@example.net complaint ${id}`);
+  expect(await listSuppressed()).toContain(`spam@example.net complaint ${id}`);
   expect((await showMessage(await submitTo('spam@example.net'))).state).toBe('suppressed');
 });
 
@@ -88,14 +88,14 @@ test.each([
     const id = await submitTo(`${localPart}@example.net`);
     await waitForEvent(id, verb);
     expect((await showMessage(id)).state).toBe('delivered');
-    expect((await suppressed()).join()).not.toContain(`${localPart}@`);
+    expect((await listSuppressed()).join()).not.toContain(`${localPart}@`);
   },
 );
 
 test('a report that is not understood is stored for the operator and changes no message', async () => {
   const id = await submitTo('odd@example.net');
   await expect
-    .poll(async () => (await store.listFeedback(null, 10)).map(({ messageId: mailId }) => mailId))
+    .poll(async () => (await store.listFeedback(null, 10)).map(({ messageId: reportedId }) => reportedId))
     .toContain(id);
   const [storedReport] = await runJsonCommand<{ id: number; message: string; reason: string; summary: string }[]>(
     folder,
@@ -106,12 +106,12 @@ test('a report that is not understood is stored for the operator and changes no 
     summary: 'from <>: Hm',
     reason: expect.stringContaining('a known bounce text'),
   });
-  const shown = await runCommand(folder, ['feedback', 'show', String(storedReport?.id)]);
-  expect(shown.stdout).toContain('What is this address?');
-  expect(shown.stdout).toContain(id);
+  const showOutput = await runCommand(folder, ['feedback', 'show', String(storedReport?.id)]);
+  expect(showOutput.stdout).toContain('What is this address?');
+  expect(showOutput.stdout).toContain(id);
   expect((await runCommand(folder, ['feedback', 'list'])).stdout).toContain('from <>: Hm');
-  const missing = await runCommand(folder, ['feedback', 'show', '999']);
-  expect([missing.code, missing.stderr]).toEqual([
+  const missingReportOutput = await runCommand(folder, ['feedback', 'show', '999']);
+  expect([missingReportOutput.code, missingReportOutput.stderr]).toEqual([
     1,
     'postrider: there is no report 999; `postrider feedback list` lists reports\n',
   ]);
@@ -122,37 +122,39 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   const id = await submitTo('victim@example.net');
   await waitForState(id, 'delivered');
   const sender = relay.senders.get('victim@example.net') ?? '';
-  const bounce = (to: string, from: string) =>
+  const composeBounce = (to: string, from: string) =>
     Buffer.from(composeDeliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 gone'));
   const client = await connectSmtp(feedbackPort());
-  const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
-  expect(await client.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
+  const forgedReturnPath = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
+  expect(await client.send('', forgedReturnPath, composeBounce('victim@example.net', forgedReturnPath))).toMatch(
+    /^550 /,
+  );
   // A report applies only to the message of its return path, even if it names another recipient.
   const otherReturnPath = relay.senders.get('gone@example.net') ?? '';
   await client.command('RSET');
-  expect(await client.send('', otherReturnPath, bounce('victim@example.net', otherReturnPath))).toMatch(/^250 /);
+  expect(await client.send('', otherReturnPath, composeBounce('victim@example.net', otherReturnPath))).toMatch(/^250 /);
   expect((await showMessage(id)).state).toBe('delivered');
-  expect((await suppressed()).join()).not.toContain('victim@');
-  expect(await client.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
+  expect((await listSuppressed()).join()).not.toContain('victim@');
+  expect(await client.send('', sender, composeBounce('victim@example.net', sender))).toMatch(/^250 /);
   await waitForState(id, 'bounced');
   const { code } = await runCommand(folder, ['suppression', 'remove', 'default', 'victim@example.net']);
   expect(code).toBe(0);
   const before = (await showMessage(id)).events.length;
-  expect(await client.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
+  expect(await client.send('', sender, composeBounce('victim@example.net', sender))).toMatch(/^250 /);
   expect((await showMessage(id)).events).toHaveLength(before);
-  expect((await suppressed()).join()).not.toContain('victim@');
+  expect((await listSuppressed()).join()).not.toContain('victim@');
   client.close();
 });
 
 test('doctor --loop sends a message that bounces and finds its feedback report; reputation and suppressions do not change', async () => {
-  const before = await suppressed();
+  const suppressedBefore = await listSuppressed();
   const settings = {
     ...RETURN_PATH,
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_DNS: '127.0.0.1:9',
   };
-  const counts = await store.readReputation('default', Date.now());
+  const reputationBefore = await store.readReputation('default', Date.now());
   const { stdout } = await runCommand(folder, ['doctor', '--loop', '--json'], settings);
   const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
   expect(findings.find(({ check }) => check === 'loop bounce')).toMatchObject({
@@ -161,9 +163,11 @@ test('doctor --loop sends a message that bounces and finds its feedback report; 
       /^the feedback report for postrider-loop@bounces\.example\.org arrived over smtp after [\d.]+ s$/,
     ),
   });
-  expect(await suppressed()).toEqual(before);
-  const after = await store.readReputation('default', Date.now());
-  expect(after.kind === 'done' && after.value.bounces).toBe(counts.kind === 'done' && counts.value.bounces);
+  expect(await listSuppressed()).toEqual(suppressedBefore);
+  const reputationAfter = await store.readReputation('default', Date.now());
+  expect(reputationAfter.kind === 'done' && reputationAfter.value.bounces).toBe(
+    reputationBefore.kind === 'done' && reputationBefore.value.bounces,
+  );
 });
 
 test('doctor --loop without a return path names the missing settings', async () => {

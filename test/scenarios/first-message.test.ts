@@ -11,14 +11,14 @@ const rig = scenario();
 
 test('the printed command sends the first message, and the Maildir, the inbox page and the commands contain it', async () => {
   const folder = rig.folder();
-  const first = await rig.serveWithBanner(folder);
+  const firstService = await rig.serveWithBanner(folder);
   const store = await rig.openStore(folder);
-  expect(first.banner).toContain(first.publicUrl);
-  expect(first.banner).toContain(`${first.operatorUrl}/inbox`);
-  expect(first.banner).toContain('data/inbox');
-  expect(first.banner).not.toContain('\u001b');
+  expect(firstService.banner).toContain(firstService.publicUrl);
+  expect(firstService.banner).toContain(`${firstService.operatorUrl}/inbox`);
+  expect(firstService.banner).toContain('data/inbox');
+  expect(firstService.banner).not.toContain('\u001b');
 
-  const answer = await runCurl(first.banner);
+  const answer = await runCurl(firstService.banner);
   expect(answer.status).toBe(201);
   const id = readMessageId(answer.text);
 
@@ -27,30 +27,30 @@ test('the printed command sends the first message, and the Maildir, the inbox pa
   await expect.poll(() => readdirSync(join(folder, 'data/inbox/new')).length).toBe(1);
   const [name] = readdirSync(join(folder, 'data/inbox/new'));
   const source = readFileSync(join(folder, 'data/inbox/new', name ?? file));
-  const parsed = await PostalMime.parse(source);
-  expect([parsed.subject, parsed.text?.trim(), parsed.to?.[0]?.address, parsed.from?.address]).toEqual([
-    'Hello',
-    'It works.',
-    'ada@example.com',
-    'hello@example.org',
-  ]);
-  expect(parsed.messageId).toBe(`<${id}@example.org>`);
+  const parsedMessage = await PostalMime.parse(source);
+  expect([
+    parsedMessage.subject,
+    parsedMessage.text?.trim(),
+    parsedMessage.to?.[0]?.address,
+    parsedMessage.from?.address,
+  ]).toEqual(['Hello', 'It works.', 'ada@example.com', 'hello@example.org']);
+  expect(parsedMessage.messageId).toBe(`<${id}@example.org>`);
 
-  const page = await sendRequest(`${first.operatorUrl}/inbox`);
+  const page = await sendRequest(`${firstService.operatorUrl}/inbox`);
   expect([page.status, page.text.includes('<div id="root">')]).toEqual([200, true]);
   const scripts = [...page.text.matchAll(/ src="(\/assets\/[^"]+\.js)"/g)].map(([, path]) => path ?? '');
   expect(scripts).not.toEqual([]);
   for (const path of scripts) {
-    const script = await sendRequest(`${first.operatorUrl}${path}`);
+    const script = await sendRequest(`${firstService.operatorUrl}${path}`);
     expect([script.status, script.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
   }
-  const headers = await signedIn(first);
-  const inbox = await sendRequest(`${first.operatorUrl}/api/v1/inbox`, { headers });
+  const headers = await signedIn(firstService);
+  const inbox = await sendRequest(`${firstService.operatorUrl}/api/v1/inbox`, { headers });
   expect(JSON.parse(inbox.text)).toMatchObject({
     messages: [{ id, to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello' }],
     next: null,
   });
-  expect((await sendRequest(`${first.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(
+  expect((await sendRequest(`${firstService.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(
     source.toString(),
   );
 
@@ -64,10 +64,10 @@ test('the printed command sends the first message, and the Maildir, the inbox pa
   expect(shownMessage.events.map(({ type }) => type)).toEqual(['accepted', 'delivered']);
   const plainOutput = await runCommand(folder, ['message', 'show', id]);
   expect([plainOutput.code, plainOutput.stderr, plainOutput.stdout.includes('delivered')]).toEqual([0, '', true]);
-  expect(await first.stop()).toBe(0);
+  expect(await firstService.stop()).toBe(0);
 
-  const restarted = await rig.serveWithBanner(folder);
-  expect(restarted.banner).not.toMatch(/pr_[A-Za-z0-9_-]{20}/);
-  expect((await submit(restarted.publicUrl, first.key)).status).toBe(201);
+  const restartedService = await rig.serveWithBanner(folder);
+  expect(restartedService.banner).not.toMatch(/pr_[A-Za-z0-9_-]{20}/);
+  expect((await submit(restartedService.publicUrl, firstService.key)).status).toBe(201);
   expect((await runJsonCommand<unknown[]>(folder, ['key', 'list', 'default'])).length).toBe(1);
 });

@@ -35,7 +35,7 @@ function post(url: string, key: string): Promise<{ status: number; text: string 
   });
 }
 
-function commonName(url: string): Promise<string> {
+function readCommonName(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), rejectUnauthorized: false }, () => {
       resolve(String(socket.getPeerCertificate().subject.CN));
@@ -54,9 +54,9 @@ test('the public listener uses HTTPS, `serve` prints a matching curl command, an
   expect(answer.status).toBe(201);
   readMessageId(answer.text);
   await expect(fetch(service.publicUrl.replace('https:', 'http:'))).rejects.toThrow();
-  expect(await commonName(service.publicUrl)).toBe('first.example');
+  expect(await readCommonName(service.publicUrl)).toBe('first.example');
   await renew(folder, 'second.example');
-  await expect.poll(() => commonName(service.publicUrl), { interval: 100 }).toBe('second.example');
+  await expect.poll(() => readCommonName(service.publicUrl), { interval: 100 }).toBe('second.example');
   expect((await post(service.publicUrl, service.key)).status).toBe(201);
   expect(await service.stop()).toBe(0);
 });

@@ -15,7 +15,7 @@ beforeAll(async () => {
   session = await signedIn(service);
 });
 
-const inbox = (path: string, headers: Record<string, string> = session, at = service) =>
+const fetchInbox = (path: string, headers: Record<string, string> = session, at = service) =>
   sendRequest(`${at.operatorUrl}/api/v1/inbox${path}`, { headers });
 
 /** Submits a message and waits until it is in the inbox. */
@@ -25,7 +25,7 @@ async function captureMessage(
   headers = session,
 ): Promise<string> {
   const id = await submitAccepted(at.publicUrl, at.key, mail);
-  await expect.poll(async () => (await inbox(`/${id}`, headers, at)).status).toBe(200);
+  await expect.poll(async () => (await fetchInbox(`/${id}`, headers, at)).status).toBe(200);
   return id;
 }
 
@@ -51,23 +51,27 @@ describe('hostile content', () => {
       const message = `<!doctype html><html><body>${text}</body></html>`;
       const id = await captureMessage({ subject: text, message });
 
-      const listed = await inbox('');
-      expect(listed.headers.get('content-type')).toBe('application/json; charset=utf-8');
-      const { messages } = JSON.parse(listed.text) as { messages: { id: string; subject: string }[] };
+      const listResponse = await fetchInbox('');
+      expect(listResponse.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      const { messages } = JSON.parse(listResponse.text) as { messages: { id: string; subject: string }[] };
       expect(messages.find((mail) => mail.id === id)).toMatchObject({ subject: text });
 
-      const one = await inbox(`/${id}`);
-      expect([one.headers.get('content-type'), one.headers.get('x-content-type-options')]).toEqual([
-        'application/json; charset=utf-8',
-        'nosniff',
-      ]);
-      const mail = JSON.parse(one.text) as { headers: { name: string; value: string }[]; text: string; html: boolean };
+      const messageResponse = await fetchInbox(`/${id}`);
+      expect([
+        messageResponse.headers.get('content-type'),
+        messageResponse.headers.get('x-content-type-options'),
+      ]).toEqual(['application/json; charset=utf-8', 'nosniff']);
+      const mail = JSON.parse(messageResponse.text) as {
+        headers: { name: string; value: string }[];
+        text: string;
+        html: boolean;
+      };
       expect(mail).toMatchObject({ id, subject: text, html: true });
       expect(mail.headers.find(({ name }) => name === 'Subject')?.value).toBe(text);
 
-      const html = await inbox(`/${id}/html`);
-      expect(html.status).toBe(200);
-      expect(Object.fromEntries(html.headers)).toMatchObject({
+      const htmlResponse = await fetchInbox(`/${id}/html`);
+      expect(htmlResponse.status).toBe(200);
+      expect(Object.fromEntries(htmlResponse.headers)).toMatchObject({
         'content-security-policy': POLICY,
         'content-type': 'text/html; charset=utf-8',
         'x-content-type-options': 'nosniff',
@@ -76,12 +80,12 @@ describe('hostile content', () => {
         'x-dns-prefetch-control': 'off',
         'cache-control': 'no-store',
       });
-      expect(html.text.trimEnd()).toBe(
+      expect(htmlResponse.text.trimEnd()).toBe(
         message.replace('<!doctype html>', '<!doctype html><base target="_blank">').replaceAll('<link', '<x-link'),
       );
 
-      const source = await inbox(`/${id}/source`);
-      expect(Object.fromEntries(source.headers)).toMatchObject({
+      const sourceResponse = await fetchInbox(`/${id}/source`);
+      expect(Object.fromEntries(sourceResponse.headers)).toMatchObject({
         'content-security-policy': "default-src 'none'; sandbox",
         'content-type': 'text/plain; charset=utf-8',
         'x-content-type-options': 'nosniff',
@@ -91,20 +95,22 @@ describe('hostile content', () => {
 
   test('a captured message in plain text has no HTML view', async () => {
     const id = await captureMessage({ message: '<b>bold</b><script>alert(1)</script>' });
-    expect(JSON.parse((await inbox(`/${id}`)).text)).toMatchObject({
+    expect(JSON.parse((await fetchInbox(`/${id}`)).text)).toMatchObject({
       html: false,
       text: expect.stringContaining('<b>bold</b><script>alert(1)</script>'),
     });
-    expect((await inbox(`/${id}/html`)).status).toBe(404);
+    expect((await fetchInbox(`/${id}/html`)).status).toBe(404);
   });
 
   test('a captured message of nearly 1 MiB is shown completely', async () => {
     const lines = 'Zwölf Boxkämpfer <b>jagen</b> Viktor.\n'.repeat(24_000);
-    const html = await captureMessage({ message: `<html><p>${lines}</p></html>` });
-    const htmlDocument = (await inbox(`/${html}/html`)).text.trimEnd();
+    const htmlMessageId = await captureMessage({ message: `<html><p>${lines}</p></html>` });
+    const htmlDocument = (await fetchInbox(`/${htmlMessageId}/html`)).text.trimEnd();
     expect(htmlDocument === `<base target="_blank"><html><p>${lines}</p></html>`).toBe(true);
-    const plain = JSON.parse((await inbox(`/${await captureMessage({ message: lines })}`)).text) as { text: string };
-    expect(plain.text === lines).toBe(true);
+    const plainMessage = JSON.parse((await fetchInbox(`/${await captureMessage({ message: lines })}`)).text) as {
+      text: string;
+    };
+    expect(plainMessage.text === lines).toBe(true);
   }, 20_000);
 });
 
@@ -115,21 +121,21 @@ describe('access', () => {
       Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}`,
     };
     await submitAccepted(protectedService.publicUrl, protectedService.key, { message: '<html>secret</html>' });
-    const ids = async () =>
+    const listIds = async () =>
       (
-        JSON.parse((await inbox('', basicAuthorization, protectedService)).text) as { messages: { id: string }[] }
+        JSON.parse((await fetchInbox('', basicAuthorization, protectedService)).text) as { messages: { id: string }[] }
       ).messages.map(({ id }) => id);
-    await expect.poll(ids).toHaveLength(1);
-    const [id] = await ids();
+    await expect.poll(listIds).toHaveLength(1);
+    const [id] = await listIds();
     const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'inbox']);
     for (const path of ['', `/${id}`, `/${id}/source`, `/${id}/html`]) {
-      expect((await inbox(path, basicAuthorization, protectedService)).status).toBe(200);
+      expect((await fetchInbox(path, basicAuthorization, protectedService)).status).toBe(200);
       for (const headers of [{}, session, { Authorization: `Bearer ${token}` }]) {
-        const answer = await inbox(path, headers, protectedService);
+        const answer = await fetchInbox(path, headers, protectedService);
         expect([path, answer.status, answer.text.includes('secret')]).toEqual([path, 401, false]);
       }
     }
-    expect((await inbox('', { Authorization: `Bearer ${token}` })).status).toBe(200);
+    expect((await fetchInbox('', { Authorization: `Bearer ${token}` })).status).toBe(200);
     await protectedService.stop();
   });
 
@@ -137,7 +143,7 @@ describe('access', () => {
     const relay = await rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
     const headers = await signedIn(relay);
     for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {
-      const answer = await inbox(path, headers, relay);
+      const answer = await fetchInbox(path, headers, relay);
       expect([path, answer.status, answer.text]).toEqual([
         path,
         404,

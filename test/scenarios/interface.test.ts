@@ -218,9 +218,9 @@ describe('refusals', () => {
   });
 
   test('no refused request stores a message', async () => {
-    const before = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
+    const messagesBefore = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
     await Promise.all(ROWS.map(([, request]) => send(service, request)));
-    expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(before);
+    expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(messagesBefore);
   });
 });
 
@@ -252,21 +252,21 @@ test('the health checks need no key and return 200 while the store answers', asy
 });
 
 describe('message content', () => {
-  const parsed = async (foundMessage: Partial<typeof VALID_REQUEST>) => {
-    const id = await submitAccepted(service.publicUrl, service.key, foundMessage);
+  const fetchParsedMessage = async (fields: Partial<typeof VALID_REQUEST>) => {
+    const id = await submitAccepted(service.publicUrl, service.key, fields);
     const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
     await expect.poll(async () => (await sendRequest(path, { headers: session })).status).toBe(200);
     const source = Buffer.from(await (await fetch(path, { headers: session })).arrayBuffer());
-    return { source, foundMessage: await PostalMime.parse(source) };
+    return { source, parsedMessage: await PostalMime.parse(source) };
   };
 
   test('a message with any Unicode text arrives unchanged after decoding', async () => {
     const subject = '  Ünïcödé 🚀 =?utf-8?q?no?=  ';
     const message = `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`;
-    const { source, foundMessage } = await parsed({ subject, message });
-    expect(foundMessage.text?.replaceAll('\r\n', '\n').trimEnd()).toBe(message.replaceAll('\r\n', '\n').trimEnd());
-    expect(foundMessage.subject?.trim()).toBe(subject.trim());
-    expect(foundMessage.html).toBeUndefined();
+    const { source, parsedMessage } = await fetchParsedMessage({ subject, message });
+    expect(parsedMessage.text?.replaceAll('\r\n', '\n').trimEnd()).toBe(message.replaceAll('\r\n', '\n').trimEnd());
+    expect(parsedMessage.subject?.trim()).toBe(subject.trim());
+    expect(parsedMessage.html).toBeUndefined();
     const lines = source.toString('latin1').split('\r\n');
     expect(lines.filter((line) => line.length > 998 || /[\r\n]/.test(line))).toEqual([]);
   });
@@ -274,15 +274,15 @@ describe('message content', () => {
   test.each(['\n <!DOCTYPE HTML><html><p>Hé</p></html>', '<HtMl lang="en"><p>Hé</p></HtMl>'])(
     'a message that begins as HTML does is sent as HTML with a text part: %j',
     async (message) => {
-      const { foundMessage } = await parsed({ message });
-      expect(foundMessage.html?.trim()).toBe(message.trim());
-      expect(foundMessage.text?.trim()).toBe('Hé');
+      const { parsedMessage } = await fetchParsedMessage({ message });
+      expect(parsedMessage.html?.trim()).toBe(message.trim());
+      expect(parsedMessage.text?.trim()).toBe('Hé');
     },
   );
 
   test('a message that contains HTML after other text is sent as plain text', async () => {
-    const { foundMessage } = await parsed({ message: 'see <html>' });
-    expect([foundMessage.text?.trim(), foundMessage.html]).toEqual(['see <html>', undefined]);
+    const { parsedMessage } = await fetchParsedMessage({ message: 'see <html>' });
+    expect([parsedMessage.text?.trim(), parsedMessage.html]).toEqual(['see <html>', undefined]);
   });
 });
 
@@ -290,34 +290,36 @@ describe('idempotency', () => {
   test('fifty concurrent requests with the same idempotency key and payload create one message, even after a restart', async () => {
     const headers = { 'Idempotency-Key': 'order-17' };
     const separateFolder = rig.folder();
-    const first = await rig.serve(separateFolder);
-    const repeat = (at: RunningService) =>
-      sendRequest(`${at.publicUrl}/api/v1/send-mail`, {
+    const firstService = await rig.serve(separateFolder);
+    const submitAgain = (target: RunningService) =>
+      sendRequest(`${target.publicUrl}/api/v1/send-mail`, {
         method: 'POST',
-        headers: { Authorization: first.key, 'Content-Type': 'application/json', ...headers },
+        headers: { Authorization: firstService.key, 'Content-Type': 'application/json', ...headers },
         body: JSON.stringify(VALID_REQUEST),
       });
-    const answers = await Promise.all(Array.from({ length: 50 }, () => repeat(first)));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => submitAgain(firstService)));
     expect(countValues(answers.map(({ status }) => status))).toEqual({ 201: 50 });
     expect(new Set(answers.map(({ text }) => readMessageId(text))).size).toBe(1);
     expect(countValues(answers.map((answer) => String(answer.headers.get('idempotency-replayed'))))).toEqual({
       null: 1,
       true: 49,
     });
-    const otherPayload = await submit(first.publicUrl, first.key, { subject: 'Another' }, headers);
-    expect([otherPayload.status, await otherPayload.text()]).toEqual([
+    const otherPayloadAnswer = await submit(firstService.publicUrl, firstService.key, { subject: 'Another' }, headers);
+    expect([otherPayloadAnswer.status, await otherPayloadAnswer.text()]).toEqual([
       400,
       '{"result":"error","message":"Idempotency-Key was already used with another payload"}',
     ]);
-    expect(await first.stop()).toBe(0);
-    const second = await rig.serve(separateFolder);
-    const afterRestart = await repeat(second);
-    expect([afterRestart.status, afterRestart.text, afterRestart.headers.get('idempotency-replayed')]).toEqual([
-      201,
-      answers[0]?.text,
-      'true',
-    ]);
-    expect((await submit(second.publicUrl, first.key, { message: 'Other' }, headers)).status).toBe(400);
+    expect(await firstService.stop()).toBe(0);
+    const restartedService = await rig.serve(separateFolder);
+    const answerAfterRestart = await submitAgain(restartedService);
+    expect([
+      answerAfterRestart.status,
+      answerAfterRestart.text,
+      answerAfterRestart.headers.get('idempotency-replayed'),
+    ]).toEqual([201, answers[0]?.text, 'true']);
+    expect((await submit(restartedService.publicUrl, firstService.key, { message: 'Other' }, headers)).status).toBe(
+      400,
+    );
     const account = await runJsonCommand<{ volumeUsed: number }>(separateFolder, ['account', 'show', 'default']);
     expect(account.volumeUsed).toBe(1);
     expect((await runJsonCommand<unknown[]>(separateFolder, ['message', 'list'])).length).toBe(1);
@@ -338,7 +340,7 @@ describe('simulator addresses', () => {
       `${kind}@simulator.postrider.test`,
       `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
     ];
-    const submitted = await Promise.all(
+    const submittedMessages = await Promise.all(
       Object.entries(EXPECTED_ENDS).flatMap(([kind, [state]]) =>
         addressSpellings(kind).map(async (to) => ({
           to,
@@ -348,16 +350,16 @@ describe('simulator addresses', () => {
       ),
     );
     const readStates = async () => {
-      const messages = await Promise.all(submitted.map(({ id }) => store.findMessage(id)));
-      return messages.map((foundMessage) => `${foundMessage?.to} ${foundMessage?.state}`);
+      const messages = await Promise.all(submittedMessages.map(({ id }) => store.findMessage(id)));
+      return messages.map((message) => `${message?.to} ${message?.state}`);
     };
-    await expect.poll(readStates).toEqual(submitted.map(({ to, state }) => `${to} ${state}`));
+    await expect.poll(readStates).toEqual(submittedMessages.map(({ to, state }) => `${to} ${state}`));
     for (const [kind, [, verbs]] of Object.entries(EXPECTED_ENDS)) {
-      const id = submitted.find(({ to }) => to.startsWith(kind))?.id ?? '';
+      const id = submittedMessages.find(({ to }) => to.startsWith(kind))?.id ?? '';
       expect((await store.findMessage(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
     }
     const inbox = (await sendRequest(`${service.operatorUrl}/api/v1/inbox?limit=200`, { headers: session })).text;
-    expect(submitted.filter(({ id }) => inbox.includes(id))).toEqual([]);
+    expect(submittedMessages.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
 
   test('a simulated bounce suppresses no recipient: the next message to it bounces too', async () => {
