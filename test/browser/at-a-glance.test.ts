@@ -14,7 +14,7 @@ test('with many problems the queue and the health stay on the first screen, and 
     await browsers.callApi(service, 'POST', '/accounts', { name });
     await browsers.callApi(service, 'POST', `/accounts/${name}/lock`, { reason: 'unpaid' });
   }
-  const { page } = await browsers.signedIn(service, '/');
+  const { page } = await browsers.openSignedIn(service, '/');
   const items = page.getByRole('region', { name: /^Needs attention/ }).getByRole('listitem');
   const showAllButton = page.getByRole('button', { name: /^Show all \d+/ });
   await showAllButton.waitFor();
@@ -36,7 +36,7 @@ test('the total of a state links to its messages, unless it is zero', async () =
   const service = await rig.serve(rig.folder());
   for (const recipient of ['ada@example.com', 'bounce@simulator.postrider.test'])
     await submitAccepted(service.publicUrl, service.key, { to: recipient, subject: `To ${recipient}` });
-  const { page } = await browsers.signedIn(service, '/?range=1h');
+  const { page } = await browsers.openSignedIn(service, '/?range=1h');
   const bouncedLink = page.getByRole('link', { name: 'Bounced: 1' });
   await bouncedLink.waitFor();
   await page.getByRole('link', { name: 'Delivered: 1' }).waitFor();
@@ -51,7 +51,7 @@ test('the total of a state links to its messages, unless it is zero', async () =
 
 test('on a phone the menu has the colour scheme and the sign-out, and the state of the live updates is a status', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, allowFaults } = await browsers.signedIn(service, '/messages', { width: 360 });
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/messages', { width: 360 });
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
   await page.getByRole('button', { name: 'Navigation' }).click();
   await page.getByRole('button', { name: 'Switch to dark mode' }).click();
@@ -71,7 +71,7 @@ test('the audit log names the address that was added to a suppression list and r
   const service = await rig.serve(rig.folder());
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
   await browsers.callApi(service, 'DELETE', '/accounts/default/suppressions/ada@example.com');
-  const { page } = await browsers.signedIn(service, '/audit');
+  const { page } = await browsers.openSignedIn(service, '/audit');
   for (const action of ['suppression.add', 'suppression.remove']) {
     const row = page.getByRole('row').filter({ hasText: action });
     await row.getByRole('link', { name: 'ada@example.com' }).waitFor();

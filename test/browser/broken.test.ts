@@ -30,7 +30,7 @@ function countLoads(page: Page): () => number {
 
 describe('a missing file of the dashboard after an upgrade', () => {
   test('causes one reload of the dashboard, and the page is shown', async () => {
-    const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+    const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const loads = countLoads(page);
     const restore = await replaceResponses(page, ACCOUNTS, (route) => {
@@ -43,7 +43,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
   });
 
   test('that is still missing after the reload is reported in place of the page, and the other pages work', async () => {
-    const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+    const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const loads = countLoads(page);
     const restore = await replaceResponses(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
@@ -63,7 +63,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
   });
 
   test('causes no reload while the service does not answer', async () => {
-    const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+    const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const loads = countLoads(page);
     await page.route(/.*/, (route) => route.abort());
@@ -74,7 +74,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
 });
 
 test('a page that fails to render shows an error in its place, and the other pages work', async () => {
-  const { page, visit, allowFaults } = await browsers.signedIn(service, '/messages');
+  const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/messages');
   allowFaults(EXPECTED_ERRORS);
   const restore = await replaceResponses(page, '**/api/v1/accounts*', (route) =>
     route.fulfill({ json: { accounts: [null] } }),
@@ -92,7 +92,7 @@ test('a page that fails to render shows an error in its place, and the other pag
 });
 
 test('an error in the frame is shown on a plain page with a remedy', async () => {
-  const { page, visit, allowFaults } = await browsers.signedIn(service, '/messages');
+  const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/messages');
   allowFaults(EXPECTED_ERRORS);
   const restore = await replaceResponses(page, '**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
   await visit('/domains');
@@ -104,7 +104,7 @@ test('an error in the frame is shown on a plain page with a remedy', async () =>
 });
 
 test('an unknown path shows "Page not found" inside the frame', async () => {
-  const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
   allowFaults(/status of 404/);
   const answer = await page.goto('/nonsense');
   expect(answer?.status()).toBe(404);
@@ -115,7 +115,7 @@ test('an unknown path shows "Page not found" inside the frame', async () => {
 
 test('a browser whose language is not a valid language tag shows every page', async () => {
   await submitAccepted(service.publicUrl, service.key, { subject: 'A value for the charts' });
-  const { page } = await browsers.signedIn(service, '/messages', { locale: 'en-US@posix' });
+  const { page } = await browsers.openSignedIn(service, '/messages', { locale: 'en-US@posix' });
   // Without this language the test would check nothing.
   const language = await page.evaluate<string>('Reflect.get(Navigator.prototype, "language", navigator)');
   expect(language).toBe('en-US@posix');

@@ -15,7 +15,7 @@ const browsers = createBrowserRig();
 test('after the first start the page shows a command, and the message that it submits appears without a reload', async () => {
   const firstService = await rig.serveWithBanner(rig.folder());
   const link = /(http:\/\/\S+\/sign-in\?link=\S+)/.exec(firstService.banner)?.[1] ?? '';
-  const { page } = await browsers.signedOut(firstService);
+  const { page } = await browsers.openSignedOut(firstService);
   await page.goto(link);
   await page.getByRole('heading', { name: 'Send a first message' }).waitFor();
   const command = (await page.locator('pre').filter({ hasText: 'curl' }).innerText()).trim();
@@ -35,7 +35,7 @@ test('after the first start the page shows a command, and the message that it su
 
 test('an empty inbox opens the first message when it arrives', async () => {
   const service = await rig.serve(rig.folder());
-  const { page } = await browsers.signedIn(service, '/inbox');
+  const { page } = await browsers.openSignedIn(service, '/inbox');
   const command = (await page.locator('pre').filter({ hasText: 'curl' }).innerText()).trim();
   expect((await runCurl(command)).status).toBe(201);
   await page.getByRole('heading', { level: 2, name: 'Hello' }).waitFor();
@@ -48,7 +48,7 @@ test('the page of an account shows the account after the overview has listed acc
   // The first key is no longer shown after a restart.
   const service = await rig.serve(folder);
   await browsers.callApi(service, 'POST', '/accounts', { name: 'first-message' });
-  const { page } = await browsers.signedIn(service, '/');
+  const { page } = await browsers.openSignedIn(service, '/');
   await page.getByRole('button', { name: 'Create a key' }).waitFor();
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Accounts' }).click();
   await page.getByRole('link', { name: 'first-message' }).click();

@@ -64,7 +64,7 @@ beforeAll(async () => {
 afterAll(() => otherServer.close());
 
 test('hostile subjects, addresses, names and reasons have no effect on any page', async () => {
-  const { page, visit, allowFaults } = await browsers.signedIn(service, '/');
+  const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/');
   allowFaults(/status of 40[04] /);
   for (const path of [
     '/',
@@ -94,7 +94,7 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
 });
 
 test('the page of a message shows hostile text literally and without effect', async () => {
-  const { page } = await browsers.signedIn(service, '/messages');
+  const { page } = await browsers.openSignedIn(service, '/messages');
   for (const [index, subject] of texts.entries()) {
     await page.goto(`/messages/${ids[index]}`);
     const heading = page.getByRole('heading', { level: 1 });
@@ -117,7 +117,7 @@ const LINKS = [
 ];
 
 test('hostile HTML in the inbox runs no script and loads no resource, and a click in it does not navigate', async () => {
-  const { page, visit, allowFaults } = await browsers.signedIn(service, `/inbox/${htmlMessageId}`);
+  const { page, visit, allowFaults } = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`);
   allowFaults(REFUSED);
   const frame = page.frameLocator('iframe');
   for (const name of LINKS) {

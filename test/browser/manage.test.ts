@@ -27,8 +27,8 @@ async function waitForStatus(key: string, status: number): Promise<void> {
 
 test('a lock and an unlock of an account are effective for its clients and on the pages of other operators', async () => {
   const key = await createAccountWithKey('shop');
-  const otherSession = await browsers.signedIn(service, '/accounts/shop');
-  const { page } = await browsers.signedIn(service, '/accounts');
+  const otherSession = await browsers.openSignedIn(service, '/accounts/shop');
+  const { page } = await browsers.openSignedIn(service, '/accounts');
   await page.getByRole('link', { name: 'shop' }).click();
   await page.getByRole('button', { name: 'Lock', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Lock shop?' });
@@ -52,8 +52,8 @@ test('a lock and an unlock of an account are effective for its clients and on th
 
 test('when two operators change one account, the second change is refused with the current state', async () => {
   await createAccountWithKey('shared');
-  const firstOperator = await browsers.signedIn(service, '/accounts/shared');
-  const secondOperator = await browsers.signedIn(service, '/accounts/shared');
+  const firstOperator = await browsers.openSignedIn(service, '/accounts/shared');
+  const secondOperator = await browsers.openSignedIn(service, '/accounts/shared');
   secondOperator.allowFaults(/status of 409/);
   for (const [index, { page }] of [firstOperator, secondOperator].entries()) {
     await page.getByRole('button', { name: 'Lock', exact: true }).click();
@@ -76,7 +76,7 @@ test('when two operators change one account, the second change is refused with t
 
 test('a rotated key is shown once, and the old and the new key are valid during the grace period', async () => {
   const oldKey = await createAccountWithKey('rotating');
-  const { page } = await browsers.signedIn(service, '/accounts/rotating?tab=keys');
+  const { page } = await browsers.openSignedIn(service, '/accounts/rotating?tab=keys');
   await page.getByRole('button', { name: /^Rotate web/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Create new key' }).click();
   const newKeyDialog = page.getByRole('dialog', { name: /^New key/ });
@@ -96,7 +96,7 @@ test('a rotated key is shown once, and the old and the new key are valid during 
 
 test('an import shows its progress, and a file that is not CSV adds nothing and shows the error', async () => {
   await createAccountWithKey('lists');
-  const { page, allowFaults } = await browsers.signedIn(service, '/suppressions?list=lists');
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/suppressions?list=lists');
   const choose = async (name: string, text: string | Buffer) => {
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     await page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) });

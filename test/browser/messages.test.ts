@@ -32,7 +32,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
     submitMessage(toSimulatorAddress('bounce'), 'Your analytical refund'),
   ]);
   await Promise.all(ids.map((id, index) => waitForState(id, index === 2 ? 'bounced' : 'delivered')));
-  const { page } = await browsers.signedIn(service, '/messages');
+  const { page } = await browsers.openSignedIn(service, '/messages');
   await findSearchBox(page).fill('analytical');
   await expect
     .poll(() => findSubjectLinks(page).allInnerTexts())
@@ -50,7 +50,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
     account: 'default',
   });
 
-  const otherSession = await browsers.signedIn(service, sharedUrl.pathname + sharedUrl.search, { width: 360 });
+  const otherSession = await browsers.openSignedIn(service, sharedUrl.pathname + sharedUrl.search, { width: 360 });
   await otherSession.page.getByRole('link', { name: 'Your analytical refund' }).click();
   await otherSession.page.getByRole('heading', { level: 1, name: 'Your analytical refund' }).waitFor();
   await otherSession.page.goBack();
@@ -69,7 +69,7 @@ test('a long list is shown page by page without a gap', async () => {
   const submittedIds = await Promise.all(
     Array.from({ length: 60 }, (_, n) => submitMessage(`many${n}@example.com`, `Batched number ${n}`)),
   );
-  const { page } = await browsers.signedIn(service, '/messages?q=batched');
+  const { page } = await browsers.openSignedIn(service, '/messages?q=batched');
   await page.getByRole('button', { name: 'Load more' }).click();
   await page.getByText('All 60 shown').waitFor();
   const shownLinks = await findSubjectLinks(page).evaluateAll((links) =>
@@ -85,13 +85,13 @@ test('a long list is shown page by page without a gap', async () => {
 
 test('an id in the search box opens that message', async () => {
   const id = await submitMessage('ida@example.com', 'Found by its id');
-  const { page } = await browsers.signedIn(service, '/messages');
+  const { page } = await browsers.openSignedIn(service, '/messages');
   await findSearchBox(page).fill(` ${id.toUpperCase()} `);
   await page.getByRole('heading', { level: 1, name: 'Found by its id' }).waitFor();
 });
 
 test('a search that exceeds its time limit continues and shows its progress until it is stopped', async () => {
-  const { page } = await browsers.signedIn(service, '/audit');
+  const { page } = await browsers.openSignedIn(service, '/audit');
   const formatHoursBack = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
   let isHeld = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
@@ -128,7 +128,7 @@ test('a search that exceeds its time limit continues and shows its progress unti
 });
 
 test('an invalid filter in the URL shows the error of the service, and the page still works', async () => {
-  const { page, allowFaults } = await browsers.signedIn(service, '/audit');
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/audit');
   allowFaults(/status of 40[04] .*\/messages\?/);
   for (const [query, line] of [
     ['?state=sent', /^state: "sent" is not one of queued/],
@@ -148,7 +148,7 @@ test.each([
   ['01990000-0000-7000-8000-000000000001', 'No message has this id'],
   ['not-an-id', 'This is not a message id'],
 ])('the page of an unknown message (%s) states the error and links to the search', async (id, title) => {
-  const { page, visit, allowFaults } = await browsers.signedIn(service, '/audit');
+  const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/audit');
   allowFaults(/status of 40[04] .*\/messages\//);
   await visit(`/messages/${id}`);
   await page.getByText(title).waitFor();
@@ -168,7 +168,7 @@ test.each([
   async (name, state, why) => {
     const id = await submitMessage(toSimulatorAddress(name), `To ${name}`);
     await waitForState(id, state);
-    const { page } = await browsers.signedIn(service, `/messages/${id}`);
+    const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
     await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
     await page.getByRole('region', { name: 'Timeline' }).getByText('accepted', { exact: true }).waitFor();
     await page.getByRole('region', { name: 'Body' }).getByText('Thank you.').waitFor();
@@ -183,7 +183,7 @@ test('the page of a suppressed message states why the address is suppressed and 
   const address = 'complainer@example.com';
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
   const id = await submitMessage('Complainer@Example.com', 'Never to be sent');
-  const { page } = await browsers.signedIn(service, `/messages/${id}`);
+  const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
   const explanation = page.getByRole('region', { name: 'Explanation' });
   await explanation.getByText(/on the suppression list of account default since .*, after a complaint/).waitFor();
   const link = explanation.getByRole('link', { name: /on the suppression list of account default/ });
@@ -206,7 +206,7 @@ test('the list of queued messages and the page of a message show what a message 
   const id = await submit();
   await waitForState(id, 'queued');
   await browsers.callApi(service, 'POST', '/accounts/overdue/lock', { reason: 'invoice open' });
-  const { page } = await browsers.signedIn(service, `/messages/${id}`);
+  const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
   await page.getByText(/It waits because account overdue was locked at .* \(invoice open\)/).waitFor();
   await page.getByRole('link', { name: 'Account overdue' }).waitFor();
   await page.getByRole('link', { name: 'Queued messages of this account' }).click();
@@ -220,7 +220,7 @@ test('the list of queued messages and the page of a message show what a message 
 test('a message can be opened and cancelled with the keyboard alone', async () => {
   const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by keyboard');
   await waitForState(id, 'queued');
-  const { page } = await browsers.signedIn(service, '/');
+  const { page } = await browsers.openSignedIn(service, '/');
   const focusByTab = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
     for (let n = 0; n < 80; n += 1) {
       await page.keyboard.press('Tab');
@@ -257,8 +257,8 @@ test('a message can be opened and cancelled with the keyboard alone', async () =
 test('when two operators cancel a message, the second operator gets an error and sees the cancelled message', async () => {
   const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by two');
   await waitForState(id, 'queued');
-  const firstOperator = await browsers.signedIn(service, `/messages/${id}`);
-  const secondOperator = await browsers.signedIn(service, `/messages/${id}`);
+  const firstOperator = await browsers.openSignedIn(service, `/messages/${id}`);
+  const secondOperator = await browsers.openSignedIn(service, `/messages/${id}`);
   secondOperator.allowFaults(/status of 409/);
   for (const { page } of [firstOperator, secondOperator]) await page.getByRole('button', { name: 'Cancel…' }).click();
   expect(await findSeriousFaults(firstOperator.page)).toEqual([]);
@@ -275,7 +275,7 @@ test('when two operators cancel a message, the second operator gets an error and
 test('the dialog that cancels an uncertain message states that the message may have arrived', async () => {
   const id = await submitMessage(toSimulatorAddress('defer'), 'Perhaps delivered');
   await waitForState(id, 'queued');
-  const { page, visit } = await browsers.signedIn(service, '/audit');
+  const { page, visit } = await browsers.openSignedIn(service, '/audit');
   await replaceResponses(page, `**/api/v1/messages/${id}`, async (route) => {
     const answer = await route.fetch();
     await route.fulfill({ response: answer, json: { ...(await answer.json()), state: 'uncertain' } });
@@ -289,7 +289,7 @@ test('the dialog that cancels an uncertain message states that the message may h
 
 test('new messages are offered by a button and do not move the rows, and states are updated in place', async () => {
   await waitForState(await submitMessage('calm@example.com', 'Quiet one'), 'delivered');
-  const { page } = await browsers.signedIn(service, '/messages?q=quiet');
+  const { page } = await browsers.openSignedIn(service, '/messages?q=quiet');
   await page.getByText('All 1 shown').waitFor();
   await submitMessage('calm@example.com', 'Quiet two');
   await submitMessage('calm@example.com', 'Quiet three');
@@ -303,7 +303,7 @@ test('new messages are offered by a button and do not move the rows, and states 
   await page.getByRole('button', { name: 'Show 1 new message' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
   await row.getByText('queued').waitFor();
-  const reader = await browsers.signedIn(service, `/messages/${id}`);
+  const reader = await browsers.openSignedIn(service, `/messages/${id}`);
   await browsers.callApi(service, 'POST', `/messages/${id}/cancel`);
   await row.getByText('cancelled').waitFor();
   await reader.page.getByText('is cancelled: withdrawn by an operator').waitFor();

@@ -83,7 +83,7 @@ const DIALOGS: readonly (readonly [button: string, path: string])[] = [
 test.each(DIALOGS)(
   'the dialog “%s” on %s is accessible on a desktop in light mode and on a phone in dark mode',
   async (button, path) => {
-    const { page } = await browsers.signedIn(service, path, { reducedMotion: true });
+    const { page } = await browsers.openSignedIn(service, path, { reducedMotion: true });
     await page.getByRole('button', { name: button, exact: true }).click();
     await page.getByRole('dialog').waitFor();
     for (const checkPage of [emulateLightDesktop, emulateDarkPhone]) {
@@ -98,7 +98,7 @@ test.each(DIALOGS)(
 test.each(Object.entries(PAGES))(
   '%s: accessible on a desktop in light mode and on a phone in dark mode',
   async (_name, paths) => {
-    const { page, visit } = await browsers.signedIn(service, '/messages/no/page', { reducedMotion: true });
+    const { page, visit } = await browsers.openSignedIn(service, '/messages/no/page', { reducedMotion: true });
     for (const path of paths()) {
       await emulateLightDesktop(page);
       await visit(path);

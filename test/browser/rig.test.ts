@@ -27,7 +27,7 @@ async function openTestPage(html: (otherServerUrl: RecordingServer) => string, h
     await otherServerUrl.close();
   });
   const operatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const user = await browsers.signedOut({ operatorUrl, stdout: () => '' }, { width: 360 });
+  const user = await browsers.openSignedOut({ operatorUrl, stdout: () => '' }, { width: 360 });
   await user.visit('/');
   return { ...user, elsewhere: otherServerUrl };
 }
@@ -52,19 +52,19 @@ test.each<[string, (otherServerUrl: RecordingServer) => string, RegExp]>([
     /^window: /,
   ],
 ])('the rig detects %s', async (_name, html, line) => {
-  const { faults } = await openTestPage(html);
-  await expect.poll(() => faults().some((fault) => line.test(fault))).toBe(true);
+  const { listFaults } = await openTestPage(html);
+  await expect.poll(() => listFaults().some((fault) => line.test(fault))).toBe(true);
   browsers.clearFaults();
 });
 
 test('the rig detects a breach of the content security policy, which blocks the request', async () => {
   const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
-  const { faults, elsewhere: otherServerUrl } = await openTestPage(
+  const { listFaults, elsewhere: otherServerUrl } = await openTestPage(
     ({ url }) => `<img alt="" src="${url}/pixel">`,
     policy,
   );
-  await expect.poll(() => faults().length).toBe(1);
-  expect(faults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
+  await expect.poll(() => listFaults().length).toBe(1);
+  expect(listFaults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
   expect(otherServerUrl.requests()).toEqual([]);
   browsers.clearFaults();
 });

@@ -32,7 +32,7 @@ async function startOtherServer() {
 
 test('a server on another port of this host receives the cookie and cannot use it', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, context, visit, allowFaults } = await browsers.signedIn(service, '/');
+  const { page, context, visit, allowFaults } = await browsers.openSignedIn(service, '/');
   const otherSite = await startOtherServer();
   allowFaults(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
   await page.goto(otherSite.url);
@@ -53,7 +53,7 @@ test('a server on another port of this host receives the cookie and cannot use i
 
 test('tabs share a session, a sign-out in one tab ends the session in all tabs, and a cookie without the secret shows the sign-in page', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, context, allowFaults } = await browsers.signedOut(service);
+  const { page, context, allowFaults } = await browsers.openSignedOut(service);
   allowFaults(UNAUTHORIZED, /^window: /);
   await page.goto(findSignInLink(service));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
@@ -70,7 +70,7 @@ test('tabs share a session, a sign-out in one tab ends the session in all tabs, 
 
 test('live updates show a change, and downloads are complete', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, visit } = await browsers.signedIn(service, '/inbox');
+  const { page, visit } = await browsers.openSignedIn(service, '/inbox');
   const html = '<!doctype html><p style="color: green">A green word</p>';
   await submitAccepted(service.publicUrl, service.key, { subject: 'Shown by live updates', message: html });
   await page.getByRole('link', { name: 'Shown by live updates' }).click();

@@ -20,10 +20,10 @@ beforeAll(async () => {
 });
 
 test('the printed link signs in once, and every page of a signed-out browser states where to find the link', async () => {
-  const { page } = await browsers.signedOut(open);
+  const { page } = await browsers.openSignedOut(open);
   await page.goto(findSignInLink(open));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-  const visitor = await browsers.signedOut(open, { width: 360 });
+  const visitor = await browsers.openSignedOut(open, { width: 360 });
   visitor.allowFaults(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
   await visitor.visit('/messages?state=queued');
   await visitor.page.getByText('If it is not set, open the link that the service printed').waitFor();
@@ -40,7 +40,7 @@ test('the printed link signs in once, and every page of a signed-out browser sta
 });
 
 test('an ended session shows the sign-in page with the reason, and signing in returns to the same page', async () => {
-  const { page, context, visit, allowFaults } = await browsers.signedOut(passwordService);
+  const { page, context, visit, allowFaults } = await browsers.openSignedOut(passwordService);
   allowFaults(UNAUTHORIZED);
   await visit('/messages?state=queued&to=rita%40example.com');
   const password = page.getByRole('textbox', { name: 'Operator password' });
@@ -65,7 +65,7 @@ test('an ended session shows the sign-in page with the reason, and signing in re
 
 test('without a password the sign-out asks for confirmation and states how to sign in again', async () => {
   // The link of the other service has been used.
-  const { page, allowFaults } = await browsers.signedIn(await rig.serve(rig.folder()), '/messages');
+  const { page, allowFaults } = await browsers.openSignedIn(await rig.serve(rig.folder()), '/messages');
   const signOut = page.getByRole('button', { name: 'Sign out' });
   const dialog = page.getByRole('dialog');
   await signOut.click();
@@ -87,7 +87,7 @@ test('without a password the sign-out asks for confirmation and states how to si
 });
 
 test('with a password the sign-out asks for no confirmation, and shows an error if it fails', async () => {
-  const { page, allowFaults } = await browsers.signedOut(passwordService);
+  const { page, allowFaults } = await browsers.openSignedOut(passwordService);
   allowFaults(UNAUTHORIZED, /ERR_FAILED/);
   await page.goto('/messages');
   await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);

@@ -9,7 +9,7 @@ import { withSimulator } from '../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
-import { createOutgoingMessage, newSmtpTransport } from '../rig/smtp-message.ts';
+import { createLoopbackTransport, createOutgoingMessage } from '../rig/smtp-message.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 
 interface TransportCase {
@@ -23,13 +23,13 @@ interface TransportCase {
 async function openSmtp(): Promise<TransportCase> {
   const server = await startSmtpServer();
   onTestFinished(() => server.close());
-  const transport = newSmtpTransport(server.port, { connections: 4 });
+  const transport = createLoopbackTransport(server.port, { connections: 4 });
   onTestFinished(() => transport.close(1_000));
   return {
     transport,
-    unavailable: newSmtpTransport(1),
+    unavailable: createLoopbackTransport(1),
     findDelivered: (message) => {
-      const matching = server.received.filter(({ data }) => data.equals(message.data));
+      const matching = server.receivedMessages.filter(({ data }) => data.equals(message.data));
       return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
     },
   };
@@ -77,7 +77,7 @@ async function openSes(): Promise<TransportCase> {
     transport: createTransportAt(fake.endpoint),
     unavailable: createTransportAt('http://127.0.0.1:1'),
     findDelivered: (message) => {
-      const matching = fake.received.filter(({ data }) => data.equals(message.data));
+      const matching = fake.receivedMessages.filter(({ data }) => data.equals(message.data));
       return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
     },
   };

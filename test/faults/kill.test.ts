@@ -45,14 +45,14 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
       ...['message', 'list', '--state', 'sending'],
       ...['--limit', '100000'],
     ]);
-    const unrecorded = leasedMessages.filter(({ id }) => sink.received.has(id)).length;
+    const unrecorded = leasedMessages.filter(({ id }) => sink.acceptCounts.has(id)).length;
     // Only the message in transmission on each connection, and messages whose outcomes are being stored, can be
     // delivered twice.
     expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
     repeatable += unrecorded;
   }
   const lastService = await startProcess(folder, settings);
-  const listMissing = () => [...acknowledged].filter((id) => !sink.received.has(id));
+  const listMissing = () => [...acknowledged].filter((id) => !sink.acceptCounts.has(id));
   await expect.poll(listMissing, { interval: 50 }).toEqual([]);
   await expect
     .poll(async () => (await runJsonCommand<unknown[]>(folder, ['message', 'list', '--state', 'sending'])).length)
@@ -66,7 +66,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   expect(storedMessages.filter(({ state }) => state !== 'delivered')).toEqual([]);
   const ids = new Set(storedMessages.map(({ id }) => id));
   expect([...acknowledged].filter((id) => !ids.has(id))).toEqual([]);
-  const duplicates = [...sink.received.values()].reduce((sum, times) => sum + times - 1, 0);
+  const duplicates = [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
   expect(duplicates).toBeLessThanOrEqual(repeatable);
   lastService.kill('SIGTERM');
   expect(await lastService.ended).toBe(0);
@@ -87,7 +87,7 @@ test('under hold, messages that a killed node was transmitting become uncertain,
       return ((await answer.json()) as { result: { id: string } }).result.id;
     }),
   );
-  await expect.poll(() => sink.received.size).toBe(3);
+  await expect.poll(() => sink.acceptCounts.size).toBe(3);
   firstService.kill('SIGKILL');
   await firstService.ended;
   sink.startAnswering();
@@ -97,10 +97,10 @@ test('under hold, messages that a killed node was transmitting become uncertain,
       .map(({ state }) => state)
       .sort();
   await expect.poll(readStates).toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
-  expect([...sink.received.values()]).toEqual([1, 1, 1, 1, 1, 1]);
+  expect([...sink.acceptCounts.values()]).toEqual([1, 1, 1, 1, 1, 1]);
   const uncertainId = ids.find((id) => (sink.acceptOrder.indexOf(id) + 1 || 9) <= 3) ?? '';
   await runJsonCommand(folder, ['message', 'retry', uncertainId]);
-  await expect.poll(() => sink.received.get(uncertainId)).toBe(2);
+  await expect.poll(() => sink.acceptCounts.get(uncertainId)).toBe(2);
 });
 
 test('after SIGTERM the service ends within its time limit and has released every lease', async () => {
@@ -122,5 +122,5 @@ test('after SIGTERM the service ends within its time limit and has released ever
     '--limit',
     '1000',
   ]);
-  expect(queuedMessages.length + sink.received.size).toBe(200);
+  expect(queuedMessages.length + sink.acceptCounts.size).toBe(200);
 });

@@ -113,9 +113,9 @@ async function install(): Promise<Installation> {
       expect(
         [...acknowledged].flatMap((id) => (storedStates.get(id) === 'delivered' ? [] : [[id, storedStates.get(id)]])),
       ).toEqual([]);
-      expect([...acknowledged].filter((id) => !sink.received.has(id))).toEqual([]);
-      expect([...sink.received.keys()].filter((id) => storedStates.get(id) !== 'delivered')).toEqual([]);
-      return [...sink.received.values()].reduce((sum, times) => sum + times - 1, 0);
+      expect([...acknowledged].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);
+      expect([...sink.acceptCounts.keys()].filter((id) => storedStates.get(id) !== 'delivered')).toEqual([]);
+      return [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
     },
   };
 }

@@ -126,11 +126,11 @@ async function checkHealth(stage: Stage): Promise<void> {
     service.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'));
   });
   try {
-    const until = Date.now() + MAX_START_MS;
+    const deadline = Date.now() + MAX_START_MS;
     for (;;) {
       const answer = await fetch(`http://${address}/healthz`).catch(() => null);
       if (answer?.ok) break;
-      if (Date.now() > until || service.exitCode !== null) throw new Error('the service did not become healthy');
+      if (Date.now() > deadline || service.exitCode !== null) throw new Error('the service did not become healthy');
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   } finally {

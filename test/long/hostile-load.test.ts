@@ -7,13 +7,13 @@ import { expect, test } from 'vitest';
 import { runHostile } from '../../bench/hostile.ts';
 
 const WINDOW_SECONDS = 60;
-const WINDOWS = 10;
+const WINDOW_COUNT = 10;
 
 test('hostile clients and kills neither end the service nor lose an acknowledged message', {
   timeout: 3_600_000,
 }, async () => {
   const result = await runHostile({
-    windows: WINDOWS,
+    windows: WINDOW_COUNT,
     windowSeconds: WINDOW_SECONDS,
     perSecond: 1_000,
     kills: true,

@@ -17,16 +17,16 @@ import { startTlsServer } from '../rig/postgres-tls.ts';
 import { type ServiceProcess, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const SENDERS = 12;
+const SENDER_COUNT = 12;
 /** Number of acknowledged messages before each fault and before the end of the load. */
 const MESSAGES_PER_PHASE = 500;
 const CONNECTIONS = 4;
 const ROLE = { name: 'mailer', password: 'mailer-password' };
 
 /** Returns the rows of a query on the server as the superuser. */
-type Run = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
+type RunQuery = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
 
-async function requireTls(run: Run): Promise<void> {
+async function expectTlsConnections(run: RunQuery): Promise<void> {
   const { rows } = await run(
     `SELECT count(*) > 0 AS connected, bool_and(s.ssl) AS encrypted FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid)
      WHERE a.usename = '${ROLE.name}'`,
@@ -46,30 +46,30 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
   const rootCertificate = join(createTemporaryFolder(), 'ca.pem');
   writeFileSync(rootCertificate, authority.cert);
   const tls = { sslmode: 'verify-full', sslrootcert: rootCertificate };
-  const direct = new URL(await url(tls));
-  direct.username = ROLE.name;
-  direct.password = ROLE.password;
+  const directUrl = new URL(await url(tls));
+  directUrl.username = ROLE.name;
+  directUrl.password = ROLE.password;
   await server.run(`CREATE ROLE ${ROLE.name} LOGIN PASSWORD '${ROLE.password}'`);
   await server.run(`ALTER ROLE ${ROLE.name} SET synchronous_commit = off`);
-  await server.run(`ALTER DATABASE ${direct.pathname.slice(1)} OWNER TO ${ROLE.name}`);
-  const bouncer = await startPgBouncer({ serverPort: server.port, role: ROLE, tls: { authority, certificate } });
-  const pooled = new URL(direct);
-  pooled.port = String(bouncer.port);
-  pooled.searchParams.set('pooler', 'transaction');
+  await server.run(`ALTER DATABASE ${directUrl.pathname.slice(1)} OWNER TO ${ROLE.name}`);
+  const pgBouncer = await startPgBouncer({ serverPort: server.port, role: ROLE, tls: { authority, certificate } });
+  const pooledUrl = new URL(directUrl);
+  pooledUrl.port = String(pgBouncer.port);
+  pooledUrl.searchParams.set('pooler', 'transaction');
 
   const sink = await startCountingSink();
   const settings = {
-    POSTRIDER_DATABASE: pooled.href,
+    POSTRIDER_DATABASE: pooledUrl.href,
     POSTRIDER_SECRET: 'ab'.repeat(32),
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
   };
   const start = () => startProcess(createTemporaryFolder(), settings, undefined, command);
-  const killed = await start();
-  const survivor = await start();
-  const key = killed.key ?? '';
-  const nodes: readonly ServiceProcess[] = [killed, survivor];
-  await requireTls(server.run);
+  const killedService = await start();
+  const survivingService = await start();
+  const key = killedService.key ?? '';
+  const nodes: readonly ServiceProcess[] = [killedService, survivingService];
+  await expectTlsConnections(server.run);
 
   const acknowledged = new Set<string>();
   let refusedCount = 0;
@@ -83,54 +83,60 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
       else refusedCount += 1;
     }
   };
-  const more = async () => {
+  const waitForPhase = async () => {
     const goal = acknowledged.size + MESSAGES_PER_PHASE;
     await expect.poll(() => acknowledged.size, { interval: 10, timeout: 120_000 }).toBeGreaterThan(goal);
   };
   const startedAt = performance.now();
-  const senders = Array.from({ length: SENDERS }, (_, number) => send(number));
+  const senders = Array.from({ length: SENDER_COUNT }, (_, number) => send(number));
   const endLoad = async () => {
     isOver = true;
     await Promise.all(senders);
   };
   onTestFinished(endLoad);
-  await more();
-  killed.kill('SIGKILL');
-  await killed.ended;
-  await more();
-  await bouncer.restart();
-  await more();
+  await waitForPhase();
+  killedService.kill('SIGKILL');
+  await killedService.ended;
+  await waitForPhase();
+  await pgBouncer.restart();
+  await waitForPhase();
   await server.restart();
-  await more();
+  await waitForPhase();
   await endLoad();
   const loadSeconds = (performance.now() - startedAt) / 1_000;
 
-  const store = await openStore(parsePostgresUrl(pooled.href), { exclusive: false });
+  const store = await openStore(parsePostgresUrl(pooledUrl.href), { exclusive: false });
   onTestFinished(() => store.close());
-  const histories = async () => Promise.all([...acknowledged].map((id) => store.findMessage(id)));
-  const unfinished = async () =>
-    (await histories()).filter((message) => message === null || !TERMINAL_STATES.has(message.state)).length;
-  await expect.poll(unfinished, { timeout: 120_000, interval: 1_000 }).toBe(0);
-  const ended = await histories();
-  expect(ended.filter((message) => message?.state !== 'delivered')).toEqual([]);
-  expect([...acknowledged].filter((id) => !sink.received.has(id))).toEqual([]);
+  const readMessages = async () => Promise.all([...acknowledged].map((id) => store.findMessage(id)));
+  const countUnfinished = async () =>
+    (await readMessages()).filter((message) => message === null || !TERMINAL_STATES.has(message.state)).length;
+  await expect.poll(countUnfinished, { timeout: 120_000, interval: 1_000 }).toBe(0);
+  const finalMessages = await readMessages();
+  expect(finalMessages.filter((message) => message?.state !== 'delivered')).toEqual([]);
+  expect([...acknowledged].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);
   // A message is sent again only if its lease was recovered before its outcome was stored.
-  const repeated = [...sink.received].filter(([, times]) => times > 1).map(([id]) => id);
-  const repeatedHistories = await Promise.all(repeated.map((id) => store.findMessage(id)));
-  const unexplained = repeatedHistories.filter((message) => !message?.events.some(({ verb }) => verb === 'recovered'));
-  expect(unexplained).toEqual([]);
-  expect(repeated.length).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
+  const repeatedIds = [...sink.acceptCounts].filter(([, times]) => times > 1).map(([id]) => id);
+  const repeatedMessages = await Promise.all(repeatedIds.map((id) => store.findMessage(id)));
+  const unexplainedMessages = repeatedMessages.filter(
+    (message) => !message?.events.some(({ verb }) => verb === 'recovered'),
+  );
+  expect(unexplainedMessages).toEqual([]);
+  expect(repeatedIds.length).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
 
-  const page = await fetch(survivor.operatorUrl);
+  const page = await fetch(survivingService.operatorUrl);
   const html = await page.text();
   expect(page.status).toBe(200);
   const script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
-  expect((await fetch(new URL(script, survivor.operatorUrl))).headers.get('content-type')).toContain('javascript');
-  await requireTls(server.run);
-  const recovered = ended.filter((message) => message?.events.some(({ verb }) => verb === 'recovered')).length;
-  process.stderr.write(
-    `${bouncer.version}: ${acknowledged.size} accepted and delivered in ${loadSeconds.toFixed(1)} s of load, ${refusedCount} requests without 201, ${recovered} leases recovered, ${repeated.length} messages delivered twice\n`,
+  expect((await fetch(new URL(script, survivingService.operatorUrl))).headers.get('content-type')).toContain(
+    'javascript',
   );
-  survivor.kill('SIGTERM');
-  expect(await survivor.ended).toBe(0);
+  await expectTlsConnections(server.run);
+  const recoveredCount = finalMessages.filter((message) =>
+    message?.events.some(({ verb }) => verb === 'recovered'),
+  ).length;
+  process.stderr.write(
+    `${pgBouncer.version}: ${acknowledged.size} accepted and delivered in ${loadSeconds.toFixed(1)} s of load, ${refusedCount} requests without 201, ${recoveredCount} leases recovered, ${repeatedIds.length} messages delivered twice\n`,
+  );
+  survivingService.kill('SIGTERM');
+  expect(await survivingService.ended).toBe(0);
 }, 600_000);

@@ -10,7 +10,7 @@ import { startPostgres } from '../rig/postgres.ts';
 import { startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const MESSAGES = 400;
+const MESSAGE_COUNT = 400;
 
 test('a node that is killed and a server that is restarted lose no accepted message behind PgBouncer', async () => {
   const server = await startPostgres({
@@ -19,8 +19,8 @@ test('a node that is killed and a server that is restarted lose no accepted mess
   });
   const url = new URL(await server.createDatabase());
   url.port = String((await startPgBouncer({ serverPort: server.port })).port);
-  const undeclared = url.href;
-  await expect(openStore(parsePostgresUrl(undeclared), { exclusive: true })).rejects.toThrow(
+  const urlWithoutPooler = url.href;
+  await expect(openStore(parsePostgresUrl(urlWithoutPooler), { exclusive: true })).rejects.toThrow(
     /a connection pooler in transaction mode is in front of the server\. Add pooler=transaction/,
   );
   url.searchParams.set('pooler', 'transaction');
@@ -35,21 +35,21 @@ test('a node that is killed and a server that is restarted lose no accepted mess
     const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
     if (response?.status === 201 && body?.result) acceptedIds.push(body.result.id);
   };
-  for (let count = 0; count < MESSAGES; count += 20) {
-    if (count === MESSAGES / 4) firstService.kill('SIGKILL');
-    if (count === MESSAGES / 2) await server.restart();
+  for (let count = 0; count < MESSAGE_COUNT; count += 20) {
+    if (count === MESSAGE_COUNT / 4) firstService.kill('SIGKILL');
+    if (count === MESSAGE_COUNT / 2) await server.restart();
     await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         send(index % 2 === 0 ? firstService.publicUrl : secondService.publicUrl),
       ),
     );
   }
-  expect(acceptedIds.length).toBeGreaterThan(MESSAGES / 4);
+  expect(acceptedIds.length).toBeGreaterThan(MESSAGE_COUNT / 4);
   const store = await openStore(parsePostgresUrl(url.href), { exclusive: false });
   try {
     const readStates = async () => {
-      const foundMessages = await Promise.all(acceptedIds.map((id) => store.findMessage(id)));
-      return [...new Set(foundMessages.map((message) => message?.state ?? 'lost'))];
+      const messages = await Promise.all(acceptedIds.map((id) => store.findMessage(id)));
+      return [...new Set(messages.map((message) => message?.state ?? 'lost'))];
     };
     await expect.poll(readStates, { timeout: 120_000, interval: 1_000 }).toEqual(['delivered']);
   } finally {
@@ -62,7 +62,7 @@ test('what PgBouncer refuses is reported in one line with the remedy', async () 
   const { port } = await startPgBouncer({ serverPort: server.port });
   const base = new URL(await server.createDatabase());
   base.port = String(port);
-  const openFault = async (change: (url: URL) => void) => {
+  const readOpenError = async (change: (url: URL) => void) => {
     const url = new URL(base);
     url.searchParams.set('pooler', 'transaction');
     change(url);
@@ -71,31 +71,32 @@ test('what PgBouncer refuses is reported in one line with the remedy', async () 
       (error: unknown) => String(error),
     );
   };
-  const signIn = /: the server or its pooler refuses the connection \(.+\)\. Correct user, password and database in /;
+  const signInError =
+    /: the server or its pooler refuses the connection \(.+\)\. Correct user, password and database in /;
   expect(
-    await openFault((url) => {
+    await readOpenError((url) => {
       url.password = 'wrong';
     }),
-  ).toMatch(signIn);
+  ).toMatch(signInError);
   expect(
-    await openFault((url) => {
+    await readOpenError((url) => {
       url.username = 'unknown';
     }),
-  ).toMatch(signIn);
+  ).toMatch(signInError);
   expect(
-    await openFault((url) => {
+    await readOpenError((url) => {
       url.pathname = '/no_such_database';
     }),
-  ).toMatch(signIn);
-  const refusedOptions = await openFault((url) => {
+  ).toMatch(signInError);
+  const optionsError = await readOpenError((url) => {
     url.searchParams.delete('pooler');
     url.searchParams.set('options', '-c ignore_system_indexes=on');
   });
-  expect(refusedOptions).toMatch(/: the pooler refuses options= in POSTRIDER_DATABASE \(.+\)\. Remove it\.$/);
+  expect(optionsError).toMatch(/: the pooler refuses options= in POSTRIDER_DATABASE \(.+\)\. Remove it\.$/);
   // Debian's PgBouncer is older than 1.21.
-  const untracked = await openFault((url) => url.searchParams.set('prepared', 'yes'));
-  expect(untracked).toMatch(/: the pooler does not track prepared statements\. Set max_prepared_statements in /);
+  const trackingError = await readOpenError((url) => url.searchParams.set('prepared', 'yes'));
+  expect(trackingError).toMatch(/: the pooler does not track prepared statements\. Set max_prepared_statements in /);
   await server.crash();
-  const unreachable = await openFault(() => undefined);
-  expect(unreachable).toMatch(/: no connection within 2 s\. Check the server, the network and its firewalls\.$/);
+  const connectionError = await readOpenError(() => undefined);
+  expect(connectionError).toMatch(/: no connection within 2 s\. Check the server, the network and its firewalls\.$/);
 });

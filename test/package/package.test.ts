@@ -23,24 +23,24 @@ const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
 afterAll(() => rmSync(suiteFolder, { recursive: true, force: true }));
 
 let folder: string;
-let packed: PackResult;
+let packResult: PackResult;
 let command: string;
 beforeAll(async () => {
-  ({ folder, packed, command } = await installPackage(suiteFolder));
+  ({ folder, packResult, command } = await installPackage(suiteFolder));
 }, 300_000);
 
 describe('the npm package', () => {
   test('contains the compiled service, the dashboard, the systemd unit and nothing else, within its limits of size', () => {
-    const paths = packed.files.map(({ path }) => path);
+    const paths = packResult.files.map(({ path }) => path);
     const allowed =
       /^(package\.json|README\.md|LICENSE|bin\/postrider\.js|dist\/index\.d\.ts|dist\/.+\.(js|js\.map|sql)|dashboard\/dist\/.+|deploy\/systemd\/postrider\.service)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(paths).toContain('dashboard/dist/index.html');
-    expect(packed.files.length).toBeLessThan(MAX_FILES);
-    expect(packed.size).toBeLessThan(MAX_PACKED_BYTES);
-    expect(packed.unpackedSize).toBeLessThan(MAX_UNPACKED_BYTES);
+    expect(packResult.files.length).toBeLessThan(MAX_FILES);
+    expect(packResult.size).toBeLessThan(MAX_PACKED_BYTES);
+    expect(packResult.unpackedSize).toBeLessThan(MAX_UNPACKED_BYTES);
     process.stderr.write(
-      `package: ${packed.size} bytes packed, ${packed.unpackedSize} unpacked, ${packed.files.length} files\n`,
+      `package: ${packResult.size} bytes packed, ${packResult.unpackedSize} unpacked, ${packResult.files.length} files\n`,
     );
   });
 
@@ -126,12 +126,12 @@ describe('a checkout', () => {
   test('prints the missing option in one line when npm installs the checkout without development dependencies', () => {
     const copy = createTemporaryFolder();
     for (const name of ['bin', 'package.json']) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
-    const prepared = spawnSync(process.execPath, [join(copy, 'bin', 'prepare.js')], {
+    const result = spawnSync(process.execPath, [join(copy, 'bin', 'prepare.js')], {
       encoding: 'utf8',
       env: { ...process.env, npm_command: 'ci' },
     });
-    expect(prepared.stderr).toContain('without `--omit=dev`');
-    expect(prepared.stderr.trim().split('\n')).toHaveLength(1);
-    expect(prepared.status).toBe(1);
+    expect(result.stderr).toContain('without `--omit=dev`');
+    expect(result.stderr.trim().split('\n')).toHaveLength(1);
+    expect(result.status).toBe(1);
   });
 });

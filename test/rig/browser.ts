@@ -40,16 +40,16 @@ export interface BrowserUser {
   /** Allows console lines that the test causes on purpose. */
   allowFaults(...lines: readonly RegExp[]): void;
   /** Returns the faults of the pages so far. The test fails at its end if there are any. */
-  faults(): readonly string[];
+  listFaults(): readonly string[];
 }
 
 export interface BrowserRig {
   /** Discards the faults so far; only for the tests of this rig. */
   clearFaults(): void;
   /** Opens a browser that is not signed in. */
-  signedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
+  openSignedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
   /** Opens a browser that is signed in by the link of the service, and visits the path. */
-  signedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
+  openSignedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
   /** Calls the operator API. @throws Error with the response if it is not a success */
   callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
 }
@@ -80,7 +80,7 @@ export function createBrowserRig(): BrowserRig {
     openBrowsers = [];
     await Promise.all(watched.map(({ context }) => context.close()));
     expect(
-      watched.flatMap(({ faults }) => faults()),
+      watched.flatMap(({ listFaults }) => listFaults()),
       'faults of the pages',
     ).toEqual([]);
   });
@@ -111,16 +111,16 @@ export function createBrowserRig(): BrowserRig {
         await page.getByRole('heading', { level: 1 }).waitFor();
       },
       allowFaults: watched.allowFaults,
-      faults: watched.faults,
+      listFaults: watched.listFaults,
     };
   }
 
   return {
-    signedOut: (service, options) => openBrowser(service, options),
+    openSignedOut: (service, options) => openBrowser(service, options),
     clearFaults: () => {
       for (const { allowFaults } of openBrowsers) allowFaults(/./);
     },
-    async signedIn(service, path, options) {
+    async openSignedIn(service, path, options) {
       const user = await openBrowser(service, options, await getSession(service));
       await user.visit(path);
       return user;
@@ -175,7 +175,7 @@ export function findSignInLink(service: BrowsedService): string {
 
 interface WatchedContext {
   readonly context: BrowserContext;
-  readonly faults: () => readonly string[];
+  readonly listFaults: () => readonly string[];
   readonly allowFaults: (...lines: readonly RegExp[]) => void;
 }
 
@@ -209,7 +209,7 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   page.on('websocket', (socket) => observedFaults.push(`websocket: ${socket.url()}`));
   return {
     context,
-    faults: () => observedFaults.filter((line) => !allowedFaults.some((pattern) => pattern.test(line))),
+    listFaults: () => observedFaults.filter((line) => !allowedFaults.some((pattern) => pattern.test(line))),
     allowFaults: (...lines) => void allowedFaults.push(...lines),
   };
 }

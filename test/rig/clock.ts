@@ -8,7 +8,7 @@ export interface VirtualClock extends MonotonicClock {
   /** Sets the wall clock forward by `ms`, as an administrator may. The monotonic clock does not change. */
   setForward(ms: number): void;
   /** Advances from timer to timer until `done` returns true. @throws Error after `withinMs` */
-  until(done: () => boolean, withinMs: number): Promise<void>;
+  advanceUntil(done: () => boolean, withinMs: number): Promise<void>;
 }
 
 /** The number of turns of the event loop after each timer. The store of these tests resolves in microtasks. */
@@ -19,8 +19,8 @@ export function createVirtualClock(startAt: number): VirtualClock {
   let wallClockOffsetMs = 0;
   let timers: { readonly at: number; readonly run: () => void }[] = [];
 
-  const settle = async () => {
-    for (let n = 0; n < TURNS_PER_TIMER; n += 1) await turn();
+  const waitForTurns = async () => {
+    for (let turns = 0; turns < TURNS_PER_TIMER; turns += 1) await turn();
   };
 
   async function step(limit: number): Promise<boolean> {
@@ -32,7 +32,7 @@ export function createVirtualClock(startAt: number): VirtualClock {
     timers = timers.filter((timer) => timer !== next);
     now = Math.max(now, next.at);
     next.run();
-    await settle();
+    await waitForTurns();
     return true;
   }
 
@@ -51,13 +51,13 @@ export function createVirtualClock(startAt: number): VirtualClock {
     },
     async advance(ms) {
       const end = now + ms;
-      await settle();
+      await waitForTurns();
       while (await step(end));
       now = end;
     },
-    async until(done, withinMs) {
+    async advanceUntil(done, withinMs) {
       const end = now + withinMs;
-      await settle();
+      await waitForTurns();
       while (!done()) {
         if (!(await step(end))) throw new Error(`not reached within ${withinMs} ms of the virtual clock`);
       }

@@ -36,15 +36,15 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
     });
     serverSocket.on('close', () => clientSocket.destroy());
     clientSocket.on('data', (bytes: Buffer) => {
-      const at = nextFault === null ? -1 : bytes.indexOf(COMMIT);
-      if (at < 0) {
+      const commitIndex = nextFault === null ? -1 : bytes.indexOf(COMMIT);
+      if (commitIndex < 0) {
         serverSocket.write(bytes);
         return;
       }
       currentFault = nextFault;
       nextFault = null;
       faultCount += 1;
-      serverSocket.write(currentFault === 'answer' ? bytes : bytes.subarray(0, at));
+      serverSocket.write(currentFault === 'answer' ? bytes : bytes.subarray(0, commitIndex));
       if (currentFault === 'commit') clientSocket.destroy();
     });
     serverSocket.on('data', (bytes: Buffer) => {

@@ -9,7 +9,7 @@ import { onTestFinished } from 'vitest';
 export interface CountingSink {
   readonly port: number;
   /** The number of times that each message was accepted, by id. */
-  readonly received: ReadonlyMap<string, number>;
+  readonly acceptCounts: ReadonlyMap<string, number>;
   /** Ids in the order of their first acceptance. */
   readonly acceptOrder: readonly string[];
   /** Starts to reply to the final dot if the sink was started with `answerContent: false`. */
@@ -70,7 +70,7 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
     port,
-    received: acceptCounts,
+    acceptCounts: acceptCounts,
     acceptOrder,
     startAnswering: () => {
       isAnswering = true;

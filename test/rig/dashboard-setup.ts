@@ -16,8 +16,12 @@ const SOURCES = [
 
 export function setup(): void {
   if (SOURCES.every((path) => findNewestMtimeMs(join(ROOT, path)) <= readLastBuildAt())) return;
-  const built = spawnSync(process.execPath, [join(ROOT, 'bin/build-dashboard.js')], { cwd: ROOT, encoding: 'utf8' });
-  if (built.status !== 0) throw new Error(`the dashboard cannot be built: ${built.stdout}${built.stderr}`);
+  const buildResult = spawnSync(process.execPath, [join(ROOT, 'bin/build-dashboard.js')], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  if (buildResult.status !== 0)
+    throw new Error(`the dashboard cannot be built: ${buildResult.stdout}${buildResult.stderr}`);
 }
 
 /** Returns the time of the last build in ms; 0 if there is no build. */

@@ -11,7 +11,7 @@ import { openDatabase } from '../../src/store/sqlite/database.ts';
 import type { ThreadData } from '../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../src/store/sqlite/thread.ts';
 
-function openWithControlledCommit(path: string, locked: boolean): DatabaseSync {
+function openDatabaseWithControlledCommit(path: string, locked: boolean): DatabaseSync {
   const database = openDatabase(path, locked);
   const readCommand = () => readFileSync(`${path}-commit-mode`, 'utf8');
   const exec = database.exec.bind(database);
@@ -29,4 +29,4 @@ function openWithControlledCommit(path: string, locked: boolean): DatabaseSync {
   return database;
 }
 
-if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openWithControlledCommit);
+if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openDatabaseWithControlledCommit);

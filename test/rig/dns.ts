@@ -132,15 +132,15 @@ function respond(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: st
 
 function readQuestion(query: Buffer): { readonly name: string; readonly type: string; readonly end: number } {
   const labels: string[] = [];
-  let at = HEADER;
-  while ((query[at] ?? 0) > 0) {
-    const length = query[at] ?? 0;
-    labels.push(query.toString('latin1', at + 1, at + 1 + length));
-    at += 1 + length;
+  let index = HEADER;
+  while ((query[index] ?? 0) > 0) {
+    const length = query[index] ?? 0;
+    labels.push(query.toString('latin1', index + 1, index + 1 + length));
+    index += 1 + length;
   }
-  const number = query.readUInt16BE(at + 1);
+  const number = query.readUInt16BE(index + 1);
   const type = Object.keys(TYPES).find((name) => TYPES[name] === number) ?? `TYPE${number}`;
-  return { name: labels.join('.').toLowerCase(), type, end: at + 5 };
+  return { name: labels.join('.').toLowerCase(), type, end: index + 5 };
 }
 
 /**

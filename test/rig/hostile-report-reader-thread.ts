@@ -8,9 +8,9 @@ import { readFeedbackEvents } from '../../src/feedback/read/read-feedback-events
 parentPort?.on('message', (raw: Uint8Array) => {
   const text = Buffer.from(raw).toString('latin1');
   if (text.includes('spin')) for (;;);
-  const allocated: string[][] = [];
+  const allocatedTexts: string[][] = [];
   while (text.includes('exhaust'))
-    allocated.push(Array.from({ length: 100_000 }, (_, n) => `${allocated.length} ${n}`));
+    allocatedTexts.push(Array.from({ length: 100_000 }, (_, n) => `${allocatedTexts.length} ${n}`));
   parentPort?.postMessage({ kind: 'read', events: readFeedbackEvents(raw) });
 });
 parentPort?.postMessage({ kind: 'ready' });

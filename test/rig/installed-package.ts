@@ -8,7 +8,14 @@ import { ROOT } from '../house/source.ts';
 const run = promisify(execFile);
 
 /** Files and folders of a checkout that a copy must not contain. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['.git', 'node_modules', 'data', 'dist', 'dashboard/dist', 'bench/tmp']);
+const EXCLUDED_PATHS: ReadonlySet<string> = new Set([
+  '.git',
+  'node_modules',
+  'data',
+  'dist',
+  'dashboard/dist',
+  'bench/tmp',
+]);
 
 export interface PackResult {
   readonly filename: string;
@@ -18,7 +25,7 @@ export interface PackResult {
 }
 
 export interface InstalledPackage {
-  readonly packed: PackResult;
+  readonly packResult: PackResult;
   /** The folder with nothing but the installed package. */
   readonly folder: string;
   /** The path of the command `postrider`. */
@@ -28,20 +35,20 @@ export interface InstalledPackage {
 /** Packs the checkout and installs the package. Both folders are within `parent`, which the caller removes. */
 export async function installPackage(parent: string): Promise<InstalledPackage> {
   const copy = join(parent, 'checkout');
-  cpSync(ROOT, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(relative(ROOT, path)) });
+  cpSync(ROOT, copy, { recursive: true, filter: (path) => !EXCLUDED_PATHS.has(relative(ROOT, path)) });
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const { stdout } = await npm(copy, ['pack', '--json']);
-  const [packed] = JSON.parse(stdout) as readonly PackResult[];
-  if (packed === undefined) throw new Error('npm pack reported no package');
+  const { stdout } = await runNpm(copy, ['pack', '--json']);
+  const [packResult] = JSON.parse(stdout) as readonly PackResult[];
+  if (packResult === undefined) throw new Error('npm pack reported no package');
   const folder = join(parent, 'installation');
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  await npm(folder, ['install', '--prefer-offline', '--no-audit', '--no-fund', join(copy, packed.filename)]);
-  return { packed, folder, command: join(folder, 'node_modules', 'postrider', 'bin', 'postrider.js') };
+  await runNpm(folder, ['install', '--prefer-offline', '--no-audit', '--no-fund', join(copy, packResult.filename)]);
+  return { packResult, folder, command: join(folder, 'node_modules', 'postrider', 'bin', 'postrider.js') };
 }
 
 /** Runs npm with the Node of this test, so that the result does not depend on the Node of the machine. */
-function npm(folder: string, args: readonly string[]) {
+function runNpm(folder: string, args: readonly string[]) {
   const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
   return run('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
 }

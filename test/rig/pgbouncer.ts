@@ -89,7 +89,7 @@ ${tlsLines}`,
   const start = async () => {
     const started = spawn(PROGRAM, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
     child = started;
-    for (let attempt = 0; !(await answers(port)); attempt += 1) {
+    for (let attempt = 0; !(await acceptsConnections(port)); attempt += 1) {
       if (attempt > 300 || started.exitCode !== null) throw new Error('PgBouncer does not start');
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
@@ -114,7 +114,7 @@ ${tlsLines}`,
   };
 }
 
-function answers(port: number): Promise<boolean> {
+function acceptsConnections(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     socket.once('connect', () => {

@@ -74,9 +74,9 @@ export async function startPoolerProxy(
 /** Returns the parameters of a startup message (postgresql.org/docs/current/protocol-message-formats.html). */
 export function readParameters(message: Buffer): Map<string, string> {
   const parts = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
-  const found = new Map<string, string>();
-  for (let at = 0; (parts[at] ?? '') !== ''; at += 2) found.set(parts[at] ?? '', parts[at + 1] ?? '');
-  return found;
+  const parameters = new Map<string, string>();
+  for (let at = 0; (parts[at] ?? '') !== ''; at += 2) parameters.set(parts[at] ?? '', parts[at + 1] ?? '');
+  return parameters;
 }
 
 function encodeStartup(parameters: ReadonlyMap<string, string>): Buffer {

@@ -16,21 +16,29 @@ export async function startServerOfVersion({
   readonly version: number;
   readonly isReplica?: boolean;
 }): Promise<number> {
-  const ready = message('Z', 'I');
+  const ready = encodeServerMessage('Z', 'I');
   const columns: readonly (readonly [name: string, type: number, value: string])[] = [
     ['version', TYPE_OIDS.integer, String(version)],
     ['read_only', TYPE_OIDS.text, 'off'],
     ['recovering', TYPE_OIDS.boolean, isReplica ? 't' : 'f'],
     ['pid', TYPE_OIDS.integer, '1'],
   ];
-  const described = columns.map(([name, type]) =>
-    Buffer.concat([Buffer.from(`${name}\0`), int32(0), int16(0), int32(type), int16(4), int32(-1), int16(0)]),
+  const columnDescriptions = columns.map(([name, type]) =>
+    Buffer.concat([
+      Buffer.from(`${name}\0`),
+      encodeInt32(0),
+      encodeInt16(0),
+      encodeInt32(type),
+      encodeInt16(4),
+      encodeInt32(-1),
+      encodeInt16(0),
+    ]),
   );
-  const row = columns.map(([, , value]) => Buffer.concat([int32(value.length), Buffer.from(value)]));
+  const row = columns.map(([, , value]) => Buffer.concat([encodeInt32(value.length), Buffer.from(value)]));
   const answer = Buffer.concat([
-    message('T', int16(columns.length), ...described),
-    message('D', int16(columns.length), ...row),
-    message('C', 'SELECT 1\0'),
+    encodeServerMessage('T', encodeInt16(columns.length), ...columnDescriptions),
+    encodeServerMessage('D', encodeInt16(columns.length), ...row),
+    encodeServerMessage('C', 'SELECT 1\0'),
     ready,
   ]);
   const sockets = new Set<Socket>();
@@ -41,7 +49,7 @@ export async function startServerOfVersion({
     socket.on('data', (bytes) => {
       if (!isStarted) {
         isStarted = true;
-        socket.write(Buffer.concat([message('R', int32(0)), ready]));
+        socket.write(Buffer.concat([encodeServerMessage('R', encodeInt32(0)), ready]));
         return;
       }
       // The server sends one response for each of the simple queries that arrived together.
@@ -58,15 +66,15 @@ export async function startServerOfVersion({
   return address.port;
 }
 
-function message(type: string, ...parts: readonly (Buffer | string)[]): Buffer {
+function encodeServerMessage(type: string, ...parts: readonly (Buffer | string)[]): Buffer {
   const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
-  return Buffer.concat([Buffer.from(type), int32(body.length + 4), body]);
+  return Buffer.concat([Buffer.from(type), encodeInt32(body.length + 4), body]);
 }
 
-function int16(value: number): Buffer {
+function encodeInt16(value: number): Buffer {
   return Buffer.from([(value >> 8) & 255, value & 255]);
 }
 
-function int32(value: number): Buffer {
-  return Buffer.concat([int16(value >>> 16), int16(value & 65_535)]);
+function encodeInt32(value: number): Buffer {
+  return Buffer.concat([encodeInt16(value >>> 16), encodeInt16(value & 65_535)]);
 }

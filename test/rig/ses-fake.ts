@@ -41,7 +41,7 @@ export interface Identity {
 
 export interface SesFake {
   readonly endpoint: string;
-  readonly received: readonly ReceivedMessage[];
+  readonly receivedMessages: readonly ReceivedMessage[];
   readonly identities: Map<string, Identity>;
   /** Requests so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
@@ -200,7 +200,7 @@ export async function startSesFake(): Promise<SesFake> {
     get endpoint() {
       return endpoint;
     },
-    received: receivedMessages,
+    receivedMessages: receivedMessages,
     identities,
     requests,
     get connections() {

@@ -69,9 +69,9 @@ export async function connectSmtp(
     readReply,
     write: (bytes) => void socket.write(bytes),
     async startTls() {
-      const plain = socket;
-      plain.removeAllListeners();
-      socket = connectTls({ socket: plain, rejectUnauthorized: false });
+      const plainSocket = socket;
+      plainSocket.removeAllListeners();
+      socket = connectTls({ socket: plainSocket, rejectUnauthorized: false });
       await once(socket, 'secureConnect');
       readSocket();
     },

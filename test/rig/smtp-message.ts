@@ -35,7 +35,7 @@ export function createSmtpSetting(port: number, overrides: Partial<SmtpSetting> 
 }
 
 /** Creates an SMTP transport to loopback. */
-export function newSmtpTransport(
+export function createLoopbackTransport(
   port: number,
   overrides: Partial<SmtpSetting> = {},
   parts: Partial<SmtpParts> = {},

@@ -10,7 +10,7 @@ export interface ReceivedMessage {
 
 export interface RealSmtpServer {
   readonly port: number;
-  readonly received: readonly ReceivedMessage[];
+  readonly receivedMessages: readonly ReceivedMessage[];
   /** Connections accepted so far. */
   readonly connections: number;
   close(): Promise<void>;
@@ -18,7 +18,7 @@ export interface RealSmtpServer {
 
 /** Starts the server without AUTH and reverse lookups; `options` are options of `smtp-server`. */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<RealSmtpServer> {
-  const received: ReceivedMessage[] = [];
+  const receivedMessages: ReceivedMessage[] = [];
   let connections = 0;
   const server = new SMTPServer({
     authOptional: true,
@@ -35,7 +35,7 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('end', () => {
         const { mailFrom, rcptTo } = session.envelope;
-        received.push({
+        receivedMessages.push({
           from: mailFrom === false ? '' : mailFrom.address,
           to: rcptTo.map((recipient) => recipient.address),
           data: Buffer.concat(chunks),
@@ -51,7 +51,7 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
   const address = listening.address();
   return {
     port: address !== null && typeof address === 'object' ? address.port : 0,
-    received,
+    receivedMessages,
     get connections() {
       return connections;
     },

@@ -17,7 +17,7 @@ export interface SnsHost {
   /** The environment of the service. */
   readonly environment: Record<string, string>;
   /** The URL paths of the confirmed subscriptions. */
-  readonly confirmed: readonly string[];
+  readonly confirmedPaths: readonly string[];
   close(): Promise<void>;
 }
 
@@ -28,12 +28,12 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
   const [signer, tls] = [await root.issueCertificate(), await root.issueCertificate(host)];
   const file = join(folder, 'sns-root.pem');
   writeFileSync(file, root.cert);
-  const confirmed: string[] = [];
-  const pages = createTlsServer({ key: tls.key, cert: tls.cert }, (request, response) => {
+  const confirmedPaths: string[] = [];
+  const tlsServer = createTlsServer({ key: tls.key, cert: tls.cert }, (request, response) => {
     const path = request.url ?? '';
     if (path === new URL(CERT_URL).pathname) return response.end(signer.cert);
     if (path.includes('Action=ConfirmSubscription')) {
-      confirmed.push(path);
+      confirmedPaths.push(path);
       return response.end('<ok/>');
     }
     return response.writeHead(404).end();
@@ -42,22 +42,22 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
   const proxy = createServer();
   proxy.on('connect', (request, socket) => {
     if (request.url !== `${host}:443`) return socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
-    const upstream = connect(portOf(pages), '127.0.0.1', () => {
+    const upstream = connect(getPort(tlsServer), '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       upstream.pipe(socket).pipe(upstream);
     });
-    for (const socketOrUpstream of [upstream, socket as Socket]) {
-      sockets.add(socketOrUpstream);
-      socketOrUpstream.on('error', () => undefined);
-      socketOrUpstream.on('close', () => {
-        sockets.delete(socketOrUpstream);
+    for (const endpoint of [upstream, socket as Socket]) {
+      sockets.add(endpoint);
+      endpoint.on('error', () => undefined);
+      endpoint.on('close', () => {
+        sockets.delete(endpoint);
         upstream.destroy();
         socket.destroy();
       });
     }
     return undefined;
   });
-  for (const server of [pages, proxy]) {
+  for (const server of [tlsServer, proxy]) {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   }
@@ -65,21 +65,21 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
     signer,
     environment: {
       NODE_USE_ENV_PROXY: '1',
-      HTTPS_PROXY: `http://127.0.0.1:${portOf(proxy)}`,
+      HTTPS_PROXY: `http://127.0.0.1:${getPort(proxy)}`,
       NO_PROXY: '127.0.0.1,localhost',
       NODE_EXTRA_CA_CERTS: file,
     },
-    confirmed,
+    confirmedPaths,
     close: async () => {
       for (const socket of sockets) socket.destroy();
-      pages.closeAllConnections();
+      tlsServer.closeAllConnections();
       proxy.closeAllConnections();
-      await Promise.all([pages, proxy].map((server) => new Promise((resolve) => server.close(resolve))));
+      await Promise.all([tlsServer, proxy].map((server) => new Promise((resolve) => server.close(resolve))));
     },
   };
 }
 
-function portOf(server: { address(): ReturnType<ReturnType<typeof createServer>['address']> }): number {
+function getPort(server: { address(): ReturnType<ReturnType<typeof createServer>['address']> }): number {
   const address = server.address();
   return address !== null && typeof address === 'object' ? address.port : 0;
 }

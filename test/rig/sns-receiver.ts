@@ -18,13 +18,13 @@ import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from
 export interface Authorities {
   readonly root: Authority;
   readonly signer: Authority;
-  readonly untrusted: Authority;
+  readonly untrustedSigner: Authority;
 }
 
 export async function createAuthorities(): Promise<Authorities> {
   const [root, untrustedRoot] = await Promise.all([createAuthority(), createAuthority('Other Root')]);
   const [signer, untrustedSigner] = await Promise.all([root.issueCertificate(), untrustedRoot.issueCertificate()]);
-  return { root, signer, untrusted: untrustedSigner };
+  return { root, signer, untrustedSigner: untrustedSigner };
 }
 
 export interface SnsRig {
@@ -33,7 +33,7 @@ export interface SnsRig {
   readonly refusals: string[];
   readonly subscriptions: string[];
   /** URLs that the receiver fetched. */
-  readonly fetched: string[];
+  readonly fetchedUrls: string[];
   /** Failed operations of the receiver. */
   readonly faults: string[];
   readonly url: string;
@@ -60,17 +60,15 @@ export async function createSnsRig(
     readonly certificate?: Authority | null;
   } = {},
 ): Promise<SnsRig> {
-  const [reports, refusals, subscriptions, fetched]: [FeedbackReport[], string[], string[], string[]] = [
-    [],
-    [],
-    [],
-    [],
-  ];
+  const reports: FeedbackReport[] = [];
+  const refusals: string[] = [];
+  const subscriptions: string[] = [];
+  const fetchedUrls: string[] = [];
   const faults: string[] = [];
   const pages: Readonly<Record<string, string | number>> = { [CERT_URL]: signer.cert, ...responses };
   const get = (async (input: URL | string, init: RequestInit) => {
     const url = String(input);
-    fetched.push(url);
+    fetchedUrls.push(url);
     if (customGet !== null) return customGet(input, init);
     const page = pages[url] ?? responses[url] ?? 404;
     return typeof page === 'number' ? new Response('', { status: page }) : new Response(page);
@@ -115,7 +113,7 @@ export async function createSnsRig(
     reports,
     refusals,
     subscriptions,
-    fetched,
+    fetchedUrls,
     faults,
     async post(body, path = '/ses', method = 'POST') {
       const text = typeof body === 'string' ? body : JSON.stringify(body);

@@ -14,18 +14,18 @@ interface QueuedMessage {
 export interface SqsFake {
   readonly queueUrl: string;
   /** The number of messages that are not deleted yet. */
-  readonly remaining: number;
+  readonly remainingCount: number;
   /** The number of times that each message was received, by message number from 0. */
   readonly receiveCounts: readonly number[];
   /** Requested visibility timeouts, in seconds. */
   readonly visibilityTimeoutsS: readonly number[];
   /** Receive requests in progress. */
-  readonly polling: number;
+  readonly pendingReceiveCount: number;
   /** Receive requests that ended without a message. */
-  readonly emptyAnswers: number;
+  readonly emptyAnswerCount: number;
   send(body: string, sentAt?: number): void;
   /** Number of requests so far, with or without a response. */
-  readonly requests: number;
+  readonly requestCount: number;
   /** Responds to the next requests with this status. */
   failNext(count: number, status?: number): void;
   /** Closes the connections of the next requests without a response. */
@@ -39,11 +39,11 @@ export interface SqsFake {
   close(): Promise<void>;
 }
 
-const VISIBLE_MS = 30_000;
+const VISIBILITY_TIMEOUT_MS = 30_000;
 
 export async function startSqsFake(): Promise<SqsFake> {
-  const queued = new Map<number, QueuedMessage>();
-  const receives: number[] = [];
+  const messages = new Map<number, QueuedMessage>();
+  const receiveCounts: number[] = [];
   const visibilityTimeoutsS: number[] = [];
   const pendingReceives = new Set<() => void>();
   let nextId = 0;
@@ -51,7 +51,7 @@ export async function startSqsFake(): Promise<SqsFake> {
   let [remainingDrops, remainingStalls, remainingLostDeletions, requests] = [0, 0, 0, 0];
   let [polling, emptyAnswers] = [0, 0];
 
-  const wake = () => {
+  const endPendingReceives = () => {
     for (const end of [...pendingReceives]) end();
   };
   const server = createServer((request, response) => {
@@ -76,7 +76,7 @@ export async function startSqsFake(): Promise<SqsFake> {
   async function handle(target: string, body: Record<string, unknown>, response: ServerResponse) {
     if (failure.count > 0) {
       failure = { ...failure, count: failure.count - 1 };
-      return answer(response, { __type: 'com.amazonaws.sqs#InternalError', message: 'trouble' }, failure.status);
+      return respond(response, { __type: 'com.amazonaws.sqs#InternalError', message: 'trouble' }, failure.status);
     }
     const entries = (body.Entries ?? []) as { Id: string; ReceiptHandle: string; VisibilityTimeout?: number }[];
     switch (target) {
@@ -84,17 +84,17 @@ export async function startSqsFake(): Promise<SqsFake> {
         return receive(body as { MaxNumberOfMessages: number; WaitTimeSeconds: number }, response);
       case 'DeleteMessageBatch':
         if (remainingLostDeletions > 0) remainingLostDeletions -= 1;
-        else for (const { ReceiptHandle } of entries) queued.delete(Number(ReceiptHandle.split('-')[0]));
-        return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
+        else for (const { ReceiptHandle } of entries) messages.delete(Number(ReceiptHandle.split('-')[0]));
+        return respond(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
       case 'ChangeMessageVisibilityBatch':
         for (const { ReceiptHandle, VisibilityTimeout = 0 } of entries) {
           visibilityTimeoutsS.push(VisibilityTimeout);
-          const message = queued.get(Number(ReceiptHandle.split('-')[0]));
+          const message = messages.get(Number(ReceiptHandle.split('-')[0]));
           if (message !== undefined) message.visibleAt = Date.now() + VisibilityTimeout * 1_000;
         }
-        return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
+        return respond(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
       default:
-        return answer(response, { __type: 'UnknownOperation' }, 400);
+        return respond(response, { __type: 'UnknownOperation' }, 400);
     }
   }
 
@@ -109,19 +109,19 @@ export async function startSqsFake(): Promise<SqsFake> {
     polling += 1;
     for (;;) {
       // The newest message is received first, because SQS guarantees no order.
-      const found = [...queued.values()]
+      const visibleMessages = [...messages.values()]
         .filter(({ visibleAt }) => visibleAt <= Date.now())
         .reverse()
         .slice(0, maxMessages);
-      if (found.length > 0 || Date.now() >= deadline || response.destroyed) {
-        for (const message of found) {
-          message.visibleAt = Date.now() + VISIBLE_MS;
+      if (visibleMessages.length > 0 || Date.now() >= deadline || response.destroyed) {
+        for (const message of visibleMessages) {
+          message.visibleAt = Date.now() + VISIBILITY_TIMEOUT_MS;
           message.receiveCount += 1;
-          receives[message.id] = message.receiveCount;
+          receiveCounts[message.id] = message.receiveCount;
         }
         polling -= 1;
-        if (found.length === 0 && !response.destroyed) emptyAnswers += 1;
-        return answer(response, { Messages: found.map(messageBody) });
+        if (visibleMessages.length === 0 && !response.destroyed) emptyAnswers += 1;
+        return respond(response, { Messages: visibleMessages.map(composeMessage) });
       }
       await new Promise<void>((resolve) => {
         const end = () => {
@@ -136,7 +136,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     }
   }
 
-  function messageBody({ id, body, sentAt, receiveCount }: QueuedMessage) {
+  function composeMessage({ id, body, sentAt, receiveCount }: QueuedMessage) {
     return {
       MessageId: `message-${id}`,
       ReceiptHandle: `${id}-${receiveCount}`,
@@ -146,7 +146,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     };
   }
 
-  function answer(response: ServerResponse, body: unknown, status = 200) {
+  function respond(response: ServerResponse, body: unknown, status = 200) {
     response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
   }
 
@@ -156,18 +156,18 @@ export async function startSqsFake(): Promise<SqsFake> {
   const port = address !== null && typeof address === 'object' ? address.port : 0;
   return {
     queueUrl: `http://127.0.0.1:${port}/000000000000/ses-feedback`,
-    get remaining() {
-      return queued.size;
+    get remainingCount() {
+      return messages.size;
     },
-    receiveCounts: receives,
+    receiveCounts: receiveCounts,
     visibilityTimeoutsS,
-    get polling() {
+    get pendingReceiveCount() {
       return polling;
     },
-    get emptyAnswers() {
+    get emptyAnswerCount() {
       return emptyAnswers;
     },
-    get requests() {
+    get requestCount() {
       return requests;
     },
     dropNext(count) {
@@ -180,19 +180,19 @@ export async function startSqsFake(): Promise<SqsFake> {
       remainingLostDeletions = count;
     },
     send(body, sentAt = Date.now()) {
-      queued.set(nextId, { id: nextId, body, sentAt, visibleAt: 0, receiveCount: 0 });
+      messages.set(nextId, { id: nextId, body, sentAt, visibleAt: 0, receiveCount: 0 });
       nextId += 1;
-      wake();
+      endPendingReceives();
     },
     failNext(count, status = 500) {
       failure = { count, status };
     },
     makeVisible() {
-      for (const message of queued.values()) message.visibleAt = 0;
-      wake();
+      for (const message of messages.values()) message.visibleAt = 0;
+      endPendingReceives();
     },
     close: async () => {
-      wake();
+      endPendingReceives();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },

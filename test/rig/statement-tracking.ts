@@ -6,8 +6,8 @@
 
 /** What is prepared, and which answers are expected, on one server connection. */
 export interface TrackedServer {
-  readonly prepared: Set<string>;
-  readonly expected: (
+  readonly preparedNames: Set<string>;
+  readonly expectedAnswers: (
     | { readonly kind: 'parse'; readonly name: string | null; readonly isDelivered: boolean }
     | { readonly kind: 'sync' }
   )[];
@@ -18,7 +18,7 @@ export type ClientStatements = Map<string, Buffer>;
 
 export interface StatementTracking {
   /** Returns the messages that the server receives in place of a message of the client. */
-  toServer(server: TrackedServer, client: ClientStatements, message: Buffer): readonly Buffer[];
+  translateForServer(server: TrackedServer, client: ClientStatements, message: Buffer): readonly Buffer[];
   /** Returns false if the client must not receive a message of this type, because it did not send the Parse message. */
   isDelivered(server: TrackedServer, type: string): boolean;
 }
@@ -32,22 +32,23 @@ export function createStatementTracking(): StatementTracking {
     return name;
   };
   const parse = (server: TrackedServer, name: string, rest: Buffer, isDelivered: boolean) => {
-    server.prepared.add(name);
-    server.expected.push({ kind: 'parse', name, isDelivered });
-    return encode('P', Buffer.from(`${name}\0`), rest);
+    server.preparedNames.add(name);
+    server.expectedAnswers.push({ kind: 'parse', name, isDelivered });
+    return encodeMessage('P', Buffer.from(`${name}\0`), rest);
   };
   return {
-    toServer(server, client, message) {
+    translateForServer(server, client, message) {
       const body = message.subarray(5);
       switch (message.toString('latin1', 0, 1)) {
         case 'P': {
           const [name, rest] = splitName(body);
           if (name !== '') client.set(name, rest);
           const serverName = name === '' ? null : nameOf(rest);
-          if (serverName !== null && !server.prepared.has(serverName)) return [parse(server, serverName, rest, true)];
-          server.expected.push({ kind: 'parse', name: null, isDelivered: true });
+          if (serverName !== null && !server.preparedNames.has(serverName))
+            return [parse(server, serverName, rest, true)];
+          server.expectedAnswers.push({ kind: 'parse', name: null, isDelivered: true });
           // The answer to an empty unnamed statement replaces the answer to a statement that is prepared already.
-          return [serverName === null ? message : encode('P', Buffer.from([0, 0, 0, 0]))];
+          return [serverName === null ? message : encodeMessage('P', Buffer.from([0, 0, 0, 0]))];
         }
         case 'B': {
           const [portal, afterPortal] = splitName(body);
@@ -55,12 +56,12 @@ export function createStatementTracking(): StatementTracking {
           const statement = client.get(name);
           if (name === '' || statement === undefined) return [message];
           const serverName = nameOf(statement);
-          const bind = encode('B', Buffer.from(`${portal}\0${serverName}\0`), rest);
-          return server.prepared.has(serverName) ? [bind] : [parse(server, serverName, statement, false), bind];
+          const bind = encodeMessage('B', Buffer.from(`${portal}\0${serverName}\0`), rest);
+          return server.preparedNames.has(serverName) ? [bind] : [parse(server, serverName, statement, false), bind];
         }
         case 'Q':
         case 'S':
-          server.expected.push({ kind: 'sync' });
+          server.expectedAnswers.push({ kind: 'sync' });
           return [message];
         default:
           return [message];
@@ -68,13 +69,13 @@ export function createStatementTracking(): StatementTracking {
     },
     isDelivered(server, type) {
       if (type === '1') {
-        const next = server.expected.shift();
+        const next = server.expectedAnswers.shift();
         return next?.kind !== 'parse' || next.isDelivered;
       }
       // After an error the server answers no message before the next Sync.
-      for (let next = type === 'Z' ? server.expected.shift() : undefined; next?.kind === 'parse'; ) {
-        if (next.name !== null) server.prepared.delete(next.name);
-        next = server.expected.shift();
+      for (let next = type === 'Z' ? server.expectedAnswers.shift() : undefined; next?.kind === 'parse'; ) {
+        if (next.name !== null) server.preparedNames.delete(next.name);
+        next = server.expectedAnswers.shift();
       }
       return true;
     },
@@ -87,7 +88,7 @@ function splitName(body: Buffer): readonly [name: string, rest: Buffer] {
   return [body.toString('utf8', 0, end), body.subarray(end + 1)];
 }
 
-function encode(type: string, ...parts: readonly Buffer[]): Buffer {
+function encodeMessage(type: string, ...parts: readonly Buffer[]): Buffer {
   const body = Buffer.concat(parts);
   const length = Buffer.alloc(4);
   length.writeInt32BE(body.length + 4);

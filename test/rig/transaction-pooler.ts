@@ -14,7 +14,7 @@ import { type ClientStatements, createStatementTracking, type TrackedServer } fr
 export interface TransactionPooler {
   readonly port: number;
   /** The requests of clients that a pooler in transaction mode does not support. */
-  readonly refused: readonly string[];
+  readonly refusedRequests: readonly string[];
   /**
    * Returns the number of transactions that ran on another server connection than the previous transaction of the same
    * client.
@@ -44,9 +44,9 @@ interface Upstream {
 interface Client {
   readonly socket: Socket;
   upstream: Upstream | null;
-  last: Upstream | null;
+  lastUpstream: Upstream | null;
   /** Messages that wait for a server connection. */
-  readonly queued: Buffer[];
+  readonly queuedMessages: Buffer[];
   /** The number of ReadyForQuery messages that the server has not sent yet. */
   pendingReady: number;
   readonly statements: ClientStatements;
@@ -60,7 +60,7 @@ export async function startTransactionPooler(
     prepared = 'unsupported',
   }: { readonly unsupportedRequest?: 'refuse' | 'forward'; readonly prepared?: 'unsupported' | 'track' } = {},
 ): Promise<TransactionPooler> {
-  const refused: string[] = [];
+  const refusedRequests: string[] = [];
   const sockets = new Set<Socket>();
   const idleByDatabase = new Map<string, Upstream[]>();
   const waitingByDatabase = new Map<string, Client[]>();
@@ -68,11 +68,11 @@ export async function startTransactionPooler(
   const tracking = prepared === 'track' ? createStatementTracking() : null;
 
   function send(client: Client, upstream: Upstream, message: Buffer): void {
-    const messages = tracking?.toServer(upstream.statements, client.statements, message) ?? [message];
-    for (const one of messages) upstream.socket.write(one);
+    const messages = tracking?.translateForServer(upstream.statements, client.statements, message) ?? [message];
+    for (const translatedMessage of messages) upstream.socket.write(translatedMessage);
   }
 
-  const track = (socket: Socket) => {
+  const trackSocket = (socket: Socket) => {
     sockets.add(socket);
     socket.setNoDelay(true);
     socket.on('error', () => undefined);
@@ -86,18 +86,18 @@ export async function startTransactionPooler(
 
   function assign(key: string, client: Client): void {
     const idle = getList(idleByDatabase, key);
-    const other = idle.findIndex((candidate) => candidate !== client.last);
-    const [upstream] = idle.splice(Math.max(0, other), 1);
+    const otherIndex = idle.findIndex((candidate) => candidate !== client.lastUpstream);
+    const [upstream] = idle.splice(Math.max(0, otherIndex), 1);
     if (upstream === undefined) {
       const waiting = getList(waitingByDatabase, key);
       if (!waiting.includes(client)) waiting.push(client);
       return;
     }
-    if (client.last !== null && client.last !== upstream) switchCount += 1;
+    if (client.lastUpstream !== null && client.lastUpstream !== upstream) switchCount += 1;
     client.upstream = upstream;
-    client.last = upstream;
+    client.lastUpstream = upstream;
     upstream.client = client;
-    for (const message of client.queued.splice(0)) send(client, upstream, message);
+    for (const message of client.queuedMessages.splice(0)) send(client, upstream, message);
   }
 
   function release(key: string, upstream: Upstream): void {
@@ -109,7 +109,7 @@ export async function startTransactionPooler(
   }
 
   function refuse({ socket }: Client, reason: string): void {
-    refused.push(reason);
+    refusedRequests.push(reason);
     socket.end(encodeFatalError('08P01', `the pooler does not support: ${reason}`));
   }
 
@@ -165,17 +165,17 @@ export async function startTransactionPooler(
       send(client, client.upstream, message);
       return;
     }
-    client.queued.push(message);
+    client.queuedMessages.push(message);
     assign(key, client);
   }
 
   const server = createServer((clientSocket) => {
-    track(clientSocket);
+    trackSocket(clientSocket);
     const client: Client = {
       socket: clientSocket,
       upstream: null,
-      last: null,
-      queued: [],
+      lastUpstream: null,
+      queuedMessages: [],
       pendingReady: 0,
       statements: new Map(),
     };
@@ -204,10 +204,10 @@ export async function startTransactionPooler(
       const upstream: Upstream = {
         socket: connect(port, '127.0.0.1'),
         client: null,
-        statements: { prepared: new Set(), expected: [] },
+        statements: { preparedNames: new Set(), expectedAnswers: [] },
       };
       signIn = upstream.socket;
-      track(upstream.socket);
+      trackSocket(upstream.socket);
       upstream.socket.write(startup);
       let answer: Buffer = Buffer.alloc(0);
       upstream.socket.on('data', (bytes: Buffer) => {
@@ -254,7 +254,7 @@ export async function startTransactionPooler(
   });
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the pooler has no port');
-  return { port: address.port, refused, switchCount: () => switchCount };
+  return { port: address.port, refusedRequests, switchCount: () => switchCount };
 }
 
 function findUnsupportedStatement(type: string, text: string, isTracking: boolean): string | null {

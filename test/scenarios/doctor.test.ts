@@ -47,7 +47,7 @@ test('while the service runs, doctor runs every check and sends no message', asy
   expect(readResults(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
   // On a busy machine, a synced write of more than one second causes a warning.
   expect(readResults(stdout).database).toMatch(/^(ok|warning)$/);
-  expect(relay.received).toEqual([]);
+  expect(relay.receivedMessages).toEqual([]);
 });
 
 test('if the relay does not answer, doctor prints the remedy in plain lines and ends with exit code 1', async () => {

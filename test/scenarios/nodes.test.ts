@@ -162,7 +162,7 @@ test('behind a pooler without a direct connection, a message that another node a
   const measureDeliveryMs = async () => {
     const id = await submitAccepted(nodes[0]?.publicUrl ?? '', key);
     const startedAt = performance.now();
-    await expect.poll(() => sink.received.get(id), { interval: 10 }).toBe(1);
+    await expect.poll(() => sink.acceptCounts.get(id), { interval: 10 }).toBe(1);
     return performance.now() - startedAt;
   };
   await expect.poll(measureDeliveryMs).toBeLessThan(2_000);
@@ -188,9 +188,9 @@ test('a message that a node without the role deliver accepts is sent by a node w
   const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
   const { nodes, key, shared } = await startNodes(1, { ...relay, POSTRIDER_ROLES: 'api' });
   const ids = await Promise.all(Array.from({ length: 20 }, () => submitAccepted(nodes[0]?.publicUrl ?? '', key)));
-  expect(sink.received.size).toBe(0);
+  expect(sink.acceptCounts.size).toBe(0);
   await startProcess(createTemporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
-  await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
+  await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
 });
 
 test('a node whose clock is days wrong and is then changed accepts and sends messages by the time of the database', async () => {
@@ -216,7 +216,7 @@ test('a node whose clock is days wrong and is then changed accepts and sends mes
     clockOffsetMs = days * 86_400_000;
     ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? ''));
   }
-  await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
+  await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
   const listed = await runJsonCommand<{ id: string; at: string }[]>(folder, ['message', 'list'], {
     POSTRIDER_DATABASE: url,
     POSTRIDER_SECRET: SECRET,

@@ -95,10 +95,10 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('events of %
     expect(shown.events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(shown.events.at(-1)?.by).toBe(`feedback:${name}`);
     expect(await listSuppressed()).toContain(`${to} bounce ${id}`);
-    const received = relay.received.length;
+    const received = relay.receivedMessages.length;
     const next = await submitTo(to);
     expect((await store.findMessage(next))?.state).toBe('suppressed');
-    expect(relay.received).toHaveLength(received);
+    expect(relay.receivedMessages).toHaveLength(received);
   });
 
   test('the same event with another secret gets 401, is counted and changes nothing', async () => {

@@ -61,7 +61,7 @@ test('a hard bounce suppresses only its recipient', async () => {
   const [repeatedId, other] = [await submitTo('Gone@EXAMPLE.com'), await submitTo('here@example.com')];
   expect((await showMessage(repeatedId)).state).toBe('suppressed');
   await waitForState(other, 'delivered');
-  expect(server.received.map(({ to }) => to)).toEqual([['here@example.com']]);
+  expect(server.receivedMessages.map(({ to }) => to)).toEqual([['here@example.com']]);
   const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', repeatedId]);
   expect(explanation.join(' ')).toContain('suppression list');
 });
@@ -94,7 +94,7 @@ test('a deferred message waits for about a minute, `explain` shows this, `retry`
   expect((await showMessage(cancelledId)).state).toBe('cancelled');
   await expect(runJsonCommand(folder, ['message', 'retry', cancelledId])).rejects.toThrow('is cancelled');
   await expect(runJsonCommand(folder, ['message', 'cancel', deferredId])).rejects.toThrow('is delivered');
-  expect(server.received.flatMap(({ to }) => to)).not.toContain('never@example.com');
+  expect(server.receivedMessages.flatMap(({ to }) => to)).not.toContain('never@example.com');
 });
 
 /** Starts a proxy for `relayPort` that closes every connection while it is down. */
@@ -140,7 +140,7 @@ test('a relay that is down receives only probes, and receives every message afte
   proxy.down = false;
   const senderStore = await rig.openStore(separateFolder);
   // Messages with a failed attempt are due in a minute. The others are sent after the successful probe.
-  await expect.poll(() => sink.received.size).toBeGreaterThanOrEqual(ids.length - proxy.connections);
+  await expect.poll(() => sink.acceptCounts.size).toBeGreaterThanOrEqual(ids.length - proxy.connections);
   for (const id of ids) await senderStore.retryMessage(id, Date.now());
-  await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
+  await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
 });

@@ -89,8 +89,8 @@ test('a sender is accepted only after the records of its domain were found in DN
 
 test('messages are signed with both keys, the signatures are aligned, and the return path contains the id of the message', async () => {
   const id = await send('signed@example.com');
-  await expect.poll(() => relay.received.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
-  const mail = relay.received.find(({ to }) => to.includes('signed@example.com'));
+  await expect.poll(() => relay.receivedMessages.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
+  const mail = relay.receivedMessages.find(({ to }) => to.includes('signed@example.com'));
   const txt = Object.fromEntries(Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]));
   const results = await verify(mail?.data ?? Buffer.alloc(0), txt);
   expect(results.map(({ domain, result, aligned }) => [domain, result, aligned])).toEqual([
@@ -127,8 +127,8 @@ test('after a rotation, messages are signed with the new keys only after their r
   expect(newRecords).toHaveLength(2);
   const readSelectors = async (to: string) => {
     await send(to);
-    await expect.poll(() => relay.received.some((one) => one.to.includes(to))).toBe(true);
-    const data = relay.received.find((one) => one.to.includes(to))?.data.toString('latin1') ?? '';
+    await expect.poll(() => relay.receivedMessages.some((one) => one.to.includes(to))).toBe(true);
+    const data = relay.receivedMessages.find((one) => one.to.includes(to))?.data.toString('latin1') ?? '';
     return [...data.replace(/\r\n[ \t]+/g, ' ').matchAll(/ s=([^;]+);/g)]
       .map(([, selector]) => `${selector}._domainkey.example.org`)
       .sort();
@@ -186,6 +186,6 @@ test('a message that was accepted before its domain was removed waits and is nev
   expect(attention.map(({ text }) => text)).toContainEqual(
     expect.stringMatching(/^Messages cannot be signed, .*no authenticated domain example\.org/),
   );
-  expect(relay.received.some(({ to }) => to.includes('later@example.com'))).toBe(false);
-  for (const { data } of relay.received) expect(data.toString('latin1', 0, 15)).toBe('DKIM-Signature:');
+  expect(relay.receivedMessages.some(({ to }) => to.includes('later@example.com'))).toBe(false);
+  for (const { data } of relay.receivedMessages) expect(data.toString('latin1', 0, 15)).toBe('DKIM-Signature:');
 });

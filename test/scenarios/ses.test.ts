@@ -68,7 +68,7 @@ test('a subscription to the configured topic is confirmed automatically', async 
   expect((await postNotification(createSnsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(
     200,
   );
-  expect(sns.confirmed).toHaveLength(1);
+  expect(sns.confirmedPaths).toHaveLength(1);
 });
 
 test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
@@ -101,7 +101,7 @@ test('a complaint event from the SQS queue ends the message as complained, and a
     }),
   );
   await waitForState(id, 'complained');
-  await expect.poll(() => sqs.remaining).toBe(0);
+  await expect.poll(() => sqs.remainingCount).toBe(0);
   expect(await suppressed()).toContain('spam@example.net complaint');
   expect((await store.findMessage(id))?.events.map(({ verb, by }) => `${verb} ${by}`)).toContain(
     'complained feedback:sqs',

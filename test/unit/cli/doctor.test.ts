@@ -66,7 +66,7 @@ describe('doctor', () => {
       'return path': 'ok',
       'domain example.org': 'failure',
     });
-    expect(relay.received).toEqual([]);
+    expect(relay.receivedMessages).toEqual([]);
   });
 
   it('tests the loop with an account that has a sending domain', async () => {

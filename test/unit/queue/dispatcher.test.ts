@@ -38,7 +38,7 @@ test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 m
   const message = newMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
-  await clock.until(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR_MS);
+  await clock.advanceUntil(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR_MS);
   const waits = attempts.slice(1).map(({ at }, n) => Math.round((at - (attempts[n]?.at ?? 0)) / MINUTE_MS));
   expect(waits).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waits.length - 5 }, () => 120)]);
   expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR_MS);
@@ -444,7 +444,7 @@ test('a backlog of large messages is delivered with a limited number of them in 
   let [leasedCount, maxLeasedCount] = [0, 0];
   rig.store.accept(Array.from({ length: 60 }, () => newMessage({ acceptedAt: START, message })));
   rig.dispatcher.start();
-  await rig.clock.until(
+  await rig.clock.advanceUntil(
     () => rig.store.readQueueStatistics().queued + rig.store.readQueueStatistics().sending === 0,
     60_000,
   );
@@ -736,7 +736,7 @@ test('a step of the clock does not abort a running attempt', async () => {
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
-  await rig.clock.until(() => rig.attempts.length === 1, 5_000);
+  await rig.clock.advanceUntil(() => rig.attempts.length === 1, 5_000);
   rig.clock.setForward(2 * LEASE_MS);
   await rig.clock.advance(10_000);
   expect([rig.failures, rig.dispatcher.inFlightCount]).toEqual([[], 1]);

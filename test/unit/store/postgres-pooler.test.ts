@@ -67,7 +67,7 @@ test('every transaction and every single statement sets what durability requires
   expect(await Promise.all(reads)).toEqual(reads.map(() => [expected]));
   expect(await pool.query(read, [])).toEqual([expected]);
   expect(pooler.switchCount()).toBeGreaterThan(0);
-  expect(pooler.refused).toEqual([]);
+  expect(pooler.refusedRequests).toEqual([]);
 });
 
 test('after an immediate shutdown of a server whose default is synchronous_commit=off, every accepted message is stored', async () => {
@@ -83,7 +83,7 @@ test('after an immediate shutdown of a server whose default is synchronous_commi
     timeout: 60_000,
   });
   expect(found.filter((message) => message === null)).toEqual([]);
-  expect(pooler.refused).toEqual([]);
+  expect(pooler.refusedRequests).toEqual([]);
 });
 
 test('a change is visible to other nodes within 2 s, by polling and by notifications of a direct connection', async () => {
@@ -102,7 +102,7 @@ test('a change is visible to other nodes within 2 s, by polling and by notificat
     await writer.createAccount(name, NO_LIMITS, 1);
     await vi.waitFor(() => expect(names).toContain(name), { timeout: 10_000 });
   }
-  expect(pooler.refused).toEqual([]);
+  expect(pooler.refusedRequests).toEqual([]);
 });
 
 test('a direct connection to another database is refused before anything is migrated', async () => {
@@ -161,7 +161,7 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
   await acceptOnBoth();
   expect(pooler.switchCount()).toBeGreaterThan(0);
-  expect(pooler.refused).toEqual([]);
+  expect(pooler.refusedRequests).toEqual([]);
 });
 
 test('with prepared=yes a pooler that tracks no prepared statements ends the opening with one line', async () => {

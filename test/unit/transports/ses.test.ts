@@ -36,20 +36,20 @@ describe('a message', () => {
     const { fake, transport } = await startFixture({ configurationSet: 'transactional' });
     const message = createOutgoingMessage('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
     const attempt = await transport.attempt(message, null);
-    expect(fake.received).toMatchObject([{ to: [message.envelope.to], configurationSet: 'transactional' }]);
-    expect(fake.received[0]?.data.equals(message.data)).toBe(true);
-    expect(attempt.outcome).toMatchObject({ kind: 'delivered', reference: fake.received[0]?.id });
+    expect(fake.receivedMessages).toMatchObject([{ to: [message.envelope.to], configurationSet: 'transactional' }]);
+    expect(fake.receivedMessages[0]?.data.equals(message.data)).toBe(true);
+    expect(attempt.outcome).toMatchObject({ kind: 'delivered', reference: fake.receivedMessages[0]?.id });
     expect(attempt.remote).toBe(new URL(fake.endpoint).host);
     expect(attempt.conversation).toEqual([
       `C: SendEmail to ${message.envelope.to}, ${message.data.length} octets`,
-      `S: 200 ${fake.received[0]?.id}`,
+      `S: 200 ${fake.receivedMessages[0]?.id}`,
     ]);
   });
 
   test('connections are reused', async () => {
     const { fake, transport } = await startFixture();
     for (let n = 0; n < 20; n += 1) await transport.attempt(createOutgoingMessage(`Subject: ${n}\r\n\r\n`), null);
-    expect(fake.received).toHaveLength(20);
+    expect(fake.receivedMessages).toHaveLength(20);
     // There is one connection for the messages and one for the account request.
     expect(fake.connections).toBeLessThanOrEqual(2);
   });
@@ -173,7 +173,7 @@ describe('the response of the provider', () => {
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
     expect(outcome.reply.text).toContain('credentials');
-    expect(fake.received).toEqual([]);
+    expect(fake.receivedMessages).toEqual([]);
   });
 
   test('each sample matches its rule', () => {
@@ -211,7 +211,7 @@ describe('the send rate', () => {
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
-    expect(fake.received).toHaveLength(1);
+    expect(fake.receivedMessages).toHaveLength(1);
   });
 
   test('a message that stays throttled is deferred with scope message', async () => {

@@ -8,7 +8,7 @@ import type { SmtpParts } from '../../../src/transports/smtp/transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
-import { createOutgoingMessage, newSmtpTransport } from '../../rig/smtp-message.ts';
+import { createLoopbackTransport, createOutgoingMessage } from '../../rig/smtp-message.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 
@@ -24,7 +24,7 @@ async function startPair(
 ): Promise<Pair> {
   const peer = await startSmtpPeer(script);
   onTestFinished(() => peer.close());
-  const transport = newSmtpTransport(peer.port, change, parts);
+  const transport = createLoopbackTransport(peer.port, change, parts);
   onTestFinished(() => transport.close(1_000));
   return { peer, transport };
 }
@@ -164,13 +164,16 @@ describe('pipelining', () => {
 
 describe('a connection that fails', () => {
   test('that is refused defers the message without a next hop', async () => {
-    const attempt = await newSmtpTransport(1).attempt(createOutgoingMessage(), null);
+    const attempt = await createLoopbackTransport(1).attempt(createOutgoingMessage(), null);
     expect(attempt).toMatchObject({ remote: null, outcome: { kind: 'deferred', reason: 'connection' } });
     expect(attempt.outcome.reply.text).toContain('ECONNREFUSED');
   });
 
   test('to a host name that does not resolve defers the message', async () => {
-    const attempt = await newSmtpTransport(25, { host: 'nowhere.invalid' }).attempt(createOutgoingMessage(), null);
+    const attempt = await createLoopbackTransport(25, { host: 'nowhere.invalid' }).attempt(
+      createOutgoingMessage(),
+      null,
+    );
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
   });
 
@@ -359,10 +362,10 @@ describe('connections', () => {
   test('several messages share one connection', async () => {
     const server = await startSmtpServer();
     onTestFinished(() => server.close());
-    const transport = newSmtpTransport(server.port, { connections: 1 });
+    const transport = createLoopbackTransport(server.port, { connections: 1 });
     onTestFinished(() => transport.close(1_000));
     await Promise.all(Array.from({ length: 12 }, () => transport.attempt(createOutgoingMessage(), null)));
-    expect(server.received).toHaveLength(12);
+    expect(server.receivedMessages).toHaveLength(12);
     expect(server.connections).toBe(1);
   });
 
@@ -533,7 +536,7 @@ describe('connections', () => {
       await wire.waitForClose();
     });
     const runningAttempt = transport.attempt(createOutgoingMessage(), null);
-    const openingAttempt = newSmtpTransport(1).attempt(createOutgoingMessage(), null);
+    const openingAttempt = createLoopbackTransport(1).attempt(createOutgoingMessage(), null);
     await transport.close(50);
     expect((await runningAttempt).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect((await openingAttempt).outcome.kind).toBe('deferred');
@@ -771,7 +774,7 @@ describe('the bytes sent', () => {
     for (const options of [{}, { hidePIPELINING: true }]) {
       const server = await startSmtpServer(options);
       onTestFinished(() => server.close());
-      const transport = newSmtpTransport(server.port, { connections: 1 });
+      const transport = createLoopbackTransport(server.port, { connections: 1 });
       onTestFinished(() => transport.close(1_000));
       const line = fc.oneof(
         fc.constantFrom('.', '..', '...', '.x', '', ' .', 'QUIT', 'a.\u00e9'),
@@ -782,7 +785,7 @@ describe('the bytes sent', () => {
           const message = createOutgoingMessage(lines.map((text) => `${text}\r\n`).join(''));
           const attempt = await transport.attempt(message, hasCompletionCheck ? () => Promise.resolve() : null);
           expect(attempt.outcome.kind).toBe('delivered');
-          expect(server.received.at(-1)?.data.equals(message.data)).toBe(true);
+          expect(server.receivedMessages.at(-1)?.data.equals(message.data)).toBe(true);
         }),
         { numRuns: 150 },
       );
@@ -792,11 +795,11 @@ describe('the bytes sent', () => {
   test('of large content arrive completely, and a missing final line end is added', async () => {
     const server = await startSmtpServer();
     onTestFinished(() => server.close());
-    const transport = newSmtpTransport(server.port);
+    const transport = createLoopbackTransport(server.port);
     onTestFinished(() => transport.close(1_000));
     const largeContent = `${'.a line with a dot\r\n'.repeat(60_000)}the end`;
     expect((await transport.attempt(createOutgoingMessage(largeContent), null)).outcome.kind).toBe('delivered');
-    expect(server.received[0]?.data.equals(Buffer.from(`${largeContent}\r\n`))).toBe(true);
+    expect(server.receivedMessages[0]?.data.equals(Buffer.from(`${largeContent}\r\n`))).toBe(true);
   });
 
   test('SIZE and SMTPUTF8 are sent if they are offered', async () => {
@@ -860,9 +863,9 @@ describe('the bytes sent', () => {
       }
     }
     expect(peer.connections).toBe(0);
-    expect(() => newSmtpTransport(1, { name: `me${character}MAIL` })).toThrow('EHLO name');
-    expect(() => newSmtpTransport(1, { auth: { user: `u${character}`, pass: 'p' } })).toThrow('user');
-    expect(() => newSmtpTransport(1, { auth: { user: 'u', pass: `p${character}` } })).toThrow('password');
+    expect(() => createLoopbackTransport(1, { name: `me${character}MAIL` })).toThrow('EHLO name');
+    expect(() => createLoopbackTransport(1, { auth: { user: `u${character}`, pass: 'p' } })).toThrow('user');
+    expect(() => createLoopbackTransport(1, { auth: { user: 'u', pass: `p${character}` } })).toThrow('password');
   });
 
   test('brackets and spaces outside quotes, 8-bit text without SMTPUTF8 and overlong addresses prevent sending', async () => {
@@ -880,6 +883,6 @@ describe('the bytes sent', () => {
       );
     }
     expect(peer.connections).toBe(0);
-    expect(() => newSmtpTransport(1, { name: 'two words' })).toThrow('EHLO name');
+    expect(() => createLoopbackTransport(1, { name: 'two words' })).toThrow('EHLO name');
   });
 });

@@ -15,22 +15,22 @@ import {
   fetchFrom,
 } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrusted } = {} as Authorities;
+let { root, signer, untrustedSigner } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted } = await createAuthorities());
+  ({ root, signer, untrustedSigner } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrusted }, parts);
+const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrustedSigner }, parts);
 
 describe('a certificate', () => {
   const postWithCertificate = async (pem: string, key: string, now?: () => number) => {
-    const { post, fetched } = await rig({ responses: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
-    return { status: (await post(createSnsMessage(key, createBounceNotification()))).status, fetched };
+    const { post, fetchedUrls } = await rig({ responses: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
+    return { status: (await post(createSnsMessage(key, createBounceNotification()))).status, fetchedUrls };
   };
 
   test('whose chain does not lead to a trusted root is refused', async () => {
-    expect((await postWithCertificate(untrusted.cert, untrusted.key)).status).toBe(403);
-    expect((await postWithCertificate('no certificate', untrusted.key)).status).toBe(403);
-    expect((await postWithCertificate('', untrusted.key)).status).toBe(403);
+    expect((await postWithCertificate(untrustedSigner.cert, untrustedSigner.key)).status).toBe(403);
+    expect((await postWithCertificate('no certificate', untrustedSigner.key)).status).toBe(403);
+    expect((await postWithCertificate('', untrustedSigner.key)).status).toBe(403);
   });
 
   test('with its intermediate certificate is trusted', async () => {
@@ -68,13 +68,13 @@ describe('a certificate', () => {
   });
 
   test('is fetched once for many messages, also for concurrent ones', async () => {
-    const { post, fetched } = await rig();
+    const { post, fetchedUrls } = await rig();
     const responses = await Promise.all(
       [1, 2, 3, 4].map(() => post(createSnsMessage(signer.key, createBounceNotification()))),
     );
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
-    expect(fetched).toEqual([CERT_URL]);
+    expect(fetchedUrls).toEqual([CERT_URL]);
   });
 
   test('that cannot be fetched leads to a 503, and the message is accepted later', async () => {
@@ -127,16 +127,16 @@ describe('a certificate', () => {
   });
 
   test('that is trusted stays in the cache while forged messages name hundreds of URLs', async () => {
-    const { post, fetched } = await rig();
+    const { post, fetchedUrls } = await rig();
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     for (let n = 0; n < 100; n += 1) {
       const SigningCertURL = `https://sns.${REGION}.amazonaws.com/${n}.pem`;
-      expect((await post(createSnsMessage(untrusted.key, createBounceNotification({ SigningCertURL })))).status).toBe(
-        403,
-      );
+      expect(
+        (await post(createSnsMessage(untrustedSigner.key, createBounceNotification({ SigningCertURL })))).status,
+      ).toBe(403);
     }
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
-    expect(fetched.filter((url) => url === CERT_URL)).toHaveLength(1);
+    expect(fetchedUrls.filter((url) => url === CERT_URL)).toHaveLength(1);
   });
 
   test('is fetched with bounded concurrency', async () => {
@@ -154,7 +154,7 @@ describe('a certificate', () => {
     const responses = Array.from({ length: 30 }, (_, n) =>
       post(
         createSnsMessage(
-          untrusted.key,
+          untrustedSigner.key,
           createBounceNotification({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }),
         ),
       ),
@@ -169,7 +169,7 @@ describe('a certificate', () => {
   test('that expires after it was fetched is fetched again', async () => {
     let offsetMs = 0;
     const oneDaySigner = await root.issueCertificate(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
-    const { post, fetched } = await rig({
+    const { post, fetchedUrls } = await rig({
       responses: { [CERT_URL]: oneDaySigner.cert },
       now: () => Date.now() + offsetMs,
     });
@@ -177,7 +177,7 @@ describe('a certificate', () => {
     offsetMs = 23.5 * 3_600_000;
     const Timestamp = new Date(Date.now() + offsetMs).toISOString();
     expect((await post(createSnsMessage(oneDaySigner.key, createBounceNotification({ Timestamp })))).status).toBe(403);
-    expect(fetched).toHaveLength(2);
+    expect(fetchedUrls).toHaveLength(2);
   });
 
   test('that is too large is refused', async () => {
@@ -215,7 +215,7 @@ describe('the issuer of a certificate without its chain', () => {
 
   test('is refused without its valid signature', async () => {
     const { at } = createCertificates(
-      (url) => new Response(url === ISSUER ? untrusted.cert : readCertificate('leaf.pem')),
+      (url) => new Response(url === ISSUER ? untrustedSigner.cert : readCertificate('leaf.pem')),
     );
     expect((await at()).kind).toBe('refused');
   });

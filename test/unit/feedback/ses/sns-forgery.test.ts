@@ -10,15 +10,20 @@ import {
   createSnsRig,
 } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrusted } = {} as Authorities;
+let { root, signer, untrustedSigner } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted } = await createAuthorities());
+  ({ root, signer, untrustedSigner } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrusted }, parts);
+const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrustedSigner }, parts);
 
 describe('a forgery', () => {
   const cases: [string, () => unknown, number, SnsRefusal][] = [
-    ['signed by another key', () => createSnsMessage(untrusted.key, createBounceNotification()), 403, 'sns-forged'],
+    [
+      'signed by another key',
+      () => createSnsMessage(untrustedSigner.key, createBounceNotification()),
+      403,
+      'sns-forged',
+    ],
     [
       'with one byte of its message changed',
       () =>
@@ -130,11 +135,11 @@ describe('a forgery', () => {
     'x.pem',
     '',
   ])('with its certificate at %s is refused without a fetch', async (SigningCertURL) => {
-    const { post, fetched, refusals } = await rig({ responses: { [SigningCertURL]: untrusted.cert } });
-    expect((await post(createSnsMessage(untrusted.key, createBounceNotification({ SigningCertURL })))).status).toBe(
-      403,
-    );
-    expect(fetched).toEqual([]);
+    const { post, fetchedUrls, refusals } = await rig({ responses: { [SigningCertURL]: untrustedSigner.cert } });
+    expect(
+      (await post(createSnsMessage(untrustedSigner.key, createBounceNotification({ SigningCertURL })))).status,
+    ).toBe(403);
+    expect(fetchedUrls).toEqual([]);
     expect(refusals).toEqual(['sns-forged']);
   });
 });

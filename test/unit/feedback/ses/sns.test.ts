@@ -17,17 +17,17 @@ import {
   toKeyPair,
 } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrusted } = {} as Authorities;
+let { root, signer, untrustedSigner } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted } = await createAuthorities());
+  ({ root, signer, untrustedSigner } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrusted }, parts);
+const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrustedSigner }, parts);
 
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) gets its response after it is recorded',
   async (SignatureVersion) => {
     let completeRecord: (result: RecordResult) => void = () => undefined;
-    const { post, reports, refusals, fetched } = await rig({
+    const { post, reports, refusals, fetchedUrls } = await rig({
       recordReport: () => new Promise((resolve) => (completeRecord = resolve)),
     });
     const answer = post(
@@ -45,7 +45,7 @@ test.each(['1', '2'])(
       },
     ]);
     expect(refusals).toEqual([]);
-    expect(fetched).toEqual([CERT_URL]);
+    expect(fetchedUrls).toEqual([CERT_URL]);
   },
 );
 
@@ -96,17 +96,17 @@ describe('a subscription', () => {
   const SUBSCRIBE = `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token`;
 
   test('to a configured topic is confirmed automatically', async () => {
-    const { post, fetched, subscriptions } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetchedUrls, subscriptions } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
-    expect(fetched).toEqual([CERT_URL, SUBSCRIBE]);
+    expect(fetchedUrls).toEqual([CERT_URL, SUBSCRIBE]);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} is confirmed`]);
   });
 
   test('to another topic or from a forged message is not confirmed', async () => {
-    const { post, fetched } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetchedUrls } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
     expect((await post(createSnsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
-    expect((await post(createSnsMessage(untrusted.key, { Type }))).status).toBe(403);
+    expect((await post(createSnsMessage(untrustedSigner.key, { Type }))).status).toBe(403);
     expect(
       (
         await post(
@@ -114,8 +114,8 @@ describe('a subscription', () => {
         )
       ).status,
     ).toBe(403);
-    expect(fetched).not.toContain(SUBSCRIBE);
-    expect(fetched.join()).not.toContain('evil');
+    expect(fetchedUrls).not.toContain(SUBSCRIBE);
+    expect(fetchedUrls.join()).not.toContain('evil');
   });
 
   test.each([
@@ -126,11 +126,11 @@ describe('a subscription', () => {
     'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription',
     'http://169.254.169.254/latest/meta-data/',
   ])('is never confirmed at %s', async (SubscribeURL) => {
-    const { post, fetched, refusals } = await rig();
+    const { post, fetchedUrls, refusals } = await rig();
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation', SubscribeURL }))).status).toBe(
       403,
     );
-    expect([fetched, refusals]).toEqual([[], ['sns-forged']]);
+    expect([fetchedUrls, refusals]).toEqual([[], ['sns-forged']]);
   });
 
   test('is not confirmed over a redirect', async () => {

@@ -60,12 +60,12 @@ test('an event is deleted only after it is recorded, raw or in the envelope of S
   await start();
   queue.send(createBounce());
   await expect.poll(() => reports.length).toBe(1);
-  expect(queue.remaining).toBe(1);
+  expect(queue.remainingCount).toBe(1);
   isRecorded = true;
   completeRecord('recorded');
-  await expect.poll(() => queue.remaining).toBe(0);
+  await expect.poll(() => queue.remainingCount).toBe(0);
   queue.send(createEnvelope(createBounce('ses-2')));
-  await expect.poll(() => queue.remaining).toBe(0);
+  await expect.poll(() => queue.remainingCount).toBe(0);
   expect(reports.map(({ messageRef, source }) => [messageRef, source])).toEqual([
     [{ reference: 'ses-1' }, 'sqs'],
     [{ reference: 'ses-2' }, 'sqs'],
@@ -86,9 +86,9 @@ test('an event that the store cannot record stays in the queue and is delivered 
   expect(refusals).toEqual(['store']);
   queue.makeVisible();
   await expect.poll(() => queue.visibilityTimeoutsS).toEqual([30]);
-  expect(queue.remaining).toBe(1);
+  expect(queue.remainingCount).toBe(1);
   queue.makeVisible();
-  await expect.poll(() => queue.remaining).toBe(0);
+  await expect.poll(() => queue.remainingCount).toBe(0);
   expect(reports).toHaveLength(3);
 });
 
@@ -98,11 +98,11 @@ test('after one hour in the queue an event that still cannot be applied is kept 
   });
   await start();
   queue.send(createBounce(), Date.now() - 2 * 3_600_000);
-  await expect.poll(() => queue.remaining).toBe(0);
+  await expect.poll(() => queue.remainingCount).toBe(0);
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true]);
   queue.send(createBounce('ses-2'));
   await expect.poll(() => queue.visibilityTimeoutsS).toEqual([30]);
-  expect(queue.remaining).toBe(1);
+  expect(queue.remainingCount).toBe(1);
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true, false]);
 });
 
@@ -112,7 +112,7 @@ test('content that is not an event and a message of another topic are kept for t
   queue.send('hello');
   queue.send(createEnvelope(createBounce(), `${TOPIC}2`));
   queue.send(`{"eventType":"Bounce","mail":{"messageId":"a"},"bounce":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
-  await expect.poll(() => queue.remaining).toBe(0);
+  await expect.poll(() => queue.remainingCount).toBe(0);
   const reasons = reports.flatMap(({ messageRef, events }) =>
     messageRef === null ? events.map((event) => (event.kind === 'unknown' ? event.reason : event.kind)) : [],
   );
@@ -133,7 +133,7 @@ test('no event is lost when the queue fails, ends, loses deletions and repeats e
   await expect
     .poll(() => {
       queue.makeVisible();
-      return queue.remaining;
+      return queue.remainingCount;
     })
     .toBe(0);
   const digests = new Map(reports.map(({ messageRef, digest }) => [JSON.stringify(messageRef), digest]));
@@ -151,7 +151,7 @@ test('a request without a response is aborted after its timeout and repeated', a
   await start();
   await expect.poll(() => faults.length).toBeGreaterThanOrEqual(4);
   expect(faults[0]).toBe('sqs: Error: the queue did not answer within 35 s');
-  await expect.poll(() => queue.requests).toBeGreaterThan(4);
+  await expect.poll(() => queue.requestCount).toBeGreaterThan(4);
 });
 
 test('while the store fails, the poller does not receive the whole queue', async () => {
@@ -161,7 +161,7 @@ test('while the store fails, the poller does not receive the whole queue', async
   await expect.poll(() => reports.length).toBeGreaterThanOrEqual(40);
   await close();
   expect(reports.length).toBeLessThanOrEqual(80);
-  expect(queue.remaining).toBe(200);
+  expect(queue.remainingCount).toBe(200);
 });
 
 test.each([
@@ -180,8 +180,8 @@ test.each([
 test('close aborts waiting requests', async () => {
   const { queue, close, start } = await rig();
   await start();
-  await expect.poll(() => queue.polling).toBe(4);
+  await expect.poll(() => queue.pendingReceiveCount).toBe(4);
   await close();
-  await expect.poll(() => queue.polling).toBe(0);
-  expect(queue.emptyAnswers).toBe(0);
+  await expect.poll(() => queue.pendingReceiveCount).toBe(0);
+  expect(queue.emptyAnswerCount).toBe(0);
 });
