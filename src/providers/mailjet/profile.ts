@@ -7,13 +7,12 @@ export const MAILJET_RELAY: RelayProfile = {
   metadata: (messageId) => [{ name: 'X-MJ-CustomID', value: messageId }],
   rewrittenFields: [],
   keepsEnvelopeSender: false,
-  maxMessageBytes: 15_000_000,
+  maxMessageBytes: null,
   spf: 'v=spf1 include:spf.mailjet.com ~all',
   connections: null,
   referenceOfReply: null,
   sources: [
     'https://dev.mailjet.com/docs/smtp_relay/custom_headers',
-    'https://dev.mailjet.com/email/guides/send-api-v31/',
     'https://documentation.mailjet.com/hc/en-us/articles/360049641733-Authenticating-Domains-with-SPF-and-DKIM-A-Complete-Guide',
   ],
 };
