@@ -7,6 +7,7 @@
 
 import { isIPv6 } from 'node:net';
 import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../model/listen-address.ts';
+import { findProviderByHost } from '../providers/providers.ts';
 import { readDotEnv } from './dot-env.ts';
 import { formatSuggestion } from './nearest.ts';
 import { readSecretText, SecretFileError } from './secret-file.ts';
@@ -348,7 +349,16 @@ function includesHost(wildcard: string, host: string): boolean {
 
 /** Checks the settings of feedback that depend on one another. */
 function checkFeedback(settings: Settings): void {
-  const { returnPathDomain, feedbackListen, feedbackHttpListen, sesTopics, sesQueue, eventSecrets, roles } = settings;
+  const {
+    returnPathDomain,
+    feedbackListen,
+    feedbackHttpListen,
+    feedbackUrl,
+    sesTopics,
+    sesQueue,
+    eventSecrets,
+    roles,
+  } = settings;
   const secretNames = Object.entries(EVENT_SECRET_SPECS).flatMap(([provider, { name }]) =>
     provider in eventSecrets ? [name] : [],
   );
@@ -357,7 +367,8 @@ function checkFeedback(settings: Settings): void {
       `${SETTINGS_TABLE.feedbackListen.name} accepts only messages to the return path; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
     );
   }
-  if (feedbackHttpListen !== null && sesTopics.length === 0 && secretNames.length === 0) {
+  const hasEndpoint = sesTopics.length > 0 || secretNames.length > 0 || isEndpointTested(settings);
+  if (feedbackHttpListen !== null && !hasEndpoint) {
     throw new SettingsError(
       `${SETTINGS_TABLE.feedbackHttpListen.name} has no endpoint; set ${SETTINGS_TABLE.sesTopics.name} to the ARNs of topics, or POSTRIDER_EVENTS_… to the secret of a provider`,
     );
@@ -366,6 +377,11 @@ function checkFeedback(settings: Settings): void {
   if (secretName !== undefined && feedbackHttpListen === null) {
     throw new SettingsError(
       `${secretName} is set, but no listener receives the events; set ${SETTINGS_TABLE.feedbackHttpListen.name}`,
+    );
+  }
+  if (eventSecrets.mandrill !== undefined && feedbackUrl === null) {
+    throw new SettingsError(
+      `${SETTINGS_TABLE.mandrillEvents.name} needs the URL that the signatures of Mandrill cover; set ${SETTINGS_TABLE.feedbackUrl.name}`,
     );
   }
   if (sesTopics.length > 0 && feedbackHttpListen === null && sesQueue === null) {
@@ -379,6 +395,11 @@ function checkFeedback(settings: Settings): void {
       `${SETTINGS_TABLE.roles.name}: the role feedback has no source of feedback; set ${SETTINGS_TABLE.feedbackListen.name}, ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
+}
+
+/** Returns true if the provider of the relay tests the URL of its events before its secret exists. */
+function isEndpointTested({ transport }: Settings): boolean {
+  return transport.kind === 'smtp' && findProviderByHost(transport.host)?.events?.isEndpointTest !== undefined;
 }
 
 function deepFreeze(settings: Settings): Settings {

@@ -6,12 +6,15 @@ import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
 import { MASK, maskUrl } from '../printing/escape.ts';
 import { BREVO } from '../providers/brevo/brevo.ts';
+import { MAILERSEND } from '../providers/mailersend/mailersend.ts';
 import { MAILGUN } from '../providers/mailgun/mailgun.ts';
 import { MAILJET } from '../providers/mailjet/mailjet.ts';
 import { MAILTRAP } from '../providers/mailtrap/mailtrap.ts';
+import { MANDRILL } from '../providers/mandrill/mandrill.ts';
 import { POSTAL } from '../providers/postal/postal.ts';
 import { POSTMARK } from '../providers/postmark/postmark.ts';
 import type { EventProviderName, Provider } from '../providers/provider.ts';
+import { RESEND } from '../providers/resend/resend.ts';
 import { SENDGRID } from '../providers/sendgrid/sendgrid.ts';
 import { SPARKPOST } from '../providers/sparkpost/sparkpost.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
@@ -252,11 +255,15 @@ function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<
     return parsed.ok ? valid(secrets) : invalid(parsed.fault);
   };
   const form = events?.secretForm ?? '';
+  const unset =
+    events?.isEndpointTest === undefined
+      ? 'If unset, the path does not exist.'
+      : `If unset, the path answers only the request by which ${title} tests the URL.`;
   return createSpec(
     `POSTRIDER_EVENTS_${name.toUpperCase()}`,
     { default: null, example: events?.secretExample ?? '', secrecy: 'whole' },
     createValueKind('comma list', parse, form),
-    `Secrets with which ${title} authenticates its events, path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Several secrets serve rotation and several accounts. If unset, the path does not exist.`,
+    `Secrets with which ${title} authenticates its events, path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Several secrets serve rotation and several accounts. ${unset}`,
   );
 }
 
@@ -397,20 +404,23 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
     { default: null, example: '0.0.0.0:8443' },
     HTTP_LISTEN_ADDRESS,
-    'Address of the listener for provider events: of Amazon SES through SNS, path `/ses`, and of other providers, path `/events/PROVIDER`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS` or a setting `POSTRIDER_EVENTS_…`.',
+    'Address of the listener for provider events: of Amazon SES through SNS, path `/ses`, and of other providers, path `/events/PROVIDER`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`, a setting `POSTRIDER_EVENTS_…`, or a relay of Mandrill or MailerSend in `POSTRIDER_TRANSPORT`: these providers test the URL before their secret exists.',
   ),
   feedbackUrl: createSpec(
     'POSTRIDER_FEEDBACK_URL',
     { default: null, example: 'https://events.example.com' },
     createValueKind('URL', parseFeedbackUrl),
-    'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register.',
+    'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register. `POSTRIDER_EVENTS_MANDRILL` requires this setting, because the signatures of Mandrill cover the URL.',
   ),
   postmarkEvents: createEventSecretsSpec(POSTMARK),
   sendgridEvents: createEventSecretsSpec(SENDGRID),
   mailgunEvents: createEventSecretsSpec(MAILGUN),
+  resendEvents: createEventSecretsSpec(RESEND),
   brevoEvents: createEventSecretsSpec(BREVO),
   mailjetEvents: createEventSecretsSpec(MAILJET),
   sparkpostEvents: createEventSecretsSpec(SPARKPOST),
+  mandrillEvents: createEventSecretsSpec(MANDRILL),
+  mailersendEvents: createEventSecretsSpec(MAILERSEND),
   mailtrapEvents: createEventSecretsSpec(MAILTRAP),
   postalEvents: createEventSecretsSpec(POSTAL),
   sesTopics: createSpec(
@@ -448,9 +458,12 @@ export const EVENT_SECRET_SPECS: Readonly<Partial<Record<EventProviderName, Sett
   postmark: SETTINGS_TABLE.postmarkEvents,
   sendgrid: SETTINGS_TABLE.sendgridEvents,
   mailgun: SETTINGS_TABLE.mailgunEvents,
+  resend: SETTINGS_TABLE.resendEvents,
   brevo: SETTINGS_TABLE.brevoEvents,
   mailjet: SETTINGS_TABLE.mailjetEvents,
   sparkpost: SETTINGS_TABLE.sparkpostEvents,
+  mandrill: SETTINGS_TABLE.mandrillEvents,
+  mailersend: SETTINGS_TABLE.mailersendEvents,
   mailtrap: SETTINGS_TABLE.mailtrapEvents,
   postal: SETTINGS_TABLE.postalEvents,
 };

@@ -36,6 +36,8 @@ export interface EventListenerParts {
   readonly certificate: CertificatePair | null;
   /** The receivers by path, for example `/events/postmark`. */
   readonly routes: ReadonlyMap<string, EventRoute>;
+  /** Receivers that exist only so that a provider can test a URL. They are not named in responses. Default: none. */
+  readonly testRoutes?: ReadonlyMap<string, EventRoute>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
   /** Default: `REQUEST_TIME_LIMITS`. */
@@ -67,7 +69,7 @@ export function createEventListener(parts: EventListenerParts): EventListener {
 
   async function answer(request: IncomingMessage): Promise<HttpAnswer | null> {
     const path = (request.url ?? '').split('?')[0] ?? '';
-    const route = routes.get(path);
+    const route = routes.get(path) ?? parts.testRoutes?.get(path);
     if (route === undefined)
       return { status: 404, message: `not found; the endpoints are ${[...routes.keys()].join(', ')}` };
     return route(request, bodies);

@@ -14,6 +14,7 @@ import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
+import type { EventProviderName } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
@@ -123,6 +124,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       clock,
       certificate: tls === null ? null : readCertificate(tls),
       routes,
+      testRoutes: await testRoutes(),
       publish,
       onError: reportFailure,
     });
@@ -132,7 +134,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       stack.defer(
         watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, listener.renewCertificate, onCertificateError),
       );
-    return isUnixSocket(at) ? url : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
+    return isUnixSocket(at) || routes.size === 0 ? url : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
   }
 
   /** Creates the route for the events of Amazon SES, which SNS posts. */
@@ -159,18 +161,18 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
 
   /** Creates the routes for the events of the other providers. */
   async function providerRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
-    const { eventSecrets, feedbackUrl } = settings;
+    const { eventSecrets } = settings;
     if (Object.keys(eventSecrets).length === 0) return [];
     const { createProviderRoute } = await import('../feedback/provider/receiver.ts');
     return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {
       const secrets = name === 'ses' ? undefined : eventSecrets[name];
       if (name === 'ses' || secrets === undefined || events === null) return [];
-      const path = `/events/${name}`;
+      const path = eventsPath(name);
       const route = createProviderRoute({
         provider: name,
         format: events,
         authenticate: (request, now) => authenticators.authenticate(name, request, now),
-        url: feedbackUrl === null ? null : `${feedbackUrl}${path}`,
+        url: publicUrlOf(path),
         usesReferences: relay !== null && relay.referenceOfReply !== null,
         connections,
         clock,
@@ -180,6 +182,24 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       });
       return [[path, route]];
     });
+  }
+
+  /** Creates the routes for the tests of URLs by providers whose secret is not set. */
+  async function testRoutes(): Promise<ReadonlyMap<string, EventRoute>> {
+    const { createTestRoute } = await import('../feedback/provider/receiver.ts');
+    return new Map(
+      PROVIDERS.flatMap(({ name, events }): (readonly [string, EventRoute])[] => {
+        if (name === 'ses' || events?.isEndpointTest === undefined || settings.eventSecrets[name] !== undefined)
+          return [];
+        const path = eventsPath(name);
+        const { isEndpointTest } = events;
+        return [[path, createTestRoute({ provider: name, isEndpointTest, url: publicUrlOf(path) })]];
+      }),
+    );
+  }
+
+  function publicUrlOf(path: string): string | null {
+    return settings.feedbackUrl === null ? null : `${settings.feedbackUrl}${path}`;
   }
 
   /** Starts the poller that reads provider events of Amazon SES from an SQS queue. */
@@ -200,4 +220,8 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     await poller.start();
     stack.defer(() => poller.close());
   }
+}
+
+function eventsPath(name: EventProviderName): string {
+  return `/events/${name}`;
 }

@@ -2,7 +2,7 @@
  * Creates the requests by which providers send their events, from the sample files in src/providers. The signatures are made
  * with `node:crypto` and not with the code of the service. Each provider is one row of `EVENT_SENDERS`.
  */
-import { createHmac, createSign, generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
+import { createHash, createHmac, createSign, generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventProviderName } from '../../src/providers/provider.ts';
@@ -56,6 +56,12 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
     eventIds: ['05'.repeat(25), '03'.repeat(25)],
   },
   {
+    name: 'resend',
+    createSender: createResendSender,
+    samples: { hardBounce: 'bounced-permanent.json', delivery: 'email-delivered.json' },
+    eventIds: [],
+  },
+  {
     name: 'brevo',
     createSender: createBasicSender,
     samples: { hardBounce: 'hard-bounce.json', delivery: 'delivered.json' },
@@ -72,6 +78,12 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
     createSender: createBasicSender,
     samples: { hardBounce: 'bounce-10.json', delivery: 'delivery.json' },
     eventIds: ['92356927693813858', '92356927693813893'],
+  },
+  {
+    name: 'mandrill',
+    createSender: createMandrillSender,
+    samples: { hardBounce: 'hard-bounce.form', delivery: 'delivered.form' },
+    eventIds: [],
   },
   {
     name: 'mailtrap',
@@ -169,4 +181,33 @@ function createPostalSender(): EventSender {
   return { secret: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), sign };
 }
 
+/** HMAC-SHA256 over an id, a timestamp and the body. A repeated body has the same id. */
+function createResendSender(): EventSender {
+  const key = randomBytes(24);
+  return {
+    secret: `whsec_${key.toString('base64')}`,
+    sign(body) {
+      const id = `msg_${createHash('sha256').update(body).digest('hex').slice(0, 27)}`;
+      const timestamp = String(Math.floor(Date.now() / 1000));
+      const signature = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
+      const headers = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
+      return { headers: { ...JSON_TYPE, ...headers }, body };
+    },
+  };
+}
+
+/** HMAC-SHA1 over the URL and the only field of the form. */
+function createMandrillSender(): EventSender {
+  const secret = randomBytes(16).toString('base64url');
+  return {
+    secret,
+    sign(body, url) {
+      const events = new URLSearchParams(body.toString()).get('mandrill_events') ?? '';
+      const signature = createHmac('sha1', secret).update(`${url}mandrill_events${events}`).digest('base64');
+      return { headers: { ...FORM_TYPE, 'x-mandrill-signature': signature }, body };
+    },
+  };
+}
+
+const FORM_TYPE = { 'content-type': 'application/x-www-form-urlencoded' };
 const JSON_TYPE = { 'content-type': 'application/json' };

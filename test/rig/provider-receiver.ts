@@ -20,6 +20,8 @@ export interface ReceiverRig {
   readonly port: number;
   /** The URL of the endpoint of the provider. */
   readonly url: string;
+  /** The public URL of the endpoint, which some signatures cover. */
+  readonly publicUrl: string;
   /** The events of the service, in order. */
   readonly events: readonly ServiceEvent[];
   /** The reasons of the refused requests, in order. */
@@ -56,11 +58,12 @@ export async function startReceiver(
   });
   const connections = createConnections();
   const path = `/events/${name}`;
+  const publicUrl = `https://events.example.org${path}`;
   const route: EventRoute = createProviderRoute({
     provider: name,
     format,
     authenticate: authentication.secret,
-    url: null,
+    url: publicUrl,
     usesReferences: false,
     connections,
     clock: systemClock,
@@ -85,5 +88,5 @@ export async function startReceiver(
     await listener.close();
   });
   const refusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
-  return { port, url: `http://127.0.0.1:${port}${path}`, events, refusals, faults };
+  return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, refusals, faults };
 }

@@ -5,6 +5,7 @@
 import type { Environment } from '../../src/config/load.ts';
 import type { SETTINGS_TABLE } from '../../src/config/table.ts';
 import { POSTAL_EVENTS } from '../../src/providers/postal/events.ts';
+import { RESEND_EVENTS } from '../../src/providers/resend/events.ts';
 import { SENDGRID_EVENTS } from '../../src/providers/sendgrid/events.ts';
 
 export interface WrongForm {
@@ -53,6 +54,11 @@ const WRONG_SOCKETS: WrongRow = [
 ];
 
 /** Wrong values of a setting with the user names and passwords of a provider's events. */
+const WRONG_TEXT_SECRETS: WrongRow = [
+  [SECRET_WORD, 'the secret has fewer than 8 characters'],
+  [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
+  [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+];
 const WRONG_BASIC_SECRETS: WrongRow = [
   [SECRET_WORD, 'has no user name before a colon; give USER:PASSWORD'],
   [`:${SECRET_WORD}-long`, 'has no user name before a colon'],
@@ -272,14 +278,21 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
     [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
   ],
+  resendEvents: [
+    [SECRET_WORD, 'the secret does not begin with whsec_'],
+    [`whsec_${SECRET_WORD}`, 'the text after whsec_ is not a key in base64'],
+    [`${RESEND_EVENTS.secretExample},`, 'contains an empty secret; remove a comma'],
+    [RESEND_EVENTS.secretExample, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+  ],
   brevoEvents: [...WRONG_BASIC_SECRETS, [`Bearer ${SECRET_WORD}`, 'the token has fewer than 8 characters']],
   mailjetEvents: WRONG_BASIC_SECRETS,
   sparkpostEvents: WRONG_BASIC_SECRETS,
-  mailtrapEvents: [
-    [SECRET_WORD, 'the secret has fewer than 8 characters'],
-    [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
-    [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
+  mandrillEvents: [
+    ...WRONG_TEXT_SECRETS,
+    [`${SECRET_WORD}-long`, 'cover; set POSTRIDER_FEEDBACK_URL', { POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8082' }],
   ],
+  mailersendEvents: WRONG_TEXT_SECRETS,
+  mailtrapEvents: WRONG_TEXT_SECRETS,
   postalEvents: [
     [SECRET_WORD, 'the value is not a public key in base64 DER'],
     [`${POSTAL_EVENTS.secretExample},`, 'contains an empty secret; remove a comma'],

@@ -23,7 +23,7 @@ const MAX_BODY_BYTES = 10_000_000;
 
 export interface ProviderReceiverParts {
   readonly provider: EventProviderName;
-  readonly format: Pick<EventFormat, 'authenticatesByHeader' | 'read' | 'storeFailureStatus'>;
+  readonly format: Pick<EventFormat, 'authenticatesByHeader' | 'isEndpointTest' | 'read' | 'storeFailureStatus'>;
   readonly authenticate: Authenticate;
   /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
@@ -40,7 +40,10 @@ export interface ProviderReceiverParts {
 type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'store';
 
 const RECORDED: HttpAnswer = { status: 200, message: 'recorded' };
+const TEST_SUCCEEDED: HttpAnswer = { status: 200, message: 'the test of the URL has succeeded' };
 const NO_BODY = Buffer.alloc(0);
+/** The maximum size of a request that tests the URL. */
+const MAX_TEST_BYTES = 4_096;
 
 /** Creates the receiver for the path `/events/PROVIDER`. */
 export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
@@ -68,6 +71,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         return refuse('busy', format.storeFailureStatus, 'too many requests are being received; send the events again');
       case 'complete': {
         const complete = { ...early, body: body.bytes };
+        if (format.isEndpointTest?.(complete) === true) return TEST_SUCCEEDED;
         const refusal = format.authenticatesByHeader ? null : check(complete);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
@@ -104,14 +108,46 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     switch (request.method) {
       case 'GET':
       case 'HEAD':
-        // Some providers request the URL when it is registered.
-        return { status: 200, message: `the endpoint for events of ${provider}` };
+        return answerGet(provider);
       case 'POST':
         return receive(request, bodies);
       default:
         return { status: 405, message: 'the method must be POST', allow: 'GET, HEAD, POST' };
     }
   };
+}
+
+/** The parts of a path that answers only the test of the URL, because the secret of the provider is not set. */
+export interface TestRouteParts {
+  readonly provider: EventProviderName;
+  readonly isEndpointTest: NonNullable<EventFormat['isEndpointTest']>;
+  readonly url: string | null;
+}
+
+/**
+ * Creates the receiver for `/events/PROVIDER` without a secret. The response is 200 to GET, to HEAD and to the test of the URL,
+ * and 404 to every other request. Nothing is recorded.
+ */
+export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
+  const missing: HttpAnswer = {
+    status: 404,
+    message: `not found; set POSTRIDER_EVENTS_${provider.toUpperCase()} to receive the events of ${provider}`,
+  };
+  return async (request, bodies) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return answerGet(provider);
+    if (request.method !== 'POST') return missing;
+    const body = await bodies.read(request, MAX_TEST_BYTES);
+    if (body.kind === 'aborted') return null;
+    if (body.kind !== 'complete') return missing;
+    return isEndpointTest({ method: 'POST', headers: headersOf(request), body: body.bytes, url })
+      ? TEST_SUCCEEDED
+      : missing;
+  };
+}
+
+/** Some providers request the URL when it is registered. */
+function answerGet(provider: EventProviderName): HttpAnswer {
+  return { status: 200, message: `the endpoint for events of ${provider}` };
 }
 
 function headersOf({ headers }: IncomingMessage): ProviderRequest['headers'] {

@@ -18,7 +18,10 @@ const COMPANIONS: Readonly<Record<string, Environment>> = {
   POSTRIDER_DATABASE_DIRECT: { POSTRIDER_DATABASE: 'postgres://me@db.example/postrider' },
 };
 
-const LISTENER: Environment = { POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443' };
+const LISTENER: Environment = {
+  POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
+  POSTRIDER_FEEDBACK_URL: 'https://events.example.org',
+};
 
 describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {

@@ -141,6 +141,14 @@ describe('settings', () => {
     expect(() => loadSettings({ ...given, POSTRIDER_ROLES: 'api' }, null)).not.toThrow();
   });
 
+  it('the listener for provider events needs no secret if the provider of the relay tests the URL before the secret exists', () => {
+    const load = (host: string) => () =>
+      loadSettings({ POSTRIDER_TRANSPORT: `smtp://${host}`, POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8082' }, null);
+    expect(load('smtp.mandrillapp.com')).not.toThrow();
+    expect(load('smtp.mailersend.net')).not.toThrow();
+    expect(load('smtp.postmarkapp.com')).toThrow('POSTRIDER_FEEDBACK_HTTP_LISTEN has no endpoint');
+  });
+
   it('an unknown setting stops the start; the error names its source and the closest setting', () => {
     expect(faultOf({ POSTRIDER_LISTN: 'x' })).toBe(
       'POSTRIDER_LISTN in the environment is not a setting (did you mean POSTRIDER_LISTEN?)',

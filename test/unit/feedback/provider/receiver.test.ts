@@ -88,7 +88,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     const receiver = await startReceiver(name, sender.secret, { recordFeedback }, options);
     const id = await storeDelivered(store, 'gone@example.net');
     const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
-    return { store, receiver, id, failure, request: sender.sign(body, receiver.url) };
+    return { store, receiver, id, failure, request: sender.sign(body, receiver.publicUrl) };
   }
 
   test('a body with a declared size of more than 10 MB gets 413 before the body is sent', async () => {
