@@ -3,9 +3,9 @@
  * starts the command of the last stage as its user, with a read-only root and a writable /data, and requests
  * `/healthz`.
  *
- * `sudo node test/image/run-dockerfile.ts ROOT`: ROOT is the root file system of the base image, with Node and npm,
- * such as one that `mmdebstrap` makes. It must be on a file system with space for four copies. Exit code 1 if a step
- * fails.
+ * Usage: `sudo node test/image/run-dockerfile.ts ROOT`. ROOT is the folder of a root file system with Node and npm, for
+ * example one that `mmdebstrap` creates. The temporary folder must have space for the copies of ROOT, one for each stage.
+ * The exit code is 1 if a step fails.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ interface Stage {
   command: readonly string[];
 }
 
-/** Runs a program with its output on standard error. Throws if it fails. */
+/** Runs a program with its output on standard error. @throws Error if the program fails */
 function run(file: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): void {
   const { status, error } = spawnSync(file, [...args], { stdio: ['ignore', 2, 2], env });
   if (status !== 0) throw new Error(`${file} ${args.join(' ')} ended with ${status ?? error?.message}`);
@@ -55,7 +55,8 @@ function copyContext(to: string): void {
   }
 }
 
-function execute(stage: Stage, instruction: Instruction, stages: ReadonlyMap<string, Stage>): void {
+/** Executes one instruction in the folder of its stage. */
+function executeInstruction(stage: Stage, instruction: Instruction, stages: ReadonlyMap<string, Stage>): void {
   const text = instruction.getArgumentsContent() ?? '';
   process.stderr.write(`\n${instruction.getKeyword()} ${text}\n`);
   const resolveInStage = (path: string) => join(stage.root, path.startsWith('/') ? path : join(stage.directory, path));
@@ -75,7 +76,7 @@ function execute(stage: Stage, instruction: Instruction, stages: ReadonlyMap<str
       return;
     case 'RUN': {
       const script = `cd '${stage.directory}' && ${text.replaceAll('\\\n', ' ')}`;
-      // The environment of this process is passed, so that npm in the stage uses the same registry.
+      // The command receives the environment of this process, so that npm in the stage uses the same registry.
       const inContainer = 'mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh -ec "$1"';
       const isolated = ['--mount', '--pid', '--fork', '/bin/sh', '-ec', inContainer, stage.root, script];
       run('unshare', isolated, { ...process.env, ...stage.environment, HOME: '/root' });
@@ -111,6 +112,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
+/** Starts the service of the last stage and waits until it is healthy. @throws Error if it does not become healthy */
 async function checkHealth(stage: Stage): Promise<void> {
   const address = `127.0.0.1:${await findFreePort()}`;
   const [user = '', group = ''] = stage.user.split(':');
@@ -142,7 +144,7 @@ async function checkHealth(stage: Stage): Promise<void> {
 
 async function main(base: string | undefined): Promise<void> {
   if (base === undefined || !existsSync(join(base, 'usr'))) {
-    throw new Error('give the folder of a root file system with Node and npm');
+    throw new Error('ROOT is not the folder of a root file system; give a folder with Node and npm');
   }
   const folder = mkdtempSync(join(tmpdir(), 'postrider-image-'));
   try {
@@ -156,7 +158,7 @@ async function main(base: string | undefined): Promise<void> {
         stage = { root: join(folder, name), environment: {}, directory: '/', user: '0:0', command: [] };
         stages.set(name, stage);
         copyTree(base, stage.root);
-      } else if (stage !== null) execute(stage, instruction, stages);
+      } else if (stage !== null) executeInstruction(stage, instruction, stages);
     }
     if (stage === null) throw new Error('the Dockerfile has no stage');
     await checkHealth(stage);

@@ -1,6 +1,6 @@
 /**
- * The installed npm package on the oldest PostgreSQL with synchronous_commit=off as the default of the role, behind
- * PgBouncer in transaction mode. Every connection uses TLS with verified certificates.
+ * Tests the installed npm package on the oldest supported PostgreSQL, behind PgBouncer in transaction mode. The role has
+ * synchronous_commit=off by default. Every connection uses TLS with verified certificates.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ const MESSAGES_PER_PHASE = 500;
 const CONNECTIONS = 4;
 const ROLE = { name: 'mailer', password: 'mailer-password' };
 
-/** Returns the rows of a query on the server as the superuser. */
+/** Runs a query on the server as the superuser and returns its rows. */
 type RunQuery = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
 
 async function expectTlsConnections(run: RunQuery): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Tests two nodes behind PgBouncer in transaction mode, on the oldest PostgreSQL, with synchronous_commit=off by
- * default.
+ * Tests two nodes behind PgBouncer in transaction mode, on the oldest supported PostgreSQL, with synchronous_commit=off
+ * by default.
  */
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
@@ -12,7 +12,7 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 
 const MESSAGE_COUNT = 400;
 
-test('a node that is killed and a server that is restarted lose no accepted message behind PgBouncer', async () => {
+test('no accepted message is lost behind PgBouncer if a node is killed and the server is restarted', async () => {
   const server = await startPostgres({
     version: 'oldest',
     settings: { synchronous_commit: 'off', wal_writer_delay: '10s' },
@@ -57,7 +57,7 @@ test('a node that is killed and a server that is restarted lose no accepted mess
   }
 }, 300_000);
 
-test('what PgBouncer refuses is reported in one line with the remedy', async () => {
+test('a connection that PgBouncer refuses is reported in one line with the remedy', async () => {
   const server = await startPostgres({ version: 'oldest' });
   const { port } = await startPgBouncer({ serverPort: server.port });
   const base = new URL(await server.createDatabase());
@@ -67,7 +67,7 @@ test('what PgBouncer refuses is reported in one line with the remedy', async () 
     url.searchParams.set('pooler', 'transaction');
     change(url);
     return openStore(parsePostgresUrl(url.href), { exclusive: true }).then(
-      (store) => store.close().then(() => 'it opened'),
+      (store) => store.close().then(() => 'the store is open'),
       (error: unknown) => String(error),
     );
   };

@@ -1,5 +1,5 @@
 /**
- * Tests the npm package: packed from a copy of the checkout, installed in an empty folder, and run with nothing else.
+ * Tests the npm package, which is packed from a copy of the checkout and installed in an empty folder.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ beforeAll(async () => {
 }, 300_000);
 
 describe('the npm package', () => {
-  test('contains the compiled service, the dashboard, the systemd unit and nothing else, within its limits of size', () => {
+  test('contains the compiled service, the dashboard, the systemd unit and nothing else, within its size limits', () => {
     const paths = packResult.files.map(({ path }) => path);
     const allowed =
       /^(package\.json|README\.md|LICENSE|bin\/postrider\.js|dist\/index\.d\.ts|dist\/.+\.(js|js\.map|sql)|dashboard\/dist\/.+|deploy\/systemd\/postrider\.service)$/;
@@ -44,14 +44,14 @@ describe('the npm package', () => {
     );
   });
 
-  test('has source maps with the sources, so that a stack trace names a line of the source', () => {
+  test('contains source maps with the sources, so that a stack trace contains a line of the source', () => {
     const map: unknown = JSON.parse(
       readFileSync(join(folder, 'node_modules', 'postrider', 'dist', 'main.js.map'), 'utf8'),
     );
     expect(map).toMatchObject({ sourcesContent: [readFileSync(join(ROOT, 'src', 'main.ts'), 'utf8')] });
   });
 
-  test('prints its version', async () => {
+  test('prints its version with --version', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     const { stdout } = await run(join(folder, 'node_modules', '.bin', 'postrider'), ['--version'], {
       env: { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}` },
@@ -60,16 +60,17 @@ describe('the npm package', () => {
   });
 
   test('serves its dashboard and delivers its first message, with the commands of the package', async () => {
-    const data = createTemporaryFolder();
-    const service = await startProcess(data, {}, undefined, command);
+    const dataFolder = createTemporaryFolder();
+    const service = await startProcess(dataFolder, {}, undefined, command);
     const id = await submitAccepted(service.publicUrl, service.key ?? '', {});
     const runCommand = async (...args: string[]) =>
-      (await run(process.execPath, [command, ...args, '--json'], { cwd: data, env: buildEnvironment({}) })).stdout;
-    const state = async () => (JSON.parse(await runCommand('message', 'show', id)) as { state: string }).state;
-    await expect.poll(state).toBe('delivered');
-    // The index of the search is built by a further thread.
-    const found = async () => JSON.parse(await runCommand('message', 'search', 'rita')) as object;
-    await expect.poll(found).toMatchObject({ messages: [{ id }] });
+      (await run(process.execPath, [command, ...args, '--json'], { cwd: dataFolder, env: buildEnvironment({}) }))
+        .stdout;
+    const readState = async () => (JSON.parse(await runCommand('message', 'show', id)) as { state: string }).state;
+    await expect.poll(readState).toBe('delivered');
+    // Another thread builds the search index.
+    const search = async () => JSON.parse(await runCommand('message', 'search', 'rita')) as object;
+    await expect.poll(search).toMatchObject({ messages: [{ id }] });
     const page = await fetch(service.operatorUrl);
     const html = await page.text();
     const script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
@@ -78,7 +79,7 @@ describe('the npm package', () => {
     expect(await service.ended).toBe(0);
   });
 
-  test('starts the service inside another program', async () => {
+  test('can start the service within another program', async () => {
     const program = `
       import { startService } from 'postrider';
       const folder = process.argv[2];
@@ -94,12 +95,15 @@ describe('the npm package', () => {
       await startService({ POSTRIDER_ROLES: 'nothing' }).catch((error) => process.stdout.write(' ' + error.message));
     `;
     writeFileSync(join(folder, 'embedded.mjs'), program);
-    const data = createTemporaryFolder();
-    const { stdout } = await run(process.execPath, ['embedded.mjs', data], { cwd: folder, env: buildEnvironment({}) });
+    const dataFolder = createTemporaryFolder();
+    const { stdout } = await run(process.execPath, ['embedded.mjs', dataFolder], {
+      cwd: folder,
+      env: buildEnvironment({}),
+    });
     expect(stdout).toMatch(/^201 POSTRIDER_ROLES: "nothing" is not /);
   });
 
-  test('has declarations that compile in a strict program without further types', async () => {
+  test('has declarations that compile in a strict program without other type packages', async () => {
     const program = `
       import { type RunningService, type SettingValues, startService } from 'postrider';
       const settings: SettingValues = { POSTRIDER_LISTEN: '127.0.0.1:0' };
@@ -112,7 +116,7 @@ describe('the npm package', () => {
   });
 });
 
-/** Compiles a program in the folder of the installation. */
+/** Compiles a program in the folder of the installation. Returns the output and the exit code of the compiler. */
 function compile(program: string): { readonly output: string; readonly status: number | null } {
   writeFileSync(join(folder, 'program.ts'), program);
   const compilerOptions = { module: 'nodenext', target: 'es2024', strict: true, noEmit: true, types: [] };
@@ -122,8 +126,8 @@ function compile(program: string): { readonly output: string; readonly status: n
   return { output: stdout, status };
 }
 
-describe('a checkout', () => {
-  test('prints the missing option in one line when npm installs the checkout without development dependencies', () => {
+describe('the prepare script of a checkout', () => {
+  test('prints one line with the remedy if npm installs the checkout without development dependencies', () => {
     const copy = createTemporaryFolder();
     for (const name of ['bin', 'package.json']) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
     const result = spawnSync(process.execPath, [join(copy, 'bin', 'prepare.js')], {

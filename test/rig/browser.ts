@@ -24,11 +24,11 @@ export interface BrowsedService {
 }
 
 export interface OperatorOptions {
-  /** Width of the window; default: a desktop. */
+  /** Width of the window in CSS pixels; the default is the width of a desktop window. */
   readonly width?: number;
   readonly dark?: boolean;
   readonly reducedMotion?: boolean;
-  /** Locale of the browser; default: British English. */
+  /** Locale of the browser; the default is British English. */
   readonly locale?: string;
 }
 
@@ -39,18 +39,18 @@ export interface BrowserUser {
   visit(path: string): Promise<void>;
   /** Allows console lines that the test causes on purpose. */
   allowFaults(...lines: readonly RegExp[]): void;
-  /** Returns the faults of the pages so far. The test fails at its end if there are any. */
+  /** Returns the faults of the pages so far. The test fails at its end if the list is not empty. */
   listFaults(): readonly string[];
 }
 
 export interface BrowserRig {
   /** Discards the faults so far; only for the tests of this rig. */
   clearFaults(): void;
-  /** Opens a browser that is not signed in. */
+  /** Opens a browser without a session. */
   openSignedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
-  /** Opens a browser that is signed in by the link of the service, and visits the path. */
+  /** Opens a browser with a session from the sign-in link of the service, and visits the path. */
   openSignedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
-  /** Calls the operator API. @throws Error with the response if it is not a success */
+  /** Calls the operator API. @throws Error with the response if its status is not 2xx */
   callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
 }
 
@@ -62,7 +62,7 @@ const PHONE_HEIGHT = 780;
 export function createBrowserRig(): BrowserRig {
   let browser: Browser;
   let openBrowsers: WatchedContext[] = [];
-  // The link can be used once. All browsers of this test file use the same session.
+  // The sign-in link can be used once. All browsers of this test file use the same session.
   const sessions = new Map<string, Promise<SessionHeaders>>();
   const getSession = (service: BrowsedService) => {
     const session = sessions.get(service.operatorUrl) ?? signInByLink(findSignInLink(service));

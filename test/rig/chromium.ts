@@ -13,9 +13,9 @@ import { ROOT } from '../house/source.ts';
 const PACKAGE = '@sparticuz/chromium';
 
 /**
- * The default arguments of the package are for cloud functions: one process, without the same-origin policy. The tests
- * check the policy of the pages, so they use other arguments. Host names are not resolved, so that the browser reaches
- * only this machine.
+ * The arguments of the browser. The default arguments of the package are for cloud functions: one process, without the
+ * same-origin policy. The tests check the same-origin policy, so they do not use the default arguments. Host names are
+ * not resolved, so that the browser reaches only this machine.
  */
 const ARGS = [
   '--no-sandbox',
@@ -25,7 +25,7 @@ const ARGS = [
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost',
 ];
 
-/** Starts a browser; the caller closes it. */
+/** Starts a browser. The caller closes the browser. */
 export async function launchChromium(): Promise<Browser> {
   const folder = await unpackChromium();
   return chromium.launch({
@@ -66,7 +66,8 @@ export async function unpackChromium(): Promise<string> {
 }
 
 /**
- * Returns the configuration of the fonts: those of the system, then those of the package for a machine without fonts.
+ * Returns the configuration of the fonts: the fonts of the system, then the fonts of the package for a machine without
+ * fonts.
  */
 function buildFontsConfig(folder: string): string {
   return `<?xml version="1.0"?>
@@ -81,7 +82,7 @@ function buildFontsConfig(folder: string): string {
 
 function readVersion(name: string): string {
   const require = createRequire(import.meta.url);
-  // package.json is not exported; it is two folders above the exported file.
+  // The package does not export package.json, which is two folders above the exported file.
   const path = join(dirname(require.resolve(name)), '../../package.json');
   return (require(path) as { version: string }).version;
 }

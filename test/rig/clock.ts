@@ -1,13 +1,13 @@
-/** A clock that a test controls, so that days of waiting pass in milliseconds. */
+/** A clock that a test controls, so that a wait of days takes milliseconds. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { MonotonicClock } from '../../src/clock.ts';
 
 export interface VirtualClock extends MonotonicClock {
-  /** Advances by `ms` from timer to timer, and waits for the work of each timer. */
+  /** Advances the clock by `ms` from timer to timer, and waits for the work of each timer. */
   advance(ms: number): Promise<void>;
   /** Sets the wall clock forward by `ms`, as an administrator may. The monotonic clock does not change. */
   setForward(ms: number): void;
-  /** Advances from timer to timer until `done` returns true. @throws Error after `withinMs` */
+  /** Advances the clock from timer to timer until `done` returns true. @throws Error after `withinMs` */
   advanceUntil(done: () => boolean, withinMs: number): Promise<void>;
 }
 

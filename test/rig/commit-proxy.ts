@@ -7,8 +7,8 @@ export interface CommitProxy {
   /** Loses the response to the next COMMIT, which reaches the server. The connection of the client is closed. */
   loseCommitResponse(): void;
   /**
-   * Loses the next COMMIT, which does not reach the server. The connection to the server stays open, and that of the
-   * client is closed.
+   * Loses the next COMMIT, which does not reach the server. The connection to the server stays open, and the connection
+   * of the client is closed.
    */
   loseCommit(): void;
   /** Returns the number of lost commits and responses so far. */

@@ -1,6 +1,6 @@
 /**
- * Runs a mail server in the process of the test, which counts accepted messages by the id in their Message-ID. The
- * server supports PIPELINING.
+ * Runs a mail server in the process of the test. The server counts accepted messages by the id in their Message-ID, and
+ * supports PIPELINING.
  */
 import type { Socket } from 'node:net';
 import { createServer } from 'node:net';
@@ -10,7 +10,7 @@ export interface CountingSink {
   readonly port: number;
   /** The number of times that each message was accepted, by id. */
   readonly acceptCounts: ReadonlyMap<string, number>;
-  /** Ids in the order of their first acceptance. */
+  /** The ids of the messages in the order of their first acceptance. */
   readonly acceptOrder: readonly string[];
   /** Starts to reply to the final dot if the sink was started with `answerContent: false`. */
   startAnswering(): void;
@@ -22,7 +22,7 @@ const REPLIES: Readonly<Record<string, string>> = {
   QUIT: '221 bye\r\n',
 };
 
-/** Starts the server. With `answerContent: false` it sends no reply to the final dot. */
+/** Starts the server. With `answerContent: false` the server sends no reply to the final dot. */
 export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
   const acceptCounts = new Map<string, number>();
   const acceptOrder: string[] = [];

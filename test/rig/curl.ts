@@ -1,4 +1,4 @@
-/** Runs the curl command that `serve` prints, without a shell: parses its arguments and sends the same request. */
+/** Runs the curl command that `serve` prints without a shell: parses its arguments and sends the same request. */
 import { type Answer, sendRequest } from '../scenarios/running-service.ts';
 
 /** Returns the arguments of the first command in `text` that begins with `curl -i`. */
@@ -10,7 +10,7 @@ export function readCurlArguments(text: string): readonly string[] {
 /** Sends the request of the command. @throws Error on an unknown option */
 export function runCurl(text: string): Promise<Answer> {
   const [program, ...curlArguments] = readCurlArguments(text);
-  if (program !== 'curl') throw new Error(`no curl: ${text}`);
+  if (program !== 'curl') throw new Error(`not a curl command: ${text}`);
   const headers = new Headers();
   let [url, body] = ['', ''];
   for (let position = 0; position < curlArguments.length; position += 1) {

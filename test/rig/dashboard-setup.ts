@@ -24,12 +24,12 @@ export function setup(): void {
     throw new Error(`the dashboard cannot be built: ${buildResult.stdout}${buildResult.stderr}`);
 }
 
-/** Returns the time of the last build in ms; 0 if there is no build. */
+/** Returns the time of the last build in ms, or 0 if there is no build. */
 function readLastBuildAt(): number {
   return statSync(join(ROOT, 'dashboard/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Returns the modification time of the newest file in ms. */
+/** Returns the time in ms at which a file below `path` was last modified. */
 function findNewestMtimeMs(path: string): number {
   const { mtimeMs } = statSync(path);
   if (!statSync(path).isDirectory()) return mtimeMs;

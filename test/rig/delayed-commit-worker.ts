@@ -1,6 +1,5 @@
 /**
- * A store thread whose COMMIT (the statement that syncs) is controlled by the content of the file
- * `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as in SQLite
+ * A store thread whose COMMIT (the statement that syncs) depends on the content of the file `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as in SQLite
  * when the sync to disk fails. The thread writes the number of messages that the waiting transaction reads to the file
  * `DATABASE-waiting-commit`.
  */

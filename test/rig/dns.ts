@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
 
 export interface ZoneEntry {
-  /** The values, one per record. A list is one record with several strings. */
+  /** The values of the records. A list of strings is one record. */
   readonly TXT?: readonly (string | readonly string[])[];
   readonly MX?: readonly (readonly [number, string])[];
   readonly A?: readonly string[];
@@ -19,7 +19,7 @@ export interface ZoneEntry {
   readonly fault?: 'timeout' | 'SERVFAIL' | 'REFUSED' | 'truncate' | 'garbage';
 }
 
-/** Entries by name, in lower case and without the final dot. A name without an entry gets NXDOMAIN. */
+/** Entries by name, in lower case and without the final dot. The response for a name without an entry is NXDOMAIN. */
 export type Zone = Record<string, ZoneEntry>;
 
 export interface FakeDns {

@@ -5,7 +5,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server that is not part of the service and records every request. */
+/** A server outside the service that records every request. */
 export interface RecordingServer {
   readonly url: string;
   readonly requests: () => readonly string[];

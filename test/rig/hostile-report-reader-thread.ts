@@ -1,6 +1,6 @@
 /**
- * A report reader thread for tests. It never finishes a report that contains `spin`, exhausts its memory on a report
- * that contains `exhaust`, and reads all others.
+ * A report reader thread for tests. The thread never finishes a report that contains `spin`, exhausts its memory on a
+ * report that contains `exhaust`, and reads every other report.
  */
 import { parentPort } from 'node:worker_threads';
 import { readFeedbackEvents } from '../../src/feedback/read/read-feedback-events.ts';
@@ -10,7 +10,7 @@ parentPort?.on('message', (raw: Uint8Array) => {
   if (text.includes('spin')) for (;;);
   const allocatedTexts: string[][] = [];
   while (text.includes('exhaust'))
-    allocatedTexts.push(Array.from({ length: 100_000 }, (_, n) => `${allocatedTexts.length} ${n}`));
+    allocatedTexts.push(Array.from({ length: 100_000 }, (_, index) => `${allocatedTexts.length} ${index}`));
   parentPort?.postMessage({ kind: 'read', events: readFeedbackEvents(raw) });
 });
 parentPort?.postMessage({ kind: 'ready' });

@@ -1,4 +1,4 @@
-/** The npm package: packed from a copy of the checkout and installed in an empty folder. */
+/** Packs the npm package from a copy of the checkout and installs the package in an empty folder. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -26,13 +26,13 @@ export interface PackResult {
 
 export interface InstalledPackage {
   readonly packResult: PackResult;
-  /** The folder with nothing but the installed package. */
+  /** The folder that contains only the installed package. */
   readonly folder: string;
   /** The path of the command `postrider`. */
   readonly command: string;
 }
 
-/** Packs the checkout and installs the package. Both folders are within `parent`, which the caller removes. */
+/** Packs the checkout and installs the package. Both folders are in `parent`, which the caller removes. */
 export async function installPackage(parent: string): Promise<InstalledPackage> {
   const copy = join(parent, 'checkout');
   cpSync(ROOT, copy, { recursive: true, filter: (path) => !EXCLUDED_PATHS.has(relative(ROOT, path)) });

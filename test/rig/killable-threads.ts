@@ -1,6 +1,6 @@
 /**
  * A module that is loaded into a service before the code of the service (`NODE_OPTIONS=--import`). If the file `die`
- * exists in the working directory, the module ends the threads of the service, which simulates exhausted memory.
+ * exists in the working directory, the module ends the threads of the service. This simulates exhausted memory.
  */
 import { existsSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,5 +1,5 @@
 /**
- * Runs `restore` and kills the process (SIGKILL) before its Nth step that changes a file name or a file content. Usage:
+ * Runs `restore` and kills the process (SIGKILL) before the Nth step that changes a file name or the content of a file. Usage:
  * `node killed-restore.ts BACKUP DATABASE STEP links|no-links`. The exit code is 0 if there are fewer steps.
  */
 import { linkSync, renameSync, rmSync, writeSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { type RestoreSteps, restoreDatabase } from '../../src/store/sqlite/resto
 const [backup = '', database = '', step = '', linkMode = ''] = process.argv.slice(2);
 let remainingSteps = Number(step);
 
-function killable<Args extends readonly unknown[]>(runStep: (...args: Args) => void): (...args: Args) => void {
+function countStep<Args extends readonly unknown[]>(runStep: (...args: Args) => void): (...args: Args) => void {
   return (...args) => {
     remainingSteps -= 1;
     if (remainingSteps === 0) process.kill(process.pid, 'SIGKILL');
@@ -18,14 +18,14 @@ function killable<Args extends readonly unknown[]>(runStep: (...args: Args) => v
 }
 
 const steps: RestoreSteps = {
-  link: killable((from: string, to: string) => {
+  link: countStep((from: string, to: string) => {
     if (linkMode === 'no-links') throw Object.assign(new Error('no hard links here'), { code: 'EPERM' });
     linkSync(from, to);
   }),
-  rename: killable((from: string, to: string) => renameSync(from, to)),
-  remove: killable((path: string) => rmSync(path, { force: true })),
-  sync: killable(syncPath),
-  write: killable((file: number, bytes: Uint8Array) => void writeSync(file, bytes)),
+  rename: countStep((from: string, to: string) => renameSync(from, to)),
+  remove: countStep((path: string) => rmSync(path, { force: true })),
+  sync: countStep(syncPath),
+  write: countStep((file: number, bytes: Uint8Array) => void writeSync(file, bytes)),
 };
 
 restoreDatabase(backup, database, new Date(), steps);

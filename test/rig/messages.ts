@@ -17,7 +17,7 @@ export function newIdAt(ms: number): string {
   return generator.next(ms);
 }
 
-/** Returns a message of account 1, as the listener passes it to the store. `overrides` replaces members. */
+/** Returns a message of account 1 in the form in which the listener passes it to the store. `overrides` replaces members. */
 export function newMessage(overrides: Partial<NewMessage> = {}): NewMessage {
   const acceptedAt = overrides.acceptedAt ?? Date.now();
   const to = overrides.to ?? 'rita@example.com';

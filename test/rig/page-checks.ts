@@ -1,6 +1,6 @@
 /**
- * Checks a page: axe finds no serious accessibility violation, and the page has no horizontal overflow. Code that runs
- * in the page is a string, because it uses the globals of a browser.
+ * Checks a page for serious accessibility violations, with axe, and for horizontal overflow. Code that runs in the page
+ * is a string, because this code uses the globals of a browser.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,10 @@ import { expect } from 'vitest';
 /** The minified source of axe, which has half the size of the default source of the package. */
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** Frames with captured messages are excluded, because the sender determines their content and they run no script. */
+/**
+ * A script that runs axe. Frames with captured messages are excluded, because the sender determines their content and
+ * they run no script.
+ */
 const RUN_AXE = `axe.run({ exclude: ['iframe'] }, { resultTypes: ['violations'], iframes: false }).then(({ violations }) =>
   violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -58,7 +61,7 @@ export async function emulateLightDesktop(page: Page): Promise<void> {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-/** Returns one line for each serious or critical violation, with the rule and the element. */
+/** Returns one text for each serious or critical violation, with the rule and the element. */
 export async function findSeriousFaults(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE, 'utf8'));

@@ -30,7 +30,7 @@ export interface PgBouncerOptions {
 
 const SUPERUSER = { name: 'postrider', password: 'postrider' };
 
-/** Starts PgBouncer for a server and stops it at the end of the test. */
+/** Starts PgBouncer for a server and stops PgBouncer at the end of the test. */
 export async function startPgBouncer(options: PgBouncerOptions): Promise<PgBouncer> {
   const pgBouncer = await launchPgBouncer(options, createTemporaryFolder());
   onTestFinished(pgBouncer.stop);
@@ -90,7 +90,7 @@ ${tlsLines}`,
     const started = spawn(PROGRAM, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
     child = started;
     for (let attempt = 0; !(await acceptsConnections(port)); attempt += 1) {
-      if (attempt > 300 || started.exitCode !== null) throw new Error('PgBouncer does not start');
+      if (attempt > 300 || started.exitCode !== null) throw new Error('PgBouncer did not start');
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   };

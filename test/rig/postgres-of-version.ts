@@ -1,6 +1,6 @@
 /**
- * A stand-in for a PostgreSQL server of any version. It accepts every password, and answers every query with one row that
- * describes it (postgresql.org/docs/current/protocol-message-formats.html).
+ * A fake of a PostgreSQL server of any version (postgresql.org/docs/current/protocol-message-formats.html). The server
+ * accepts every password. Its response to every query is one row that describes the server.
  */
 import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -12,7 +12,7 @@ export async function startServerOfVersion({
   version,
   isReplica = false,
 }: {
-  /** As `server_version_num`: 150_003 is version 15.3. */
+  /** The value of `server_version_num`: 150_003 is version 15.3. */
   readonly version: number;
   readonly isReplica?: boolean;
 }): Promise<number> {

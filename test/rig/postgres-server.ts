@@ -15,7 +15,8 @@ const UNPRIVILEGED_ID = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
 /**
- * The settings of the server. Durability is as in production. Memory is small, because many tests share one machine.
+ * The settings of the server. The settings of durability are the same as in production. The memory is small, because
+ * many tests share one machine.
  */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
@@ -42,7 +43,7 @@ export interface Server {
   dropDatabase(url: string): Promise<void>;
   /** Terminates every other connection, as an administrator may. */
   terminateBackends(): Promise<void>;
-  /** Stops the server at once, like a crash. */
+  /** Stops the server immediately without a checkpoint, like a crash. */
   crash(): Promise<void>;
   /** Starts the server on the same port. */
   start(): Promise<void>;
@@ -200,7 +201,7 @@ function connectClient(port: number, database: string): pg.Client {
   return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
 }
 
-/** Returns the folder of the binaries. It is a copy if the user that runs the server cannot read the original. */
+/** Returns the folder of the binaries, or of a copy if the user that runs the server cannot execute them. */
 function prepareBinaries(version: ServerVersion, folder: string, isRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();

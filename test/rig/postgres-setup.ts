@@ -1,4 +1,7 @@
-/** Starts two PostgreSQL servers for the test run, of the newest and the oldest supported version. Their URLs are in the environment of every test process. */
+/**
+ * Starts two PostgreSQL servers for the test run, of the newest and the oldest supported version. The environment of
+ * every test process contains their URLs.
+ */
 import { startServer } from './postgres-server.ts';
 import { SHARED_SERVERS } from './postgres-version.ts';
 

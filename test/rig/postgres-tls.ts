@@ -22,7 +22,7 @@ export interface TlsServer {
   readonly certificate: Pem;
   /** A client certificate for the role `certified`. */
   readonly client: Pem;
-  /** Returns the URL of a new database with these parameters. */
+  /** Creates a database and returns its URL with these parameters. */
   url(parameters: Readonly<Record<string, string>>, host?: string): Promise<string>;
 }
 

@@ -1,4 +1,7 @@
-/** The PostgreSQL version of a test process: the newest, or in the Vitest project `postgres-15` the oldest supported one. */
+/**
+ * The PostgreSQL version of a test process: the newest supported version, or in the Vitest project `postgres-15` the
+ * oldest.
+ */
 import type { ServerVersion } from './postgres-server.ts';
 
 /** Environment variables with the URL of the shared server of each version. */

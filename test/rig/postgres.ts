@@ -27,7 +27,8 @@ export async function createSharedDatabase(version: ServerVersion = getTestedVer
 
 function getSharedServer(version: ServerVersion): string {
   const sharedUrl = process.env[SHARED_SERVERS[version]];
-  if (sharedUrl === undefined) throw new Error('no PostgreSQL: test/rig/postgres-setup.ts starts it');
+  if (sharedUrl === undefined)
+    throw new Error('no shared PostgreSQL server; add test/rig/postgres-setup.ts to the global setup');
   return sharedUrl;
 }
 
@@ -38,7 +39,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   return server;
 }
 
-/** Starts a synchronous standby of `primary`. Every commit on `primary` waits for it. */
+/** Starts a synchronous standby of `primary`. Every commit on `primary` waits for the standby. */
 export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
   const standby = await startPostgres({ standbyOf: primary });
   await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");

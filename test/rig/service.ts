@@ -35,8 +35,8 @@ export async function getStoreSettings(folder: string): Promise<Record<string, s
 }
 
 /**
- * Returns the environment of a child process: that of this process, with free loopback ports and without its POSTRIDER_
- * settings. The variable of npm is also removed, because under npm the service prints its commands with `npx`.
+ * Returns the environment of a child process: the environment of this process, without its POSTRIDER_ settings and with
+ * free loopback ports. The variable of npm is also removed, because under npm the service prints its commands with `npx`.
  */
 export function buildEnvironment(settings: Record<string, string>): Record<string, string | undefined> {
   const inheritedVariables = Object.fromEntries(
@@ -46,7 +46,7 @@ export function buildEnvironment(settings: Record<string, string>): Record<strin
   return { ...inheritedVariables, NO_COLOR: '1', ...listen, ...settings };
 }
 
-/** A service that ended before it listened. */
+/** The error of a service that ended before it listened. */
 export class FailedStart extends Error {
   override readonly name = 'FailedStart';
   readonly code: number | string;
@@ -61,8 +61,8 @@ export class FailedStart extends Error {
 }
 
 /**
- * Starts `serve` in `folder`. Resolves when it listens; rejects with a FailedStart if it ends before that. `wrap`
- * adds a shell prefix to the command. `launcher` is the command of another installation.
+ * Starts `serve` in `folder`. Resolves when the service listens. Rejects with a FailedStart if the process ends before
+ * the service listens. `wrap` adds a shell prefix to the command. `launcher` is the command of another installation.
  */
 export async function startProcess(
   folder: string,
@@ -95,14 +95,14 @@ export async function startProcess(
     await ended;
   });
   const lines = createInterface(child.stdout);
-  const first = await Promise.race([
+  const firstLine = await Promise.race([
     new Promise<string>((resolve) => lines.once('line', resolve)),
     ended.then(async (code) => {
       await closed;
       throw new FailedStart(code, stdout, stderr);
     }),
   ]);
-  const { publicUrl, operatorUrl, key } = JSON.parse(first) as {
+  const { publicUrl, operatorUrl, key } = JSON.parse(firstLine) as {
     publicUrl: string;
     operatorUrl: string;
     key: string | null;
@@ -149,7 +149,7 @@ export async function runCommand(
   return { code, stdout, stderr };
 }
 
-/** Runs a command with `--json` and parses its output. @throws Error with its standard error if it fails */
+/** Runs a command with `--json` and parses its output. @throws Error with the standard error of the command if the command fails */
 export async function runJsonCommand<T>(
   folder: string,
   args: readonly string[],
@@ -198,7 +198,7 @@ export async function submitAccepted(baseUrl: string, key: string, overrides: Su
   return body.result.id;
 }
 
-/** Returns the resident set size of a process in bytes. */
+/** Returns the resident set size of a process. */
 export function readResidentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
 }

@@ -34,7 +34,7 @@ export interface Identity {
   tokens: readonly string[];
   selector: string | null;
   privateKey: string | null;
-  /** The zone in which Easy DKIM publishes its keys. Without it the response has no zone. */
+  /** The zone in which Easy DKIM publishes its keys. If it is undefined, the response contains no zone. */
   keyZone?: string;
   mailFrom?: { readonly domain: string; readonly status: string; readonly behaviour: string };
 }
@@ -46,7 +46,7 @@ export interface SesFake {
   /** Requests so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
   readonly connections: number;
-  /** Returns the behaviour for each message; the default is `accept`. */
+  /** Returns the behaviour for a message. The default is `accept`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehaviour;
   account: SesBehaviour;
   close(): Promise<void>;
@@ -97,7 +97,7 @@ export async function startSesFake(): Promise<SesFake> {
     if (path === '/v2/email/outbound-emails') return sendEmail(body, response);
     if (path === '/v2/email/account') return respondAs(fake.account, response, () => createAccountAnswer());
     if (path.startsWith('/v2/email/identities')) return identity(request.method ?? '', path, body, response);
-    answer(response, createErrorAnswer(404, 'NotFoundException', `no such path ${path}`));
+    answer(response, createErrorAnswer(404, 'NotFoundException', `there is no path ${path}`));
   }
 
   function sendEmail(body: Record<string, unknown>, response: ServerResponse): void {

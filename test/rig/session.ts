@@ -9,7 +9,7 @@ export type SessionHeaders = {
   readonly 'Postrider-Session': string;
 };
 
-/** Signs in with the token of a link or with a password. @throws Error with the response if it is refused */
+/** Signs in with the token of a link or with a password. @throws Error with the response if the sign-in is refused */
 export async function signIn(
   operatorUrl: string,
   credential: { readonly link: string } | { readonly password: string },

@@ -16,7 +16,7 @@ export interface SmtpPeer {
   readonly commands: readonly string[];
   /** Complete messages received so far, without dot-stuffing. */
   readonly messages: readonly Buffer[];
-  /** Closes the server; rejects if a script failed. */
+  /** Closes the server. Rejects if a script failed. */
   close(): Promise<void>;
 }
 
@@ -53,10 +53,10 @@ export class PeerConnection {
   /** Resolves to the next command line. */
   async readLine(): Promise<string> {
     for (;;) {
-      const at = this.#buffer.indexOf('\r\n');
-      if (at >= 0) {
-        const line = this.#buffer.toString('utf8', 0, at);
-        this.#buffer = this.#buffer.subarray(at + 2);
+      const endIndex = this.#buffer.indexOf('\r\n');
+      if (endIndex >= 0) {
+        const line = this.#buffer.toString('utf8', 0, endIndex);
+        this.#buffer = this.#buffer.subarray(endIndex + 2);
         this.#commands.push(line);
         return line;
       }
@@ -79,7 +79,7 @@ export class PeerConnection {
   }
 
   async answerEhlo(extensions: readonly string[] = EHLO): Promise<void> {
-    const lines = extensions.map((text, at) => `250${at === extensions.length - 1 ? ' ' : '-'}${text}`);
+    const lines = extensions.map((text, index) => `250${index === extensions.length - 1 ? ' ' : '-'}${text}`);
     await this.answerCommand('EHLO', ...lines);
   }
 
@@ -94,9 +94,9 @@ export class PeerConnection {
   async readContent(): Promise<Buffer> {
     for (;;) {
       const text = this.#buffer;
-      const at = text.indexOf('.\r\n') === 0 ? 0 : text.indexOf('\r\n.\r\n');
-      if (at >= 0) {
-        const end = at === 0 ? 0 : at + 2;
+      const endIndex = text.indexOf('.\r\n') === 0 ? 0 : text.indexOf('\r\n.\r\n');
+      if (endIndex >= 0) {
+        const end = endIndex === 0 ? 0 : endIndex + 2;
         const message = removeDotStuffing(text.subarray(0, end));
         this.#buffer = text.subarray(end + 3);
         this.#messages.push(message);
@@ -130,7 +130,7 @@ export class PeerConnection {
     }
   }
 
-  /** Waits until this many bytes have been received. */
+  /** Waits until the buffer of received bytes contains `count` bytes. */
   async waitForBytes(count: number): Promise<void> {
     while (this.#buffer.length < count) await this.#waitForData();
   }

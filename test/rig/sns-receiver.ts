@@ -14,7 +14,7 @@ import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { createConnections } from './connections.ts';
 import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
 
-/** A root, a signing certificate that it issued for the name of SNS, and a certificate of another root. */
+/** A root authority, a signing certificate that the root issued for the name of SNS, and a certificate of another root. */
 export interface Authorities {
   readonly root: Authority;
   readonly signer: Authority;
@@ -56,7 +56,7 @@ export async function createSnsRig(
     readonly now?: () => number;
     /** Replaces `responses`. */
     readonly get?: typeof fetch | null;
-    /** The certificate of the receiver. If it is set, the receiver uses HTTPS. */
+    /** The certificate of the receiver, which then uses HTTPS. */
     readonly certificate?: Authority | null;
   } = {},
 ): Promise<SnsRig> {

@@ -58,8 +58,8 @@ const SIGNED_FIELDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Creates a signed message of SNS. `fields` replaces members before signing, `afterSigning` replaces them after
- * signing.
+ * Creates a signed message of SNS. `fields` replaces members before the message is signed, and `afterSigning` replaces
+ * members of the signed message.
  */
 export function createSnsMessage(
   key: string,

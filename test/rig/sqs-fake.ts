@@ -1,4 +1,7 @@
-/** A fake of Amazon SQS (JSON protocol) on loopback with long polling, visibility timeouts, repeated delivery and no order, as in the real service. */
+/**
+ * A fake of Amazon SQS (JSON protocol) on loopback. Like the real service, the fake has long polling, visibility timeouts
+ * and repeated delivery, and does not preserve the order of messages.
+ */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -19,12 +22,12 @@ export interface SqsFake {
   readonly receiveCounts: readonly number[];
   /** Requested visibility timeouts, in seconds. */
   readonly visibilityTimeoutsS: readonly number[];
-  /** Receive requests in progress. */
+  /** The number of receive requests in progress. */
   readonly pendingReceiveCount: number;
-  /** Receive requests that ended without a message. */
+  /** The number of receive requests that ended without a message. */
   readonly emptyAnswerCount: number;
   send(body: string, sentAt?: number): void;
-  /** Number of requests so far, with or without a response. */
+  /** The number of requests so far, with or without a response. */
   readonly requestCount: number;
   /** Responds to the next requests with this status. */
   failNext(count: number, status?: number): void;
@@ -76,7 +79,11 @@ export async function startSqsFake(): Promise<SqsFake> {
   async function handle(target: string, body: Record<string, unknown>, response: ServerResponse) {
     if (failure.count > 0) {
       failure = { ...failure, count: failure.count - 1 };
-      return respond(response, { __type: 'com.amazonaws.sqs#InternalError', message: 'trouble' }, failure.status);
+      return respond(
+        response,
+        { __type: 'com.amazonaws.sqs#InternalError', message: 'internal error' },
+        failure.status,
+      );
     }
     const entries = (body.Entries ?? []) as { Id: string; ReceiptHandle: string; VisibilityTimeout?: number }[];
     switch (target) {

@@ -1,10 +1,10 @@
 /**
- * The tracking of prepared statements in a pooler in transaction mode, as PgBouncer 1.21 does it with
- * `max_prepared_statements`: equal statements of all clients have one name on the server, and a server connection that
- * lacks the statement of a Bind message receives its Parse message first.
+ * Tracks prepared statements in a pooler in transaction mode, like PgBouncer 1.21 with `max_prepared_statements`. Equal
+ * statements of all clients have one name on the server. A server connection that lacks the statement of a Bind message
+ * receives the Parse message of the statement first.
  */
 
-/** What is prepared, and which answers are expected, on one server connection. */
+/** The prepared statements and the expected answers of one server connection. */
 export interface TrackedServer {
   readonly preparedNames: Set<string>;
   readonly expectedAnswers: (
@@ -25,8 +25,8 @@ export interface StatementTracking {
 
 export function createStatementTracking(): StatementTracking {
   const namesByText = new Map<string, string>();
-  const nameOf = (rest: Buffer) => {
-    const text = rest.toString('latin1');
+  const getServerName = (statement: Buffer) => {
+    const text = statement.toString('latin1');
     const name = namesByText.get(text) ?? `PGBOUNCER_${namesByText.size + 1}`;
     namesByText.set(text, name);
     return name;
@@ -43,7 +43,7 @@ export function createStatementTracking(): StatementTracking {
         case 'P': {
           const [name, rest] = splitName(body);
           if (name !== '') client.set(name, rest);
-          const serverName = name === '' ? null : nameOf(rest);
+          const serverName = name === '' ? null : getServerName(rest);
           if (serverName !== null && !server.preparedNames.has(serverName))
             return [parse(server, serverName, rest, true)];
           server.expectedAnswers.push({ kind: 'parse', name: null, isDelivered: true });
@@ -55,7 +55,7 @@ export function createStatementTracking(): StatementTracking {
           const [name, rest] = splitName(afterPortal);
           const statement = client.get(name);
           if (name === '' || statement === undefined) return [message];
-          const serverName = nameOf(statement);
+          const serverName = getServerName(statement);
           const bind = encodeMessage('B', Buffer.from(`${portal}\0${serverName}\0`), rest);
           return server.preparedNames.has(serverName) ? [bind] : [parse(server, serverName, statement, false), bind];
         }
@@ -82,7 +82,7 @@ export function createStatementTracking(): StatementTracking {
   };
 }
 
-/** Splits a message body after its first text, which ends with a zero byte. */
+/** Splits a message body after its first string, which ends with a zero byte. */
 function splitName(body: Buffer): readonly [name: string, rest: Buffer] {
   const end = body.indexOf(0);
   return [body.toString('utf8', 0, end), body.subarray(end + 1)];

@@ -38,7 +38,10 @@ const POOLED: readonly TestedStore[] = (['unsupported', 'track'] as const).map((
   },
 }));
 
-/** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL, in `pooler` the pooled one. */
+/**
+ * SQLite and the newest PostgreSQL; in the Vitest project `postgres-15` the oldest PostgreSQL; in `pooler` PostgreSQL
+ * behind a pooler.
+ */
 export const STORES: readonly TestedStore[] = listTestedStores();
 
 function listTestedStores(): readonly TestedStore[] {

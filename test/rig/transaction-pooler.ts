@@ -1,10 +1,10 @@
 /**
- * A stand-in for a PostgreSQL pooler in transaction mode (without TLS). It assigns another server connection to each
- * transaction. It refuses everything that such a pooler does not support: startup parameters other than those of
- * PgBouncer, named statements, LISTEN, session settings. With `unsupportedRequest: 'forward'` it forwards such statements to
- * the server, as PgBouncer does. With `prepared: 'track'` it supports named
- * statements, as PgBouncer 1.21 does. Authentication is passed through to the server; the server connection of each client
- * joins a pool for its user and database.
+ * A fake of a PostgreSQL pooler in transaction mode (without TLS). The pooler assigns another server connection to each
+ * transaction. The pooler refuses requests that such a pooler does not support: startup parameters that PgBouncer does
+ * not accept, named statements, LISTEN and session settings. With `unsupportedRequest: 'forward'` the pooler forwards
+ * such statements to the server, like PgBouncer. With `prepared: 'track'` the pooler supports named statements, like
+ * PgBouncer 1.21. The server authenticates the client. After the sign-in, the server connection is added to the pool of
+ * its user and database.
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
