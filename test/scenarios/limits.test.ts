@@ -76,8 +76,8 @@ test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused 
     '201 null': 37,
     '403 volume-exhausted': CONCURRENT_REQUESTS - 37,
   });
-  const refused = answers.find(({ status }) => status === 403);
-  expect(refused?.text).toBe('{"result":"error","message":"Invalid tokens or rate limit exceeded"}');
+  const refusedAnswer = answers.find(({ status }) => status === 403);
+  expect(refusedAnswer?.text).toBe('{"result":"error","message":"Invalid tokens or rate limit exceeded"}');
   expect(await runJson('account', 'show', 'volume')).toMatchObject({ volume: 37, volumeUsed: 37, volumeLeft: 0 });
   expect((await runJson<unknown[]>('message', 'list', '--account', 'volume', '--limit', '500')).length).toBe(37);
   await waitForChange(key, OK, 'account', 'set', 'volume', '--volume', '5');
@@ -94,12 +94,12 @@ test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and t
   });
   const remainingCounts = answers
     .filter(({ status }) => status === 201)
-    .map((a) => Number(/;r=(\d+);/.exec(a.headers.get('ratelimit') ?? '')?.[1]));
+    .map((answer) => Number(/;r=(\d+);/.exec(answer.headers.get('ratelimit') ?? '')?.[1]));
   expect(remainingCounts.sort((a, b) => a - b)).toEqual(Array.from({ length: 41 }, (_, n) => n));
-  const refused = answers.find(({ status }) => status === 403);
-  expect(refused?.headers.get('ratelimit-policy')).toBe('"rate";q=41;w=3600');
-  expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(3_590);
-  expect(Number(refused?.headers.get('retry-after'))).toBeLessThanOrEqual(3_600);
+  const refusedAnswer = answers.find(({ status }) => status === 403);
+  expect(refusedAnswer?.headers.get('ratelimit-policy')).toBe('"rate";q=41;w=3600');
+  expect(Number(refusedAnswer?.headers.get('retry-after'))).toBeGreaterThan(3_590);
+  expect(Number(refusedAnswer?.headers.get('retry-after'))).toBeLessThanOrEqual(3_600);
   await waitForChange(key, OK, 'account', 'set', 'rate', '--rate', 'none');
 });
 
@@ -111,12 +111,14 @@ test('a throttle accepts its burst, then one request for each added token, and s
   // The first request of the account also used a token.
   expect(acceptedCount).toBeGreaterThanOrEqual(29);
   expect(acceptedCount).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - startedAt) / 1000));
-  const refused = answers.filter(({ status }) => status !== 201);
-  expect(countValues(refused.map(({ status, text }) => `${status} ${text}`))).toEqual({
+  const refusedAnswers = answers.filter(({ status }) => status !== 201);
+  expect(countValues(refusedAnswers.map(({ status, text }) => `${status} ${text}`))).toEqual({
     '429 {"result":"error","message":"Too many requests"}': CONCURRENT_REQUESTS - acceptedCount,
   });
-  expect(countValues(refused.map(({ headers }) => headers.get('retry-after') ?? ''))).toEqual({ 1: refused.length });
-  expect(refused[0]?.headers.get('ratelimit-policy')).toBe('"throttle";q=30;w=30');
+  expect(countValues(refusedAnswers.map(({ headers }) => headers.get('retry-after') ?? ''))).toEqual({
+    1: refusedAnswers.length,
+  });
+  expect(refusedAnswers[0]?.headers.get('ratelimit-policy')).toBe('"throttle";q=30;w=30');
   expect(await runJson('account', 'show', 'throttle')).toMatchObject({ volumeUsed: acceptedCount });
   await waitForChange(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
 });
@@ -127,9 +129,9 @@ test('a key that automation imports from standard input is valid as soon as the 
   const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
   expect(await importKey(key)).toMatchObject({ code: 0, stderr: '' });
   expect((await post(key)).status).toBe(201);
-  const repeated = await importKey(`${key}\n`);
-  expect(repeated).toMatchObject({ code: 1, stdout: '' });
-  expect(repeated.stderr).toMatch(/^postrider: [^\n]*already stored[^\n]*\n$/);
+  const secondImport = await importKey(`${key}\n`);
+  expect(secondImport).toMatchObject({ code: 1, stdout: '' });
+  expect(secondImport.stderr).toMatch(/^postrider: [^\n]*already stored[^\n]*\n$/);
   for (const input of ['', '\n', 'hunter2\n', `${key.slice(1)}\n`]) {
     const { code, stderr } = await importKey(input);
     expect([input, code]).toEqual([input, 2]);
@@ -139,10 +141,10 @@ test('a key that automation imports from standard input is valid as soon as the 
 });
 
 test('a new key of a new account is valid as soon as the command has returned, in fifty of fifty cases', async () => {
-  const first = await createAccount('new');
-  expect((await post(first.key)).status).toBe(201);
-  const rotated = await runJson<NewKey>('key', 'rotate', first.id, '--grace', '1m');
-  expect((await post(rotated.key)).status).toBe(201);
+  const createdKey = await createAccount('new');
+  expect((await post(createdKey.key)).status).toBe(201);
+  const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '1m');
+  expect((await post(rotatedKey.key)).status).toBe(201);
   // The commands run in this process.
   const store = await rig.openStore(folder);
   const statuses: number[] = [];
@@ -167,23 +169,23 @@ test('a key that is created after its account was unlocked is valid at once', as
   await createAccount('unlocked');
   const store = await rig.openStore(folder);
   for (let n = 0; n < 10; n += 1) {
-    const locked = generateApiKey(randomBytes);
-    const unlocked = generateApiKey(randomBytes);
+    const keyWhileLocked = generateApiKey(randomBytes);
+    const keyAfterUnlock = generateApiKey(randomBytes);
     const now = Date.now();
     await store.lockAccount('unlocked', 'test', now);
-    await store.createKey('unlocked', { name: 'l', ...locked, expiresAt: null }, now);
-    expect(JSON.parse((await post(locked.key)).text)).toMatchObject({ message: 'Account locked' });
+    await store.createKey('unlocked', { name: 'l', ...keyWhileLocked, expiresAt: null }, now);
+    expect(JSON.parse((await post(keyWhileLocked.key)).text)).toMatchObject({ message: 'Account locked' });
     await store.unlockAccount('unlocked', now);
-    await store.createKey('unlocked', { name: 'u', ...unlocked, expiresAt: null }, now);
-    expect((await post(unlocked.key)).status).toBe(201);
+    await store.createKey('unlocked', { name: 'u', ...keyAfterUnlock, expiresAt: null }, now);
+    expect((await post(keyAfterUnlock.key)).status).toBe(201);
   }
 });
 
 test('a lock, a revocation, a rotation and an expiry apply within a second', async () => {
-  const first = await createAccount('keys');
-  const maxDelayMs = async () => {
-    const locked = await waitForChange(
-      first.key,
+  const createdKey = await createAccount('keys');
+  const measureMaxDelayMs = async () => {
+    const lockDelayMs = await waitForChange(
+      createdKey.key,
       [401, 'Account locked'],
       'account',
       'lock',
@@ -191,17 +193,17 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
       '--reason',
       'unpaid',
     );
-    return Math.max(locked, await waitForChange(first.key, OK, 'account', 'unlock', 'keys'));
+    return Math.max(lockDelayMs, await waitForChange(createdKey.key, OK, 'account', 'unlock', 'keys'));
   };
   // The measurement is repeated, because the machine may be slow for a short time. The test fails if every measurement
   // is too slow.
-  await expect.poll(maxDelayMs).toBeLessThan(1_000);
+  await expect.poll(measureMaxDelayMs).toBeLessThan(1_000);
   const graceEndsAt = Date.now() + 2_000;
-  const rotatedKey = await runJson<NewKey>('key', 'rotate', first.id, '--grace', '2s');
+  const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '2s');
   expect((await post(rotatedKey.key)).status).toBe(201);
-  const oldKeyAnswer = await post(first.key);
+  const oldKeyAnswer = await post(createdKey.key);
   if (Date.now() < graceEndsAt) expect(oldKeyAnswer.status).toBe(201);
-  await expect.poll(async () => (await post(first.key)).status, { interval: 20 }).toBe(401);
+  await expect.poll(async () => (await post(createdKey.key)).status, { interval: 20 }).toBe(401);
   expect((await post(rotatedKey.key)).status).toBe(201);
   await waitForChange(rotatedKey.key, UNKNOWN, 'key', 'revoke', rotatedKey.id);
   const briefExpiresAt = Date.now() + 2_000;
@@ -215,8 +217,8 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
 
 test('queued messages of a locked account wait until it is unlocked', async () => {
   const { key } = await createAccount('held');
-  const sent = await post(key, {}, { to: 'defer@simulator.postrider.test' });
-  const id = (JSON.parse(sent.text) as { result: { id: string } }).result.id;
+  const answer = await post(key, {}, { to: 'defer@simulator.postrider.test' });
+  const id = (JSON.parse(answer.text) as { result: { id: string } }).result.id;
   const store = await rig.openStore(folder);
   const countAttempts = async () => (await store.findMessage(id))?.attempts;
   await expect.poll(countAttempts).toBe(1);
@@ -238,8 +240,12 @@ test('commands for accounts and keys work while the service is stopped, and thei
   ];
   await runJson('key', 'revoke', revokedKey.id);
   await runJson('account', 'lock', 'keys', '--reason', 'x');
-  const duplicate = await runCommand(folder, ['account', 'create', 'offline']);
-  expect([duplicate.code, duplicate.stdout, duplicate.stderr.split('\n').length]).toEqual([1, '', 2]);
+  const duplicateAccount = await runCommand(folder, ['account', 'create', 'offline']);
+  expect([duplicateAccount.code, duplicateAccount.stdout, duplicateAccount.stderr.split('\n').length]).toEqual([
+    1,
+    '',
+    2,
+  ]);
   service = await rig.serve(folder);
   expect((await post(createdKey.key)).status).toBe(201);
   expect((await post(createdKey.key)).status).toBe(403);

@@ -12,9 +12,9 @@ async function readMetrics({ operatorUrl }: RunningService): Promise<readonly st
 
 test('the metrics count every state of a message, including a complaint after the delivery, and every refusal', async () => {
   const service = await rig.serve(rig.folder());
-  const to = (name: string) => ({ to: `${name}@simulator.postrider.test` });
+  const createRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
-    await submitAccepted(service.publicUrl, service.key, to(name));
+    await submitAccepted(service.publicUrl, service.key, createRecipient(name));
   const { port } = new URL(service.publicUrl);
   await new Promise<void>((resolve) => {
     const socket = connect(Number(port), '127.0.0.1', () => socket.write('no HTTP\r\n\r\n'));
@@ -52,16 +52,18 @@ test('a stalled reader of the log blocks neither accepting nor delivery nor the 
   const folder = rig.folder();
   const service = await rig.serve(folder, { POSTRIDER_LOG: 'debug' });
   service.child.stdout?.pause();
-  const sent = 6_000;
-  let remaining = sent;
+  const messageCount = 6_000;
+  let remainingCount = messageCount;
   const submitMessages = async () => {
-    for (; remaining > 0; ) {
-      remaining -= 1;
+    for (; remainingCount > 0; ) {
+      remainingCount -= 1;
       await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
     }
   };
   await Promise.all(Array.from({ length: 32 }, submitMessages));
-  await expect.poll(() => readMetrics(service)).toContain(`postrider_messages_total{state="delivered"} ${sent}`);
+  await expect
+    .poll(() => readMetrics(service))
+    .toContain(`postrider_messages_total{state="delivered"} ${messageCount}`);
   expect((await sendRequest(`${service.publicUrl}/readyz`)).status).toBe(200);
   service.child.kill('SIGTERM');
   await expect.poll(() => service.child.exitCode).toBe(0);
@@ -70,5 +72,5 @@ test('a stalled reader of the log blocks neither accepting nor delivery nor the 
   // The service logged enough lines to stall the log. The first lines were written.
   const lines = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lines).toBeGreaterThan(10);
-  expect(lines).toBeLessThan(sent);
+  expect(lines).toBeLessThan(messageCount);
 }, 120_000);

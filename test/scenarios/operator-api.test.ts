@@ -80,70 +80,70 @@ describe('signing in', () => {
   });
 
   test('the sign-in link is valid once, and only pages of the listener can make changes with its session', async () => {
-    const startNewService = await rig.serve(rig.folder());
-    const { signIn: link } = JSON.parse(startNewService.stdout().split('\n')[0] ?? '') as { signIn: string };
+    const newService = await rig.serve(rig.folder());
+    const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
-    const at = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
-      sendJson(method, path, body, headers, startNewService.operatorUrl);
+    const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+      sendJson(method, path, body, headers, newService.operatorUrl);
     // A GET of the link only loads the page that redeems it.
     for (const method of ['HEAD', 'GET']) {
-      const openResponse = await at(method, link.slice(startNewService.operatorUrl.length));
+      const openResponse = await send(method, link.slice(newService.operatorUrl.length));
       expect([openResponse.status, openResponse.headers.get('set-cookie')]).toEqual([200, null]);
     }
-    expect((await at('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: 'https://evil.example' })).status).toBe(
-      403,
-    );
-    const first = await at('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: startNewService.operatorUrl });
-    expect([first.status, first.body]).toEqual([
+    expect(
+      (await send('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: 'https://evil.example' })).status,
+    ).toBe(403);
+    const firstSignIn = await send('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: newService.operatorUrl });
+    expect([firstSignIn.status, firstSignIn.body]).toEqual([
       200,
       { result: 'ok', session: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/) },
     ]);
-    const cookie = first.headers.get('set-cookie') ?? '';
+    const cookie = firstSignIn.headers.get('set-cookie') ?? '';
     expect(cookie).toMatch(/^postrider_session=[^;]+; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/);
-    const secret = { 'Postrider-Session': (first.body as { session: string }).session };
+    const secret = { 'Postrider-Session': (firstSignIn.body as { session: string }).session };
     const session = { Cookie: cookie.split(';')[0] ?? '', ...secret };
     for (const headers of [{}, session]) {
-      const used = await at(
+      const repeatedSignIn = await send(
         'POST',
         '/api/v1/sign-in',
         { link: linkToken },
-        { ...headers, Origin: startNewService.operatorUrl },
+        { ...headers, Origin: newService.operatorUrl },
       );
-      expect([used.status, used.body]).toEqual([
+      expect([repeatedSignIn.status, repeatedSignIn.body]).toEqual([
         403,
         errorBody(/^This sign-in link is invalid or has already been used/),
       ]);
     }
-    expect((await at('GET', '/api/v1/accounts', undefined, session)).body).toMatchObject([{ name: 'default' }]);
-    const change = (headers: Record<string, string>) =>
-      at('POST', '/api/v1/accounts', { name: 'mine' }, { ...session, ...headers });
+    expect((await send('GET', '/api/v1/accounts', undefined, session)).body).toMatchObject([{ name: 'default' }]);
+    const createAccountFrom = (headers: Record<string, string>) =>
+      send('POST', '/api/v1/accounts', { name: 'mine' }, { ...session, ...headers });
     for (const headers of [{}, { Origin: 'https://evil.example' }, { Origin: 'null' }]) {
-      expect([(await change(headers)).status, headers]).toEqual([403, headers]);
+      expect([(await createAccountFrom(headers)).status, headers]).toEqual([403, headers]);
     }
-    expect((await change({ Origin: startNewService.operatorUrl })).status).toBe(201);
-    const audit = await at('GET', '/api/v1/audit', undefined, session);
+    expect((await createAccountFrom({ Origin: newService.operatorUrl })).status).toBe(201);
+    const audit = await send('GET', '/api/v1/audit', undefined, session);
     expect(audit.body).toMatchObject([{ actor: 'page', action: 'account.create', target: 'mine' }]);
-    await startNewService.stop();
+    await newService.stop();
   });
 
   test('the cookie and the secret of a session are not valid alone, or together with those of another session', async () => {
     const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = protectedService.operatorUrl;
-    const [one, other] = [
+    const [firstSession, secondSession] = [
       await signIn(url, { password: 'correct horse battery' }),
       await signIn(url, { password: 'correct horse battery' }),
     ];
-    const cookie = { Cookie: one.Cookie };
-    const secret = { 'Postrider-Session': one['Postrider-Session'] };
-    const alteredCookie = one.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    const cookie = { Cookie: firstSession.Cookie };
+    const secret = { 'Postrider-Session': firstSession['Postrider-Session'] };
+    const alteredCookie = firstSession.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
     // In earlier versions, a cookie contained a random token instead of the digest of the page's secret.
-    const legacyCookie = one.Cookie.replace(/\.[^.]+\./, '.abcdefghijkl.');
+    const legacyCookie = firstSession.Cookie.replace(/\.[^.]+\./, '.abcdefghijkl.');
     for (const headers of [
       cookie,
       secret,
-      { ...cookie, 'Postrider-Session': other['Postrider-Session'] },
+      { ...cookie, 'Postrider-Session': secondSession['Postrider-Session'] },
       { ...cookie, 'Postrider-Session': '' },
-      { ...cookie, 'Postrider-Session': one.Cookie.split('.')[1] ?? '' },
+      { ...cookie, 'Postrider-Session': firstSession.Cookie.split('.')[1] ?? '' },
       { ...secret, Cookie: alteredCookie },
       { ...secret, Cookie: legacyCookie },
     ]) {
@@ -162,39 +162,39 @@ describe('signing in', () => {
       expect((await sendJson('POST', '/api/v1/sign-out', undefined, headers, url)).status).toBe(200);
     }
     // Signing out with only the cookie ends no session.
-    expect((await sendJson('GET', '/api/v1/session', undefined, { ...one }, url)).status).toBe(200);
+    expect((await sendJson('GET', '/api/v1/session', undefined, { ...firstSession }, url)).status).toBe(200);
     await protectedService.stop();
   });
 
   test('together with the cookie, a ticket replaces the secret of the page in the URL of one file, and for no other request', async () => {
-    const startNewService = await rig.serve(rig.folder());
-    const session = await signedIn(startNewService);
-    const at = (path: string, headers: Record<string, string>) =>
-      sendJson('GET', path, undefined, headers, startNewService.operatorUrl);
+    const newService = await rig.serve(rig.folder());
+    const session = await signedIn(newService);
+    const get = (path: string, headers: Record<string, string>) =>
+      sendJson('GET', path, undefined, headers, newService.operatorUrl);
     const cookie = { Cookie: session.Cookie };
     const path = '/api/v1/accounts/default/suppressions/export';
-    const ticketFor = async (downloadPath: string) => {
-      const headers = { ...session, Origin: startNewService.operatorUrl };
+    const createTicket = async (downloadPath: string) => {
+      const headers = { ...session, Origin: newService.operatorUrl };
       const { body } = await sendJson(
         'POST',
         '/api/v1/ticket',
         { path: downloadPath },
         headers,
-        startNewService.operatorUrl,
+        newService.operatorUrl,
       );
       return encodeURIComponent((body as { ticket: string }).ticket);
     };
-    const ticket = await ticketFor(path);
-    expect((await at(`${path}?ticket=${ticket}`, cookie)).body).toBe('address,reason,at,source\n');
-    expect((await at(`${path}?ticket=${ticket}`, {})).status).toBe(401);
-    expect((await at(`${path}?ticket=x${ticket}`, cookie)).status).toBe(401);
-    expect((await at(`/api/v1/accounts/*/suppressions/export?ticket=${ticket}`, cookie)).status).toBe(401);
-    expect((await at(`/api/v1/accounts?ticket=${await ticketFor('/api/v1/accounts')}`, cookie)).status).toBe(401);
-    expect(
-      (await sendJson('POST', '/api/v1/sign-out', undefined, { ...session }, startNewService.operatorUrl)).status,
-    ).toBe(200);
-    expect((await at(`${path}?ticket=${ticket}`, cookie)).status).toBe(401);
-    await startNewService.stop();
+    const ticket = await createTicket(path);
+    expect((await get(`${path}?ticket=${ticket}`, cookie)).body).toBe('address,reason,at,source\n');
+    expect((await get(`${path}?ticket=${ticket}`, {})).status).toBe(401);
+    expect((await get(`${path}?ticket=x${ticket}`, cookie)).status).toBe(401);
+    expect((await get(`/api/v1/accounts/*/suppressions/export?ticket=${ticket}`, cookie)).status).toBe(401);
+    expect((await get(`/api/v1/accounts?ticket=${await createTicket('/api/v1/accounts')}`, cookie)).status).toBe(401);
+    expect((await sendJson('POST', '/api/v1/sign-out', undefined, { ...session }, newService.operatorUrl)).status).toBe(
+      200,
+    );
+    expect((await get(`${path}?ticket=${ticket}`, cookie)).status).toBe(401);
+    await newService.stop();
   });
 
   test('the cookie of a page loaded over HTTPS is Secure', async () => {
@@ -212,62 +212,66 @@ describe('signing in', () => {
 
   test('a sign-out ends a session on every node, even after a restart, and only a session can read the first key', async () => {
     const folder = rig.folder();
-    const startNewService = await rig.serve(folder);
-    const { key } = JSON.parse(startNewService.stdout().split('\n')[0] ?? '') as { key: string };
-    const at = (method: string, path: string, headers: Record<string, string> = {}) =>
-      sendJson(method, path, undefined, headers, startNewService.operatorUrl);
-    const session: Record<string, string> = await signedIn(startNewService);
-    expect((await at('HEAD', '/api/v1/accounts', session)).status).toBe(200);
-    expect((await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
+    const newService = await rig.serve(folder);
+    const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };
+    const send = (method: string, path: string, headers: Record<string, string> = {}) =>
+      sendJson(method, path, undefined, headers, newService.operatorUrl);
+    const session: Record<string, string> = await signedIn(newService);
+    expect((await send('HEAD', '/api/v1/accounts', session)).status).toBe(200);
+    expect((await send('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
     const { token: script } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'script']);
-    expect((await at('GET', '/api/v1/session', bearer(script))).body).toMatchObject({ firstKey: null });
-    const [first] = await runJsonCommand<readonly { id: string }[]>(folder, ['key', 'list', 'default']);
-    await runCommand(folder, ['key', 'revoke', first?.id ?? '']);
-    await expect.poll(async () => (await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: null });
-    expect((await at('POST', '/api/v1/sign-out', { ...session, Origin: 'http://evil.example' })).status).toBe(403);
-    expect((await at('GET', '/api/v1/session', session)).status).toBe(200);
-    expect((await at('POST', '/api/v1/sign-out', session)).status).toBe(200);
-    expect((await at('GET', '/api/v1/session', session)).status).toBe(401);
-    await startNewService.stop();
-    const again = await rig.serve(folder);
-    expect((await sendJson('GET', '/api/v1/session', undefined, session, again.operatorUrl)).status).toBe(401);
-    await again.stop();
+    expect((await send('GET', '/api/v1/session', bearer(script))).body).toMatchObject({ firstKey: null });
+    const [firstKey] = await runJsonCommand<readonly { id: string }[]>(folder, ['key', 'list', 'default']);
+    await runCommand(folder, ['key', 'revoke', firstKey?.id ?? '']);
+    await expect
+      .poll(async () => (await send('GET', '/api/v1/session', session)).body)
+      .toMatchObject({ firstKey: null });
+    expect((await send('POST', '/api/v1/sign-out', { ...session, Origin: 'http://evil.example' })).status).toBe(403);
+    expect((await send('GET', '/api/v1/session', session)).status).toBe(200);
+    expect((await send('POST', '/api/v1/sign-out', session)).status).toBe(200);
+    expect((await send('GET', '/api/v1/session', session)).status).toBe(401);
+    await newService.stop();
+    const restartedService = await rig.serve(folder);
+    expect((await sendJson('GET', '/api/v1/session', undefined, session, restartedService.operatorUrl)).status).toBe(
+      401,
+    );
+    await restartedService.stop();
   });
 
   test('a page of another site cannot exhaust the sign-in attempts; a new password ends every session', async () => {
     const folder = rig.folder();
     const protectedService = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
-    const attempt = (body: unknown, headers: Record<string, string> = {}) =>
+    const signInWith = (body: unknown, headers: Record<string, string> = {}) =>
       sendJson('POST', '/api/v1/sign-in', body, headers, protectedService.operatorUrl);
     for (let n = 0; n < 12; n += 1) {
-      const foreign = { Origin: 'http://evil.example', 'Content-Type': 'text/plain' };
-      expect((await attempt('{"password":"guess"}', foreign)).status).toBe(403);
-      expect((await attempt('{"password":7}')).body).toEqual(errorBody('Missing: password'));
+      const foreignHeaders = { Origin: 'http://evil.example', 'Content-Type': 'text/plain' };
+      expect((await signInWith('{"password":"guess"}', foreignHeaders)).status).toBe(403);
+      expect((await signInWith('{"password":7}')).body).toEqual(errorBody('Missing: password'));
     }
     const session = await signIn(protectedService.operatorUrl, { password: 'correct horse battery' });
     await protectedService.stop();
-    const holds = async (password: string) => {
-      const again = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: password });
-      const { status } = await sendJson('GET', '/api/v1/session', undefined, session, again.operatorUrl);
-      await again.stop();
+    const readSessionStatus = async (password: string) => {
+      const restartedService = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: password });
+      const { status } = await sendJson('GET', '/api/v1/session', undefined, session, restartedService.operatorUrl);
+      await restartedService.stop();
       return status;
     };
-    expect(await holds('correct horse battery')).toBe(200);
-    expect(await holds('another one entirely')).toBe(401);
+    expect(await readSessionStatus('correct horse battery')).toBe(200);
+    expect(await readSessionStatus('another one entirely')).toBe(401);
   });
 
   test('if a password is set, there is no sign-in link, the password creates a session, and wrong passwords are delayed', async () => {
     const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = protectedService.operatorUrl;
     expect(JSON.parse(protectedService.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
-    const attempt = (password: string) => sendJson('POST', '/api/v1/sign-in', { password }, {}, url);
+    const signInWith = (password: string) => sendJson('POST', '/api/v1/sign-in', { password }, {}, url);
     const session = await signIn(url, { password: 'correct horse battery' });
     expect((await sendJson('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
     const statuses: number[] = [];
-    for (let n = 0; n < 12; n += 1) statuses.push((await attempt(`guess ${n}`)).status);
+    for (let n = 0; n < 12; n += 1) statuses.push((await signInWith(`guess ${n}`)).status);
     expect(statuses.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 401));
-    const late = await attempt('correct horse battery');
-    expect([late.status, Number(late.headers.get('retry-after')) >= 1]).toEqual([429, true]);
+    const lateSignIn = await signInWith('correct horse battery');
+    expect([lateSignIn.status, Number(lateSignIn.headers.get('retry-after')) >= 1]).toEqual([429, true]);
     expect((await sendJson('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
     await protectedService.stop();
   });
@@ -346,26 +350,31 @@ test('messages can be searched by words, address, account and state, in pages', 
     readonly next: string | null;
     readonly searchedSince: string | null;
   }
-  const page = async (query: string) => (await callApi('GET', `/messages?${query}`)).body as Page;
-  const pages: string[] = [];
+  const fetchPage = async (query: string) => (await callApi('GET', `/messages?${query}`)).body as Page;
+  const listedIds: string[] = [];
   let cursor = '';
   for (let n = 0; n < 4; n += 1) {
-    const { messages, next, searchedSince } = await page(`q=paging+invoice&account=default&limit=2${cursor}`);
-    pages.push(...messages.map(({ id }) => id));
+    const { messages, next, searchedSince } = await fetchPage(`q=paging+invoice&account=default&limit=2${cursor}`);
+    listedIds.push(...messages.map(({ id }) => id));
     expect(searchedSince === null).toBe(next === null);
     if (next === null) break;
     cursor = `&cursor=${next}`;
   }
-  expect(pages).toEqual(ids);
-  const newest = { id: ids[0], account: 'default', to: 'page4@paging.example.com', subject: 'Invoice 4 of five' };
+  expect(listedIds).toEqual(ids);
+  const newestMessage = {
+    id: ids[0],
+    account: 'default',
+    to: 'page4@paging.example.com',
+    subject: 'Invoice 4 of five',
+  };
   for (const query of ['to=page4@paging.example.com', 'to=@paging.example&subject=4', 'q=4+FIV', `q=${ids[0]}`])
-    expect((await page(query)).messages).toMatchObject([newest]);
-  expect(await page('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
-  const { next } = await page('limit=1');
-  const other = await callApi('GET', `/messages?limit=1&q=other&cursor=${next}`);
-  const foreign = errorBody(/^the cursor belongs to another search; omit it to start with the first page$/);
-  expect([other.status, other.body]).toEqual([400, { ...foreign, field: 'cursor' }]);
-  expect((await page(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
+    expect((await fetchPage(query)).messages).toMatchObject([newestMessage]);
+  expect(await fetchPage('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
+  const { next } = await fetchPage('limit=1');
+  const otherSearch = await callApi('GET', `/messages?limit=1&q=other&cursor=${next}`);
+  const foreignCursorError = errorBody(/^the cursor belongs to another search; omit it to start with the first page$/);
+  expect([otherSearch.status, otherSearch.body]).toEqual([400, { ...foreignCursorError, field: 'cursor' }]);
+  expect((await fetchPage(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
 
 describe('an invalid request receives an error with code and field, and changes nothing', () => {
@@ -489,10 +498,10 @@ test('the longest possible address can be removed from its list', async () => {
 });
 
 test('the details of a message contain its key, the attempt of each event, its wait reason, and the reason why its recipient is suppressed', async () => {
-  const deferred = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
-  const show = async (id: string) => (await callApi('GET', `/messages/${id}`)).body;
+  const deferredId = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
+  const showMessage = async (id: string) => (await callApi('GET', `/messages/${id}`)).body;
   await expect
-    .poll(() => show(deferred))
+    .poll(() => showMessage(deferredId))
     .toMatchObject({
       state: 'queued',
       keyName: 'first',
@@ -503,11 +512,11 @@ test('the details of a message contain its key, the attempt of each event, its w
       ],
       suppressions: [],
     });
-  const open = await callApi('GET', '/messages?state=queued&waitReason=true');
-  expect(open.body).toMatchObject({
+  const queuedMessages = await callApi('GET', '/messages?state=queued&waitReason=true');
+  expect(queuedMessages.body).toMatchObject({
     messages: expect.arrayContaining([
       expect.objectContaining({
-        id: deferred,
+        id: deferredId,
         waitReason: expect.stringMatching(/^the next attempt, in .*; the last attempt was/),
       }),
     ]),
@@ -515,15 +524,15 @@ test('the details of a message contain its key, the attempt of each event, its w
 
   await callApi('POST', '/accounts/default/suppressions', { address: 'gone@example.com', reason: 'complaint' });
   await callApi('POST', '/accounts/*/suppressions', { address: 'gone@example.com' });
-  const suppressed = await submitAccepted(service.publicUrl, service.key, { to: 'Gone@Example.com' });
-  expect(await show(suppressed)).toMatchObject({
+  const suppressedId = await submitAccepted(service.publicUrl, service.key, { to: 'Gone@Example.com' });
+  expect(await showMessage(suppressedId)).toMatchObject({
     state: 'suppressed',
     suppressions: [
       { list: '*', reason: 'manual', source: null },
       { list: 'default', reason: 'complaint', source: null },
     ],
   });
-  expect((await callApi('GET', `/messages/${suppressed}/explain`)).body).toMatchObject({
+  expect((await callApi('GET', `/messages/${suppressedId}/explain`)).body).toMatchObject({
     explanation: expect.arrayContaining([
       expect.stringMatching(/list of the whole service since .*, added by an operator\.$/),
       expect.stringMatching(/list of account default since .*, after a complaint\.$/),

@@ -56,16 +56,21 @@ const searchSuppressions = async (list: string, query: string) =>
 test('a suppression list can be searched by address and by domain, in pages', async () => {
   const list = await createAccount('searched');
   await upload(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
-  const addresses = async (query: string) =>
+  const searchAddresses = async (query: string) =>
     (await searchSuppressions(list, query)).suppressions.map(({ address }) => address);
-  expect(await addresses('search=AD')).toEqual(['ada@example.com', 'adam@example.org']);
-  expect(await addresses('search=%40example.com')).toEqual(['ada@example.com', 'bob@example.com']);
-  expect(await addresses(`search=${encodeURIComponent('@München.example')}`)).toEqual(['zoe@xn--mnchen-3ya.example']);
-  expect(await addresses('search=nobody')).toEqual([]);
-  const first = await searchSuppressions(list, 'search=%40exam&limit=2');
-  expect(first.suppressions).toHaveLength(2);
-  const second = await searchSuppressions(list, `search=%40exam&limit=2&after=${encodeURIComponent(first.next ?? '')}`);
-  expect(second).toMatchObject({ suppressions: [{ address: 'adam@example.org' }], next: null });
+  expect(await searchAddresses('search=AD')).toEqual(['ada@example.com', 'adam@example.org']);
+  expect(await searchAddresses('search=%40example.com')).toEqual(['ada@example.com', 'bob@example.com']);
+  expect(await searchAddresses(`search=${encodeURIComponent('@München.example')}`)).toEqual([
+    'zoe@xn--mnchen-3ya.example',
+  ]);
+  expect(await searchAddresses('search=nobody')).toEqual([]);
+  const firstPage = await searchSuppressions(list, 'search=%40exam&limit=2');
+  expect(firstPage.suppressions).toHaveLength(2);
+  const secondPage = await searchSuppressions(
+    list,
+    `search=%40exam&limit=2&after=${encodeURIComponent(firstPage.next ?? '')}`,
+  );
+  expect(secondPage).toMatchObject({ suppressions: [{ address: 'adam@example.org' }], next: null });
   const invalidCursor = await get(
     `/accounts/${list}/suppressions?search=bob&after=${encodeURIComponent('ada@example.com')}`,
   );
@@ -113,17 +118,17 @@ describe('imports', () => {
       skipped: [{ line: 60_002, reason: '"nonsense" is not an email address' }],
       skippedCount: 1,
     });
-    const repeated = await upload(list, rows.slice(0, 10).join(''));
-    expect(repeated.lines.at(-1)).toMatchObject({ added: 0, known: 10 });
+    const repeatedImport = await upload(list, rows.slice(0, 10).join(''));
+    expect(repeatedImport.lines.at(-1)).toMatchObject({ added: 0, known: 10 });
     const response = await fetch(url(`/accounts/${list}/suppressions/export`), { headers: bearer() });
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8');
     expect(response.headers.get('content-disposition')).toContain('attachment; filename="suppressions-large.csv"');
-    const exported = await response.text();
-    expect(exported.split('\n').sort()).toEqual(
+    const exportedText = await response.text();
+    expect(exportedText.split('\n').sort()).toEqual(
       ['address,reason,at,source', ...rows.map((row) => row.trim()), ''].sort(),
     );
     const copy = await createAccount('copy');
-    expect((await upload(copy, exported)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
+    expect((await upload(copy, exportedText)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
     expect(await get('/audit?limit=4')).toMatchObject([
       { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: { added: 60_000 } },
       { action: 'account.create' },
@@ -206,7 +211,7 @@ describe('imports', () => {
   });
 
   test('an import with a Content-Length that is too large is refused before its body is sent', async () => {
-    const { status, text } = await raw((socket, head) => {
+    const { status, text } = await sendRaw((socket, head) => {
       socket.write(head('Content-Length: 300000000'));
     });
     expect([status, text]).toEqual([413, expect.stringContaining('has more than 200 MB')]);
@@ -216,7 +221,7 @@ describe('imports', () => {
     ['too large', 300_000_000, 413, /has more than 200 MB/],
     ['not a list of addresses', 40_000_000, 400, /contains no address to import/],
   ])('an import that is %s is refused while its body is still being sent', async (_, size, status, message) => {
-    const answer = await raw((socket, head) => {
+    const answer = await sendRaw((socket, head) => {
       socket.write(head(`Content-Length: ${size}`));
       socket.write('nonsense\n'.repeat(4_000_000));
     });
@@ -230,7 +235,7 @@ describe('imports', () => {
     const refusedResponse = Promise.withResolvers<string>();
     const sockets = Array.from({ length: 5 }, () => {
       const socket = connect(Number(port), hostname, () =>
-        socket.write(`${requestHead(list, 'Content-Length: 1000000')}eve@example.com\n`),
+        socket.write(`${createRequestHead(list, 'Content-Length: 1000000')}eve@example.com\n`),
       );
       return socket.once('data', (chunk: Buffer) => refusedResponse.resolve(chunk.toString()));
     });
@@ -248,8 +253,8 @@ describe('imports', () => {
 
   test('the audit log contains the number of rows of an import that a shutdown ended, and a repeated import adds the missing rows', async () => {
     const separateFolder = rig.folder();
-    const first = await rig.serve(separateFolder);
-    const session = await signedIn(first);
+    const firstService = await rig.serve(separateFolder);
+    const session = await signedIn(firstService);
     const body = Array.from({ length: 60_000 }, (_, n) => `user${n}@stopped.example\n`).join('');
     const send = ({ operatorUrl }: RunningService, headers: Record<string, string>) =>
       fetch(`${operatorUrl}/api/v1/accounts/default/suppressions/import`, {
@@ -257,7 +262,7 @@ describe('imports', () => {
         headers: { ...headers, Origin: operatorUrl, 'Content-Type': 'text/csv' },
         body,
       });
-    const response = await send(first, { ...session });
+    const response = await send(firstService, { ...session });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     let progress = '';
     while (reader !== undefined && !/"added":[1-9]/.test(progress)) {
@@ -265,18 +270,24 @@ describe('imports', () => {
       if (done) break;
       progress += value;
     }
-    expect(await first.stop()).toBe(0);
+    expect(await firstService.stop()).toBe(0);
     const entries = await runJsonCommand<{ action: string; after: { added: number } }[]>(separateFolder, ['audit']);
     expect(entries).toMatchObject([
       { action: 'suppression.import', after: { added: expect.any(Number), bytes: body.length, stopped: true } },
     ]);
-    const added = entries[0]?.after.added ?? 0;
-    expect(added).toBeGreaterThan(0);
-    expect(added).toBeLessThan(60_000);
-    const second = await rig.serve(separateFolder);
-    const lines = (await (await send(second, { ...(await signedIn(second)) })).text()).trim().split('\n');
-    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ result: 'ok', added: 60_000 - added, known: added });
-    await second.stop();
+    const addedCount = entries[0]?.after.added ?? 0;
+    expect(addedCount).toBeGreaterThan(0);
+    expect(addedCount).toBeLessThan(60_000);
+    const restartedService = await rig.serve(separateFolder);
+    const lines = (await (await send(restartedService, { ...(await signedIn(restartedService)) })).text())
+      .trim()
+      .split('\n');
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
+      result: 'ok',
+      added: 60_000 - addedCount,
+      known: addedCount,
+    });
+    await restartedService.stop();
   });
 
   test('an import whose connection fails adds no row, and the service continues', async () => {
@@ -284,7 +295,7 @@ describe('imports', () => {
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
       const socket = connect(Number(port), hostname, () => {
-        socket.write(requestHead(list, 'Content-Length: 1000000'));
+        socket.write(createRequestHead(list, 'Content-Length: 1000000'));
         socket.write('eve@example.com\n'.repeat(20_000), () => socket.destroy());
       });
       socket.on('close', () => resolve());
@@ -305,7 +316,7 @@ describe('imports', () => {
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
       const socket = connect(Number(port), hostname, () => {
-        socket.write(requestHead(list, `Content-Length: ${body.length}`));
+        socket.write(createRequestHead(list, `Content-Length: ${body.length}`));
         socket.write(body);
       });
       // The first line of the response is sent when the file is complete.
@@ -338,8 +349,8 @@ test('when two operators change one account, the second operator receives the cu
       body: JSON.stringify(body),
     });
   expect((await change({ rate: '100/1h', maxBounces: '20%', expected: initialAccount.version })).status).toBe(200);
-  const late = await change({ throttle: '5/s', maxComplaints: '1%', expected: initialAccount.version });
-  expect([late.status, await late.json()]).toEqual([
+  const lateChange = await change({ throttle: '5/s', maxComplaints: '1%', expected: initialAccount.version });
+  expect([lateChange.status, await lateChange.json()]).toEqual([
     409,
     {
       result: 'error',
@@ -349,10 +360,12 @@ test('when two operators change one account, the second operator receives the cu
     },
   ]);
   expect((await post(`/accounts/${name}/lock`, { reason: 'x', expected: initialAccount.version })).status).toBe(409);
-  const now = (await get(`/accounts/${name}`)) as { version: string };
-  expect(now).toMatchObject({ state: 'active', throttle: null, maxComplaints: 0.0015 });
-  expect((await post(`/accounts/${name}/lock`, { reason: 'unpaid', expected: now.version })).status).toBe(200);
-  expect((await post(`/accounts/${name}/unlock`, { expected: now.version })).status).toBe(409);
+  const currentAccount = (await get(`/accounts/${name}`)) as { version: string };
+  expect(currentAccount).toMatchObject({ state: 'active', throttle: null, maxComplaints: 0.0015 });
+  expect((await post(`/accounts/${name}/lock`, { reason: 'unpaid', expected: currentAccount.version })).status).toBe(
+    200,
+  );
+  expect((await post(`/accounts/${name}/unlock`, { expected: currentAccount.version })).status).toBe(409);
   expect((await post(`/accounts/${name}/unlock`, {})).status).toBe(200);
 });
 
@@ -404,30 +417,32 @@ test('the details of a domain contain its account, its keys and the result of ea
   expect(await (await post('/domains/shop.example/rotate', {})).json()).toMatchObject({
     keys: expect.arrayContaining([expect.objectContaining({ state: 'staged' })]),
   });
-  const cancelled = (await (await post('/domains/shop.example/rotate', { cancel: true })).json()) as {
+  const cancelledRotation = (await (await post('/domains/shop.example/rotate', { cancel: true })).json()) as {
     keys: { state: string }[];
   };
-  expect(cancelled.keys.map(({ state }) => state)).toEqual(['active', 'active']);
-  const set = await fetch(url('/domains/shop.example'), {
+  expect(cancelledRotation.keys.map(({ state }) => state)).toEqual(['active', 'active']);
+  const changeResponse = await fetch(url('/domains/shop.example'), {
     method: 'PATCH',
     headers: { ...bearer(), 'Content-Type': 'application/json' },
     body: JSON.stringify({ subdomains: false }),
   });
-  expect(await set.json()).toMatchObject({ subdomains: false });
+  expect(await changeResponse.json()).toMatchObject({ subdomains: false });
 });
 
-function requestHead(list: string, more: string): string {
-  return `POST /api/v1/accounts/${list}/suppressions/import HTTP/1.1\r\nHost: ${new URL(service.operatorUrl).host}\r\nAuthorization: Bearer ${token}\r\nContent-Type: text/csv\r\n${more}\r\n\r\n`;
+function createRequestHead(list: string, extraHeader: string): string {
+  return `POST /api/v1/accounts/${list}/suppressions/import HTTP/1.1\r\nHost: ${new URL(service.operatorUrl).host}\r\nAuthorization: Bearer ${token}\r\nContent-Type: text/csv\r\n${extraHeader}\r\n\r\n`;
 }
 
 /** Sends a request over a TCP socket and resolves to the response. */
-function raw(
-  write: (socket: ReturnType<typeof connect>, head: (more: string) => string) => void,
+function sendRaw(
+  write: (socket: ReturnType<typeof connect>, head: (extraHeader: string) => string) => void,
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(service.operatorUrl);
     let text = '';
-    const socket = connect(Number(port), hostname, () => write(socket, (more) => requestHead('default', more)));
+    const socket = connect(Number(port), hostname, () =>
+      write(socket, (extraHeader) => createRequestHead('default', extraHeader)),
+    );
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString();
       // The service still reads from the connection for some time.

@@ -33,7 +33,7 @@ interface Overview {
 }
 
 const headers = () => ({ Authorization: `Bearer ${token}` });
-async function overview(range = '1h'): Promise<Overview> {
+async function fetchOverview(range = '1h'): Promise<Overview> {
   const response = await fetch(`${service.operatorUrl}/api/v1/overview?range=${range}`, { headers: headers() });
   return (await response.json()) as Overview;
 }
@@ -47,31 +47,35 @@ async function openStream() {
     signal: controller.signal,
   });
   let text = '';
-  let ended = false;
+  let hasEnded = false;
   const read = async () => {
     for await (const chunk of response.body ?? []) text += Buffer.from(chunk as Uint8Array).toString();
   };
   void read()
     .catch(() => undefined)
     .finally(() => {
-      ended = true;
+      hasEnded = true;
     });
   await expect.poll(() => text).toContain('retry: ');
-  const topics = () =>
+  const listTopics = () =>
     [...text.matchAll(/^data: (.*)$/gm)].flatMap(([, data]) => (JSON.parse(data ?? '') as { topics: string[] }).topics);
-  return { topics, ended: () => ended };
+  return { listTopics, hasEnded: () => hasEnded };
 }
 
 const simulatorRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
 
 test('the figures, the queue and the health match the sent messages, even after a restart', async () => {
-  expect(await overview()).toMatchObject({ everAccepted: false, totals: { accepted: 0 }, queue: { trend: 'empty' } });
+  expect(await fetchOverview()).toMatchObject({
+    everAccepted: false,
+    totals: { accepted: 0 },
+    queue: { trend: 'empty' },
+  });
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
     await submitAccepted(service.publicUrl, service.key, simulatorRecipient(name));
   const expectedTotals = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
-  await expect.poll(async () => (await overview()).totals).toMatchObject(expectedTotals);
-  await expect.poll(async () => (await overview()).queue).toMatchObject({ queued: 1, sending: 0 });
-  const result = await overview();
+  await expect.poll(async () => (await fetchOverview()).totals).toMatchObject(expectedTotals);
+  await expect.poll(async () => (await fetchOverview()).queue).toMatchObject({ queued: 1, sending: 0 });
+  const result = await fetchOverview();
   expect(result).toMatchObject({
     everAccepted: true,
     queue: { queued: 1, sending: 0, trend: 'waiting', emptyAt: null, nextDueAt: expect.any(String) },
@@ -79,60 +83,62 @@ test('the figures, the queue and the health match the sent messages, even after 
   expect(result.totals).toMatchObject({ latencyMs: { p50: expect.any(Number), p99: expect.any(Number) } });
   expect(result.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
   expect(result.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
-  for (const range of ['24h', '7d', '30d']) expect((await overview(range)).totals).toMatchObject(expectedTotals);
+  for (const range of ['24h', '7d', '30d']) expect((await fetchOverview(range)).totals).toMatchObject(expectedTotals);
   // The shutdown writes the last figures.
   await submitAccepted(service.publicUrl, service.key, simulatorRecipient('suppressed'));
   expect(await service.stop()).toBe(0);
   service = await rig.serve(folder);
-  expect((await overview()).totals).toMatchObject({ ...expectedTotals, accepted: 7, suppressed: 2 });
+  expect((await fetchOverview()).totals).toMatchObject({ ...expectedTotals, accepted: 7, suppressed: 2 });
   const { code, stdout } = await runCommand(folder, ['overview', '--range', '1h']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('total 1h')]);
 });
 
 test('accepted messages and changes by the command line are published as live updates', async () => {
-  const { topics } = await openStream();
+  const { listTopics } = await openStream();
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
-  await expect.poll(topics).toEqual(expect.arrayContaining(['accounts', 'audit']));
-  const before = topics().length;
+  await expect.poll(listTopics).toEqual(expect.arrayContaining(['accounts', 'audit']));
+  const topicCountBefore = listTopics().length;
   await expect
     .poll(async () => submitAccepted(service.publicUrl, key, simulatorRecipient('success')).catch(() => null))
     .not.toBeNull();
-  await expect.poll(() => topics().slice(before)).toEqual(expect.arrayContaining(['messages', 'overview', 'inbox']));
+  await expect
+    .poll(() => listTopics().slice(topicCountBefore))
+    .toEqual(expect.arrayContaining(['messages', 'overview', 'inbox']));
   await runCommand(folder, ['suppression', 'add', 'default', 'rita@example.com']);
-  await expect.poll(topics).toContain('suppressions');
+  await expect.poll(listTopics).toContain('suppressions');
 });
 
 test('the figures count a message that an operator cancels as a departure from the queue', async () => {
   const store = await rig.openStore(folder);
-  const hour = 3_600_000;
-  const ended = async () => {
+  const hourMs = 3_600_000;
+  const countEnded = async () => {
     const now = Date.now();
-    const steps = await store.readTraffic(now - (now % hour) - hour, now + hour, hour);
+    const steps = await store.readTraffic(now - (now % hourMs) - hourMs, now + hourMs, hourMs);
     return steps.reduce((sum, step) => sum + step.ended, 0);
   };
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
-  const deferred = { id: '' };
+  const deferredMessage = { id: '' };
   await expect
     .poll(async () => {
-      deferred.id = await submitAccepted(service.publicUrl, key, simulatorRecipient('defer')).catch(() => '');
-      return deferred.id;
+      deferredMessage.id = await submitAccepted(service.publicUrl, key, simulatorRecipient('defer')).catch(() => '');
+      return deferredMessage.id;
     })
     .not.toBe('');
-  await expect.poll(async () => (await store.findMessage(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
+  await expect.poll(async () => (await store.findMessage(deferredMessage.id))?.events.at(-1)?.verb).toBe('deferred');
   // The earlier figures have been written to the store.
-  let before = -1;
+  let endedBefore = -1;
   const isSettled = async () => {
-    const last = before;
-    before = await ended();
-    return before === last;
+    const previousCount = endedBefore;
+    endedBefore = await countEnded();
+    return endedBefore === previousCount;
   };
   await expect.poll(isSettled, { interval: 1_200 }).toBe(true);
-  const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferred.id}/cancel`, {
+  const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferredMessage.id}/cancel`, {
     method: 'POST',
     headers: headers(),
   });
   expect(cancelled.status).toBe(200);
-  await expect.poll(ended).toBe(before + 1);
+  await expect.poll(countEnded).toBe(endedBefore + 1);
   const metrics = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');
 });
@@ -140,11 +146,11 @@ test('the figures count a message that an operator cancels as a departure from t
 test('a problem is listed with its page until its cause is removed', async () => {
   await runCommand(folder, ['account', 'create', 'a b']);
   await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);
-  expect((await overview()).attention).toContainEqual(
+  expect((await fetchOverview()).attention).toContainEqual(
     expect.objectContaining({ text: 'Account a b is locked: unpaid', page: '/accounts/a%20b' }),
   );
   await runCommand(folder, ['account', 'unlock', 'a b']);
-  expect((await overview()).attention).toEqual([]);
+  expect((await fetchOverview()).attention).toEqual([]);
 });
 
 test('while the next hop accepts no message, a waiting message shows the reason and the time of the next attempt', async () => {
@@ -165,9 +171,9 @@ test('while the next hop accepts no message, a waiting message shows the reason 
   };
   for (const to of ['a', 'b', 'c'])
     await submitAccepted(serviceWithoutRelay.publicUrl, serviceWithoutRelay.key, { to: `${to}@example.com` });
-  const transport = async () =>
+  const readTransportHealth = async () =>
     (await get<Overview>('/overview?range=1h')).health.find(({ part }) => part === 'transport')?.text;
-  await expect.poll(transport).toMatch(/circuit breaker is (open|half-open)/);
+  await expect.poll(readTransportHealth).toMatch(/circuit breaker is (open|half-open)/);
   const id = await submitAccepted(serviceWithoutRelay.publicUrl, serviceWithoutRelay.key, { to: 'd@example.com' });
   const { explanation } = await get<{ explanation: readonly string[] }>(`/messages/${id}/explain`);
   const text = explanation.join(' ');
@@ -182,6 +188,6 @@ test('while the next hop accepts no message, a waiting message shows the reason 
 test('a service with open streams of live updates shuts down at once', async () => {
   const stream = await openStream();
   expect(await service.stop()).toBe(0);
-  await expect.poll(stream.ended).toBe(true);
+  await expect.poll(stream.hasEnded).toBe(true);
   service = await rig.serve(folder);
 });

@@ -46,94 +46,96 @@ async function verify(name: string): Promise<{ code: number; stderr: string; ans
   const { code, stdout, stderr } = await runPostrider('domain', 'verify', name, '--json');
   return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
 }
-const provider = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
+const listProviderRecords = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
 
 test('`domain add` creates the identity with the RSA key of Postrider, and `domain verify` also reads its state at SES', async () => {
-  const added = await add('own.example');
+  const addedDomain = await add('own.example');
   const identity = ses.identities.get('own.example');
-  const rsa = added.records.find(({ purpose, value }) => purpose === 'dkim' && value.includes('k=rsa'));
-  expect(rsa?.name).toBe(`${identity?.selector}._domainkey.own.example`);
+  const rsaRecord = addedDomain.records.find(({ purpose, value }) => purpose === 'dkim' && value.includes('k=rsa'));
+  expect(rsaRecord?.name).toBe(`${identity?.selector}._domainkey.own.example`);
   const der = Buffer.from(identity?.privateKey ?? '', 'base64');
-  const published = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })).export({
+  const publishedKey = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })).export({
     format: 'der',
     type: 'spki',
   });
-  expect(rsa?.value).toContain(published.toString('base64'));
-  expect(provider(added)).toEqual([
+  expect(rsaRecord?.value).toContain(publishedKey.toString('base64'));
+  expect(listProviderRecords(addedDomain)).toEqual([
     { purpose: 'provider', type: 'SES', name: 'own.example', value: 'verified', found: 'wrong' },
   ]);
-  expect(added.records.find(({ purpose }) => purpose === 'spf')?.value).toContain('include:amazonses.com');
-  publish(added);
-  const early = await verify('own.example');
-  expect([early.code, early.answer.status]).toEqual([1, 'authenticated']);
-  expect(early.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
+  expect(addedDomain.records.find(({ purpose }) => purpose === 'spf')?.value).toContain('include:amazonses.com');
+  publish(addedDomain);
+  const earlyVerify = await verify('own.example');
+  expect([earlyVerify.code, earlyVerify.answer.status]).toEqual([1, 'authenticated']);
+  expect(earlyVerify.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
   if (identity !== undefined) Object.assign(identity, { verified: true, dkim: 'SUCCESS' });
   const verified = await verify('own.example');
-  expect([verified.code, verified.stderr, provider(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
+  expect([verified.code, verified.stderr, listProviderRecords(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
 });
 
 test('with `--easy-dkim`, the records of SES are also printed and verified', async () => {
-  const added = await add('easy.example', '--easy-dkim');
-  const names = provider(added).filter(({ type }) => type === 'CNAME');
-  expect(names.map(({ name, value }) => [name, value])).toEqual(
+  const addedDomain = await add('easy.example', '--easy-dkim');
+  const cnameRecords = listProviderRecords(addedDomain).filter(({ type }) => type === 'CNAME');
+  expect(cnameRecords.map(({ name, value }) => [name, value])).toEqual(
     ['tokenone', 'tokentwo', 'tokenthree'].map((token) => [
       `${token}._domainkey.easy.example`,
       `${token}.dkim.amazonses.com`,
     ]),
   );
-  publish(added);
+  publish(addedDomain);
   delete dns.zone['tokentwo._domainkey.easy.example'];
   Object.assign(ses.identities.get('easy.example') ?? {}, { verified: true });
   const { answer } = await verify('easy.example');
-  expect(provider(answer).map(({ found }) => found)).toEqual(['found', 'missing', 'found', 'found']);
-  const shown = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'easy.example'], settings);
-  expect(provider(shown)).toHaveLength(4);
+  expect(listProviderRecords(answer).map(({ found }) => found)).toEqual(['found', 'missing', 'found', 'found']);
+  const shownDomain = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'easy.example'], settings);
+  expect(listProviderRecords(shownDomain)).toHaveLength(4);
 });
 
 test('`domain verify` creates the SES identity that `domain add` could not create, because SES did not answer', async () => {
-  const here = ses.identities;
-  const down = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
+  const identities = ses.identities;
+  const settingsOfFailure = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
   const { code, stdout, stderr } = await runCommand(
     folder,
     ['domain', 'add', 'default', 'late.example', '--json'],
-    down,
+    settingsOfFailure,
   );
   expect(code).toBe(0);
   expect(stderr).toMatch(
     /^postrider: warning: Amazon SES could not be reached \(connect ECONNREFUSED 127\.0\.0\.1:1\), so the status is unknown; check the credentials and the network\n$/,
   );
-  const added = JSON.parse(stdout) as DomainAnswer;
-  expect(provider(added).map(({ found }) => found)).toEqual(['unknown']);
-  publish(added);
-  expect(here.has('late.example')).toBe(false);
+  const addedDomain = JSON.parse(stdout) as DomainAnswer;
+  expect(listProviderRecords(addedDomain).map(({ found }) => found)).toEqual(['unknown']);
+  publish(addedDomain);
+  expect(identities.has('late.example')).toBe(false);
   await verify('late.example');
-  expect(here.get('late.example')?.origin).toBe('EXTERNAL');
+  expect(identities.get('late.example')?.origin).toBe('EXTERNAL');
 });
 
 test('after a rotation, `domain verify` passes the new signing key to SES', async () => {
   const added = await add('turn.example');
   publish(added);
-  const before = ses.identities.get('turn.example')?.selector;
+  const selectorBefore = ses.identities.get('turn.example')?.selector;
   await verify('turn.example');
   publish(await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'turn.example'], settings));
   await verify('turn.example');
-  const after = ses.identities.get('turn.example')?.selector;
-  expect(after).not.toBe(before);
-  expect(dns.zone[`${after}._domainkey.turn.example`]).toBeDefined();
+  const selectorAfter = ses.identities.get('turn.example')?.selector;
+  expect(selectorAfter).not.toBe(selectorBefore);
+  expect(dns.zone[`${selectorAfter}._domainkey.turn.example`]).toBeDefined();
 });
 
 test('a MAIL FROM domain at SES is verified, and its records are shown', async () => {
-  const added = await add('from.example');
+  const addedDomain = await add('from.example');
   const identity = ses.identities.get('from.example');
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behaviour: 'USE_DEFAULT_VALUE' };
   Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
-  publish(added);
+  publish(addedDomain);
   const lines = ({ records }: DomainAnswer) =>
-    records.filter(({ name, value }) => `${name} ${value}`.includes('bounce.from')).map((one) => [one.type, one.found]);
-  const early = await verify('from.example');
+    records
+      .filter(({ name, value }) => `${name} ${value}`.includes('bounce.from'))
+      .map((record) => [record.type, record.found]);
+  const earlyVerify = await verify('from.example');
   // The output does not state that messages are accepted.
-  expect(early.code).toBe(0);
-  expect(lines(early.answer)).toEqual([
+  expect(earlyVerify.code).toBe(0);
+  expect(lines(earlyVerify.answer)).toEqual([
     ['MX', 'missing'],
     ['TXT', 'missing'],
     ['SES', 'wrong'],
@@ -176,7 +178,7 @@ test('an existing identity is not removed with the domain', async () => {
     privateKey: null,
   });
   const added = await add('old.example');
-  expect(provider(added)).toHaveLength(4);
+  expect(listProviderRecords(added)).toHaveLength(4);
   expect(ses.identities.get('old.example')?.origin).toBe('AWS_SES');
   const { stdout } = await runPostrider('domain', 'remove', 'old.example');
   expect(stdout).toContain('Amazon SES still has the identity old.example');

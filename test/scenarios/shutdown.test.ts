@@ -45,24 +45,24 @@ test('requests in progress at SIGTERM get a complete response, and no message wi
   };
   const senders = Array.from({ length: SENDERS }, submitRepeatedly);
   await expect.poll(() => outcomes.length, { interval: 5 }).toBeGreaterThan(200);
-  const ended = service.stop();
+  const exitCode = service.stop();
   await Promise.all(senders);
   isStopped = true;
-  expect(await ended).toBe(0);
+  expect(await exitCode).toBe(0);
   expect(service.stderr()).toBe('');
 
   expect(outcomes.filter(({ kind }) => kind === 'truncated')).toEqual([]);
-  const answered = outcomes.filter(({ kind }) => kind === 'answered');
-  expect(answered.filter(({ status }) => ![201, 429, 500, 503].includes(status))).toEqual([]);
-  const ids = answered.filter(({ status }) => status === 201).map(({ text }) => readMessageId(text));
+  const answeredOutcomes = outcomes.filter(({ kind }) => kind === 'answered');
+  expect(answeredOutcomes.filter(({ status }) => ![201, 429, 500, 503].includes(status))).toEqual([]);
+  const ids = answeredOutcomes.filter(({ status }) => status === 201).map(({ text }) => readMessageId(text));
   expect(new Set(ids).size).toBe(ids.length);
-  const stored = await runJsonCommand<{ id: string; state: string }[]>(folder, [
+  const storedMessages = await runJsonCommand<{ id: string; state: string }[]>(folder, [
     'message',
     'list',
     '--limit',
     '100000',
   ]);
-  const storedIds = new Set(stored.map((message) => message.id));
+  const storedIds = new Set(storedMessages.map((message) => message.id));
   expect(ids.filter((id) => !storedIds.has(id))).toEqual([]);
-  expect(stored.filter(({ state }) => state === 'sending')).toEqual([]);
+  expect(storedMessages.filter(({ state }) => state === 'sending')).toEqual([]);
 });

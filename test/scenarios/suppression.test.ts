@@ -55,13 +55,13 @@ test('an import applies to the running service, which accepts messages during th
   expect(JSON.parse(stdout)).toEqual({ read: 50_001, added: 50_000, known: 0, skipped: 1 });
   expect(sent).toBeGreaterThan(0);
   expect(await readState(await send('user49999@import.example'))).toBe('suppressed');
-  const exported = await runCommand(folder, ['suppression', 'export', 'default']);
-  expect(exported.stdout.trim().split('\n')).toHaveLength(50_001);
+  const exportOutput = await runCommand(folder, ['suppression', 'export', 'default']);
+  expect(exportOutput.stdout.trim().split('\n')).toHaveLength(50_001);
 });
 
 test('an import of a file that cannot be read completely adds no entry to the list', async () => {
   const file = join(folder, 'broken.csv');
-  const validRows = Array.from({ length: 20_000 }, (_, at) => `user${at}@broken.example\n`).join('');
+  const validRows = Array.from({ length: 20_000 }, (_, index) => `user${index}@broken.example\n`).join('');
   await runJson('suppression', 'add', 'default', 'before@broken.example');
   for (const invalidEnd of ['"never closed\n', 'binary\0data\n']) {
     writeFileSync(file, validRows + invalidEnd);
@@ -70,8 +70,8 @@ test('an import of a file that cannot be read completely adds no entry to the li
     expect(stderr).toMatch(/line 20001.*\n$/);
     expect(stderr).not.toContain('added before');
   }
-  const exported = await runCommand(folder, ['suppression', 'export', 'default']);
-  const storedRows = exported.stdout.split('\n').filter((row) => row.includes('@broken.example'));
+  const exportOutput = await runCommand(folder, ['suppression', 'export', 'default']);
+  const storedRows = exportOutput.stdout.split('\n').filter((row) => row.includes('@broken.example'));
   expect(storedRows).toHaveLength(1);
   writeFileSync(file, validRows);
   expect(await runJson('suppression', 'import', 'default', file)).toMatchObject({ added: 20_000 });

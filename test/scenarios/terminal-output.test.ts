@@ -24,14 +24,14 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'reader']);
   const service = await rig.serve(folder, settings);
   const subject = `Hello ${CONTROL_CHARACTERS} there`;
-  const sent = await submit(service.publicUrl, key, { subject });
-  expect(sent.status).toBe(201);
-  const id = readMessageId(await sent.text());
+  const response = await submit(service.publicUrl, key, { subject });
+  expect(response.status).toBe(201);
+  const id = readMessageId(await response.text());
   const store = await rig.openStore(folder);
   await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
 
-  const shown = await runCommand(folder, ['message', 'show', id, '--json']);
-  expect(JSON.parse(shown.stdout)).toMatchObject({ subject });
+  const showOutput = await runCommand(folder, ['message', 'show', id, '--json']);
+  expect(JSON.parse(showOutput.stdout)).toMatchObject({ subject });
   const answer = await fetch(`${service.operatorUrl}/api/v1/messages/${id}`, {
     headers: { Authorization: `Bearer ${token}` },
   });
@@ -48,7 +48,7 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
   ]);
   expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 1, 2, 2]);
   expect(await service.stop()).toBe(0);
-  const output = [...results, shown].map(({ stdout, stderr }) => stdout + stderr).join('');
+  const output = [...results, showOutput].map(({ stdout, stderr }) => stdout + stderr).join('');
   expect(output).toContain(id);
   expect(output).not.toContain(SECRET);
   for (const text of [output, body, service.stdout(), service.stderr()])

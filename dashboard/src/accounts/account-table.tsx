@@ -13,7 +13,7 @@ const MAX_INITIAL_ROWS = 200;
 
 export function AccountTable({ accounts }: { readonly accounts: readonly AccountDetails[] }) {
   const [showAll, setShowAll] = useState(false);
-  const shown = showAll ? accounts : accounts.slice(0, MAX_INITIAL_ROWS);
+  const shownAccounts = showAll ? accounts : accounts.slice(0, MAX_INITIAL_ROWS);
   return (
     <>
       <Table>
@@ -44,12 +44,12 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {shown.map((account) => (
+          {shownAccounts.map((account) => (
             <Row key={account.name} account={account} />
           ))}
         </Table.Tbody>
       </Table>
-      {shown.length < accounts.length ? (
+      {shownAccounts.length < accounts.length ? (
         <Group justify="center" my="md">
           <Button variant="default" onClick={() => setShowAll(true)}>
             Show all {formatNumber(accounts.length)}

@@ -16,7 +16,7 @@ export function CreateAccountDialog({ opened, onClose }: { readonly opened: bool
   const create = useApiMutation(
     () => post<AccountEntry>('/accounts', { name: name.trim(), ...findChangedLimits(NO_LIMITS, limits) }),
     ['accounts'],
-    (made) => `Created account ${made.name}. Create a key to send with this account.`,
+    (createdAccount) => `Created account ${createdAccount.name}. Create a key to send with this account.`,
   );
   return (
     <FormDialog
@@ -27,7 +27,9 @@ export function CreateAccountDialog({ opened, onClose }: { readonly opened: bool
       disabled={name.trim() === ''}
       error={create.error}
       onSubmit={() =>
-        create.mutate(undefined, { onSuccess: (made) => navigate(`${path`/accounts/${made.name}`}?tab=keys`) })
+        create.mutate(undefined, {
+          onSuccess: (createdAccount) => navigate(`${path`/accounts/${createdAccount.name}`}?tab=keys`),
+        })
       }
       onClose={onClose}
     >

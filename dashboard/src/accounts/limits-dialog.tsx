@@ -47,9 +47,9 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
             loading={reload.isPending}
             onClick={() =>
               reload.mutate(undefined, {
-                onSuccess: (now) => {
-                  setShownAccount(now);
-                  setLimits({ ...toLimitTexts(now), ...change });
+                onSuccess: (currentAccount) => {
+                  setShownAccount(currentAccount);
+                  setLimits({ ...toLimitTexts(currentAccount), ...change });
                   save.reset();
                 },
               })

@@ -32,7 +32,7 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
         ...(easyDkim ? { easyDkim } : {}),
       }),
     ['domains', 'overview'],
-    (made) => `Added ${made.domain}. Publish its DNS records, then verify the domain.`,
+    (addedDomain) => `Added ${addedDomain.domain}. Publish its DNS records, then verify the domain.`,
   );
   return (
     <FormDialog
@@ -42,7 +42,9 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
       busy={add.isPending}
       disabled={owner === null || domain.trim() === ''}
       error={add.error}
-      onSubmit={() => add.mutate(undefined, { onSuccess: (made) => navigate(path`/domains/${made.domain}`) })}
+      onSubmit={() =>
+        add.mutate(undefined, { onSuccess: (addedDomain) => navigate(path`/domains/${addedDomain.domain}`) })
+      }
       onClose={onClose}
     >
       {account === null ? <AccountSelect label="Account" value={owner} required onChange={setChosenAccount} /> : null}

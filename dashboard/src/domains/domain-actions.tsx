@@ -20,25 +20,26 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
   const hasStagedKeys = domain.keys.some(({ state }) => state === 'staged');
   const closeDialog = () => setDialog(null);
   // Stores the answer in the cache. The page then shows the answer without a second DNS query.
-  const cacheDomain = (now: DomainDetails) => queries.setQueryData(['domains', domain.domain], now);
+  const cacheDomain = (changedDomain: DomainDetails) => queries.setQueryData(['domains', domain.domain], changedDomain);
 
   const verify = useApiMutation(
     () => post<VerifiedDomain>(`${domainPath}/verify`),
     ['overview'],
-    (now) => `${now.domain} is ${now.status}: ${formatFoundRecords(now)}.`,
+    (changedDomain) => `${changedDomain.domain} is ${changedDomain.status}: ${formatFoundRecords(changedDomain)}.`,
   );
   const subdomains = useApiMutation(
     () => patch<DomainDetails>(domainPath, { subdomains: !domain.subdomains }),
     ['domains'],
-    (now) => `Subdomains of ${now.domain} ${now.subdomains ? 'may send' : 'may not send'}.`,
+    (changedDomain) =>
+      `Subdomains of ${changedDomain.domain} ${changedDomain.subdomains ? 'may send' : 'may not send'}.`,
   );
   const rotate = useApiMutation(
     (cancel: boolean) => post<RotatedDomain>(`${domainPath}/rotate`, cancel ? { cancel } : {}),
     ['domains'],
-    (now, cancel) =>
+    (changedDomain, cancel) =>
       cancel
-        ? `The staged keys of ${now.domain} are removed.`
-        : `New keys of ${now.domain} are staged. Publish their DNS records.`,
+        ? `The staged keys of ${changedDomain.domain} are removed.`
+        : `New keys of ${changedDomain.domain} are staged. Publish their DNS records.`,
   );
   const removal = useApiMutation(
     () => remove(domainPath),

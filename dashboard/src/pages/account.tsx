@@ -49,7 +49,7 @@ function Content({ account }: { readonly account: AccountDetails }) {
   const { name } = account;
   const [urlState, setUrlState] = useUrlState();
   const [isLimitsDialogOpen, setIsLimitsDialogOpen] = useState(false);
-  const tab = TABS.find((one) => one === urlState.get('tab')) ?? 'limits';
+  const tab = TABS.find((candidate) => candidate === urlState.get('tab')) ?? 'limits';
   return (
     <>
       <PageHead title={`Account ${name}`}>

@@ -23,7 +23,7 @@ export function DomainsPage({ session }: PageProps) {
   const shownDomains = allDomains.filter(
     ({ domain, unicode, account, status }) =>
       (state === '' || status === state) &&
-      [domain, unicode, account.toLowerCase()].some((one) => one.includes(searchText)),
+      [domain, unicode, account.toLowerCase()].some((text) => text.includes(searchText)),
   );
   return (
     <>

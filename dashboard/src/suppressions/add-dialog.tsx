@@ -23,10 +23,10 @@ export function AddSuppressionDialog({ list, onClose }: { readonly list: string;
         reason,
       }),
     ['suppressions'],
-    (made) =>
-      made.added
-        ? `${made.address} is on the suppression list of ${formatListOwner(list)}.`
-        : `${made.address} was already on the suppression list of ${formatListOwner(list)}.`,
+    (addedSuppression) =>
+      addedSuppression.added
+        ? `${addedSuppression.address} is on the suppression list of ${formatListOwner(list)}.`
+        : `${addedSuppression.address} was already on the suppression list of ${formatListOwner(list)}.`,
   );
   return (
     <FormDialog
