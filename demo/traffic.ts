@@ -145,6 +145,8 @@ function createReportTransport(address: string, clock: MonotonicClock): Transpor
       connections: 1,
       verifyCertificate: false,
       name: 'mx.bigmail.example',
+      provider: null,
+      relayParameters: {},
     },
     { clock },
   );

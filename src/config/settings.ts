@@ -3,7 +3,7 @@
  * `.env`.
  */
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
-import type { EventProviderName } from '../providers/provider.ts';
+import type { EventProviderName, ProviderName, RelayParameters } from '../providers/provider.ts';
 
 /** A PostgreSQL database. */
 export interface PostgresSetting {
@@ -70,6 +70,10 @@ export type TransportSetting =
       readonly verifyCertificate: boolean;
       /** EHLO name (`?name=`). The default is the host name of the machine. */
       readonly name: string;
+      /** The provider of the relay, from `?provider=` or from the host name. Null if the relay has no known provider. */
+      readonly provider: ProviderName | null;
+      /** The values of the parameters that only relays of this provider accept, such as `?stream=`. */
+      readonly relayParameters: RelayParameters;
     };
 
 export interface Settings {

@@ -4,6 +4,8 @@
  */
 import { hostname } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
+import type { RelayParameter } from '../providers/provider.ts';
+import { findProvider, findProviderByHost, PROVIDERS } from '../providers/providers.ts';
 import { isHost, isHostName } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
 import type { TransportSetting } from './settings.ts';
@@ -17,6 +19,9 @@ const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
 /** Schemes of planned transports that this version does not support. */
 const PLANNED_SCHEMES = ['mx'];
+/** The form of `stream=` and `configuration-set=`. A value is written into a header field unchanged. */
+const NAME_FORM = /^[A-Za-z0-9_-]{1,64}$/;
+const NAME_FORM_TEXT = 'a name of letters, digits, - and _, at most 64';
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
 /**
@@ -87,8 +92,8 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
     );
   }
   const configurationSet = parameters.get('configuration-set') ?? null;
-  if (configurationSet !== null && !/^[A-Za-z0-9_-]{1,64}$/.test(configurationSet)) {
-    return invalid(`${shown}: configuration-set must be a name of letters, digits, - and _, at most 64`);
+  if (configurationSet !== null && !NAME_FORM.test(configurationSet)) {
+    return invalid(`${shown}: configuration-set must be ${NAME_FORM_TEXT}`);
   }
   return valid({ kind: 'ses', region, endpoint, configurationSet });
 }
@@ -142,6 +147,8 @@ function parseSmtp(usesImplicitTls: boolean, afterScheme: string, shown: string)
     connections: DEFAULT_CONNECTIONS,
     verifyCertificate: true,
     name: getDefaultEhloName(),
+    provider: null,
+    relayParameters: {},
   });
 }
 
@@ -195,17 +202,24 @@ function parseHostPort(text: string, defaultPort: number, shown: string): Parsed
   return valid({ host, port: port.value });
 }
 
-const PARAMETERS = ['tls', 'connections', 'verify', 'name'];
+const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
+/** The providers that `?provider=` can name. */
+const RELAY_PROVIDERS: readonly string[] = PROVIDERS.flatMap(({ name, relay }) => (relay === null ? [] : [name]));
 
 function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<Smtp> {
-  let smtp = defaults;
-  const seenNames = new Set<string>();
+  const parameters = new Map<string, string>();
   for (const parameterText of query === '' ? [] : query.split('&')) {
     const equalsIndex = parameterText.indexOf('=');
     const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
     const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
-    if (seenNames.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
-    seenNames.add(name);
+    if (parameters.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
+    parameters.set(name, value);
+  }
+  // The provider determines the default of `connections` and the parameters that the relay accepts.
+  const chosen = applyProvider(defaults, parameters.get('provider') ?? null, shown);
+  if ('ok' in chosen) return chosen;
+  let smtp = chosen;
+  for (const [name, value] of parameters) {
     const parameterResult = applyParameter(smtp, name, value, shown);
     if ('ok' in parameterResult) return parameterResult;
     smtp = parameterResult;
@@ -216,6 +230,17 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
     );
   }
   return valid(smtp);
+}
+
+/** Sets the provider of the relay. `name` is the value of `?provider=`; null recognises the provider by the host name. */
+function applyProvider(smtp: Smtp, name: string | null, shown: string): Smtp | Fault {
+  if (name !== null && !RELAY_PROVIDERS.includes(name)) {
+    const hint = formatSuggestion(name, RELAY_PROVIDERS);
+    return invalid(`${shown}: provider is not known${hint}; the providers are ${RELAY_PROVIDERS.join(', ')}`);
+  }
+  const provider = name === null ? findProviderByHost(smtp.host) : findProvider(name);
+  const connections = provider?.relay?.connections ?? smtp.connections;
+  return { ...smtp, provider: provider?.name ?? null, connections };
 }
 
 function applyParameter(smtp: Smtp, name: string, value: string, shown: string): Smtp | Fault {
@@ -237,7 +262,17 @@ function applyParameter(smtp: Smtp, name: string, value: string, shown: string):
     case 'name':
       if (!isHostName(value)) return invalid(`${shown}: name must be a host name, as in ?name=mail.example.com`);
       return { ...smtp, name: value };
+    case 'provider':
+      return smtp;
     default:
-      return createUnknownParameterFault(shown, name, PARAMETERS);
+      return applyRelayParameter(smtp, name, value, shown);
   }
+}
+
+function applyRelayParameter(smtp: Smtp, name: string, value: string, shown: string): Smtp | Fault {
+  const accepted: readonly RelayParameter[] = findProvider(smtp.provider)?.relay?.parameters ?? [];
+  const parameter = accepted.find((candidate) => candidate === name);
+  if (parameter === undefined) return createUnknownParameterFault(shown, name, [...PARAMETERS, ...accepted]);
+  if (!NAME_FORM.test(value)) return invalid(`${shown}: ${parameter} must be ${NAME_FORM_TEXT}`);
+  return { ...smtp, relayParameters: { ...smtp.relayParameters, [parameter]: value } };
 }

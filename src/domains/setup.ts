@@ -9,11 +9,12 @@ import { createFolder } from '../folder.ts';
 import type { CheckEvaluation, RecordCheck, SendingDomain } from '../model/domain.ts';
 import { advanceRotation, type DomainUpdate, evaluateChecks, removeRetiredKeys } from '../model/domain.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
+import { findProvider } from '../providers/providers.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { createResolver } from './dns.ts';
 import { unsealKey } from './keys.ts';
 import { createRecords, type SendingSetup } from './records.ts';
-import { getRelayFacts, type RelayFacts } from './relays.ts';
+import { getHostFacts, getProviderFacts, type RelayFacts } from './relays.ts';
 import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from './secret.ts';
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
@@ -28,12 +29,12 @@ export function getSendingSetup({ returnPathDomain, transport }: Settings): Send
 function getTransportFacts(transport: Settings['transport']): RelayFacts {
   switch (transport.kind) {
     case 'capture':
-      return getRelayFacts(null);
+      return getHostFacts(null);
     case 'ses':
-      // All endpoints of Amazon SES replace the same fields.
-      return getRelayFacts(`email-smtp.${transport.region}.amazonaws.com`);
+      // The API of Amazon SES replaces the same fields as its SMTP interface.
+      return getProviderFacts('ses');
     case 'smtp':
-      return getRelayFacts(transport.host);
+      return transport.provider === null ? getHostFacts(transport.host) : getProviderFacts(transport.provider);
   }
 }
 
@@ -170,7 +171,9 @@ export function returnPathKey(settings: Settings): PrepareParts['returnPath'] {
  * Creates the signer that uses the sealed keys, and the return path with its key. Creates the secret if it does not exist.
  * @throws SecretError
  */
-export function createSigningParts(settings: Settings): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath'> {
+export function createSigningParts(
+  settings: Settings,
+): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath' | 'metadata'> {
   const key = loadSealingKey(settings);
   const { transport } = settings;
   const { rewrittenFields } = getTransportFacts(transport);
@@ -181,7 +184,19 @@ export function createSigningParts(settings: Settings): Pick<PrepareParts, 'sign
     }),
     mustSign: requiresAuthenticatedSender(settings),
     returnPath: returnPathKey(settings),
+    metadata: createMetadata(transport),
   };
+}
+
+/**
+ * Creates the function that returns the header fields by which the provider of the relay identifies a message. The API of
+ * Amazon SES has a parameter instead.
+ */
+function createMetadata(transport: Settings['transport']): PrepareParts['metadata'] {
+  if (transport.kind !== 'smtp') return () => [];
+  const { provider, relayParameters } = transport;
+  const relay = findProvider(provider)?.relay ?? null;
+  return (messageId) => relay?.metadata(messageId, relayParameters) ?? [];
 }
 
 /**

@@ -7,7 +7,7 @@
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
-import { compose } from '../message/compose.ts';
+import { compose, type ExtraHeader } from '../message/compose.ts';
 import {
   createSignatureInput,
   formatSignatureField,
@@ -111,6 +111,8 @@ export interface PrepareParts {
   readonly onError: (error: unknown) => void;
   /** The domain and the key of return paths. If null, the envelope sender is the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
+  /** Returns the header fields by which the provider of the relay identifies the message. */
+  readonly metadata: (messageId: string) => readonly ExtraHeader[];
 }
 
 /** Creates the function with which the queue prepares a message for an attempt. */
@@ -120,16 +122,17 @@ export function createPrepare({
   mustSign,
   onError,
   returnPath,
+  metadata,
 }: PrepareParts): (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(message) {
     const domain = parseAddress(message.from)?.domain ?? '';
     const signing = domains.findSigning(message.accountId, domain);
     // Only signed messages have the field, because Gmail assigns a Feedback-ID to the signing domain.
     const feedbackIdField = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
-    const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(
-      message,
-      signing === null ? [] : [feedbackIdField],
-    );
+    const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, [
+      ...(signing === null ? [] : [feedbackIdField]),
+      ...metadata(message.id),
+    ]);
     const from =
       returnPath === null
         ? envelopeFrom

@@ -28,6 +28,9 @@ export interface HeaderField {
 /** A parameter of the transport URL that only some relays accept. */
 export type RelayParameter = 'stream' | 'configuration-set';
 
+/** The values of the parameters of a relay. */
+export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
+
 /** The properties of a provider's SMTP relay. */
 export interface RelayProfile {
   /** Host names of the relay, in lower case. `*` stands for one label or a part of it. Empty: only `?provider=` selects it. */
@@ -38,10 +41,7 @@ export interface RelayProfile {
    * Returns the header fields that identify the message in the provider's events. They are added before the message is
    * signed, and only for this provider.
    */
-  readonly metadata: (
-    messageId: string,
-    parameters: Readonly<Partial<Record<RelayParameter, string>>>,
-  ) => readonly HeaderField[];
+  readonly metadata: (messageId: string, parameters: RelayParameters) => readonly HeaderField[];
   /** Header fields, in lower case, that the provider replaces or removes. They must not be signed. */
   readonly rewrittenFields: readonly string[];
   /** True if bounces return to the envelope sender of Postrider. Null: not documented. */

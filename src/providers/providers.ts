@@ -28,6 +28,11 @@ export const PROVIDERS: readonly Provider[] = [
   POSTAL,
 ];
 
+/** Returns the provider with this name, or null. */
+export function findProvider(name: string | null): Provider | null {
+  return PROVIDERS.find((provider) => provider.name === name) ?? null;
+}
+
 /** Returns the provider whose relay has this host name, or null. */
 export function findProviderByHost(host: string): Provider | null {
   const name = (host.endsWith('.') ? host.slice(0, -1) : host).toLowerCase();

@@ -6,6 +6,7 @@
  * Guarantees: a file that cannot be read, or whose content is not valid, is reported once and changes nothing. A change is applied
  * only if the file did not change between two checks, so a partially written file is never used.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import { readSecretFile } from '../config/load.ts';
 import type { SecretFile, TransportSetting } from '../config/settings.ts';
@@ -63,9 +64,19 @@ function applyChange(file: SecretFile, { applyTransport, applyEventSecrets }: Se
 /** Returns the reason why a changed transport requires a restart, or null if it can be used at once. */
 export function findRestartReason(current: TransportSetting, next: TransportSetting): string | null {
   if (current.kind !== next.kind) return `the transport changes from ${current.kind} to ${next.kind}`;
+  // The header fields for the provider and the fields that are signed are determined at the start.
+  if (current.kind === 'smtp' && next.kind === 'smtp' && !isSameProvider(current, next)) {
+    return 'the provider of the relay, or a parameter that only this provider accepts, changes';
+  }
   // The file descriptors of the process are divided among the listeners and the transport at the start.
   if (current.kind === 'smtp' && next.kind === 'smtp' && next.connections > current.connections) {
     return `connections= grows from ${current.connections} to ${next.connections}`;
   }
   return null;
+}
+
+type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
+
+function isSameProvider(one: SmtpSetting, other: SmtpSetting): boolean {
+  return one.provider === other.provider && isDeepStrictEqual(one.relayParameters, other.relayParameters);
 }

@@ -30,6 +30,8 @@ export function createSmtpSetting(port: number, overrides: Partial<SmtpSetting> 
     connections: 2,
     verifyCertificate: true,
     name: 'client.example',
+    provider: null,
+    relayParameters: {},
     ...overrides,
   };
 }

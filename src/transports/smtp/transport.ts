@@ -7,6 +7,7 @@
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
 import type { Attempt, Outcome, Stage } from '../../model/outcome.ts';
+import { findProvider } from '../../providers/providers.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 import {
   type Channel,
@@ -53,6 +54,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
   const { clock } = parts;
   const pool = new ConnectionPool(setting.connections, limits, clock);
   const remote = isIP(setting.host) === 6 ? `[${setting.host}]:${setting.port}` : `${setting.host}:${setting.port}`;
+  const addReference = createReferenceReader(setting.provider);
   const opening = new Set<Channel>();
   let plaintextUntil = 0;
   let closing = false;
@@ -143,7 +145,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           } finally {
             pool.release(connection);
           }
-          if (outcome !== 'stale') return finish(outcome);
+          if (outcome !== 'stale') return finish(addReference(outcome));
           transcript.remark('the reused connection was closed; repeated over a new one');
         }
       } catch (error) {
@@ -154,6 +156,21 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
         return finish(toLocalFailure('unknown', text, 'message'));
       }
     },
+  };
+}
+
+/**
+ * Creates the function that adds the provider's id of the message to a delivered outcome, if the provider reports it in the
+ * reply to the message. Events of the provider name the message by this id.
+ */
+function createReferenceReader(name: SmtpSetting['provider']): (outcome: Outcome) => Outcome {
+  const referenceOfReply = findProvider(name)?.relay?.referenceOfReply ?? null;
+  if (referenceOfReply === null) return (outcome) => outcome;
+  return (outcome) => {
+    const reference = outcome.kind === 'delivered' ? referenceOfReply(outcome.reply.text) : null;
+    return outcome.kind !== 'delivered' || reference === null
+      ? outcome
+      : { ...outcome, reference: `${name}:${reference}` };
   };
 }
 

@@ -175,6 +175,8 @@ describe('the probe of the relay', () => {
     connections: 1,
     verifyCertificate: true,
     name: 'client.example',
+    provider: null,
+    relayParameters: {},
     ...change,
   });
 

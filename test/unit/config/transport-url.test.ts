@@ -9,6 +9,8 @@ const BASE = {
   connections: 20,
   verifyCertificate: true,
   name: getDefaultEhloName(),
+  provider: null,
+  relayParameters: {},
 } as const;
 
 describe('POSTRIDER_TRANSPORT', () => {
@@ -31,6 +33,8 @@ describe('POSTRIDER_TRANSPORT', () => {
         connections: 7,
         verifyCertificate: false,
         name: 'out.example.com',
+        provider: null,
+        relayParameters: {},
       },
     ],
     [
@@ -43,6 +47,43 @@ describe('POSTRIDER_TRANSPORT', () => {
         verifyCertificate: false,
         auth: { user: 'u', pass: 'a?b/c#d' },
       },
+    ],
+    [
+      'smtp://smtp.postmarkapp.com:587?stream=receipts_1',
+      {
+        ...BASE,
+        host: 'smtp.postmarkapp.com',
+        port: 587,
+        tls: 'offered',
+        provider: 'postmark',
+        relayParameters: { stream: 'receipts_1' },
+      },
+    ],
+    [
+      'smtp://Email-SMTP.eu-west-1.amazonaws.com?configuration-set=news',
+      {
+        ...BASE,
+        host: 'Email-SMTP.eu-west-1.amazonaws.com',
+        port: 25,
+        tls: 'offered',
+        provider: 'ses',
+        relayParameters: { 'configuration-set': 'news' },
+      },
+    ],
+    [
+      'smtp://127.0.0.1:2525?stream=outbound&provider=postmark',
+      {
+        ...BASE,
+        host: '127.0.0.1',
+        port: 2525,
+        tls: 'offered',
+        provider: 'postmark',
+        relayParameters: { stream: 'outbound' },
+      },
+    ],
+    [
+      'smtp://smtp.postmarkapp.com?provider=postal',
+      { ...BASE, host: 'smtp.postmarkapp.com', port: 25, tls: 'offered', provider: 'postal' },
     ],
     ['ses://eu-west-1', { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null }],
     [
@@ -105,6 +146,17 @@ describe('POSTRIDER_TRANSPORT', () => {
     ['smtp://relay.example?name=a%0D%0AMAIL', 'name must be a host name'],
     ['smtp://relay.example?name=', 'name must be a host name'],
     ['smtp://relay.example?tls=never&tls=required', 'twice'],
+    ['smtp://relay.example?provider=postmrk', 'provider is not known (did you mean postmark?)'],
+    ['smtp://relay.example?provider=', 'provider is not known'],
+    ['smtp://relay.example?provider=constructor', 'provider is not known'],
+    ['smtp://relay.example?provider=postal&provider=ses', 'twice'],
+    ['smtp://relay.example?stream=outbound', 'the unknown parameter "stream"; the parameters are tls,'],
+    ['smtp://smtp.postmarkapp.com?configuration-set=a', 'the unknown parameter "configuration-set"'],
+    ['smtp://smtp.postmarkapp.com?sream=a', 'did you mean stream?'],
+    ['smtp://smtp.postmarkapp.com?provider=postal&stream=a', 'the unknown parameter "stream"'],
+    ['smtp://smtp.postmarkapp.com?stream=a%0D%0AX-A:%20b', 'stream must be a name of letters'],
+    ['smtp://smtp.postmarkapp.com?stream=', 'stream must be a name of letters'],
+    ['smtp://email-smtp.eu-west-1.amazonaws.com?configuration-set=a%20b', 'configuration-set must be a name'],
   ])('%j is refused in one line: %s', (text, part) => {
     const parseResult = parseTransport(text);
     if (parseResult.ok) throw new Error('expected an error');

@@ -451,6 +451,8 @@ describe('transport', () => {
     connections: 20,
     verifyCertificate: true,
     name: 'out.example.org',
+    provider: null,
+    relayParameters: {},
   } as const;
   const readySession: RelaySession = {
     kind: 'ready',

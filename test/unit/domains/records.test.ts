@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeyPair } from '../../../src/domains/keys.ts';
 import { createRecords, formatZone } from '../../../src/domains/records.ts';
-import { getRelayFacts } from '../../../src/domains/relays.ts';
+import { getHostFacts, getProviderFacts } from '../../../src/domains/relays.ts';
 import { findSpfFault } from '../../../src/domains/spf-record.ts';
+import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
 const setup = { returnPath: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
@@ -76,11 +77,22 @@ describe('the facts about a relay', () => {
     ['::1', 'v=spf1 ?all', []],
     ['relay', 'v=spf1 ?all', []],
     ['SMTP.example.net', 'v=spf1 a:smtp.example.net ?all', []],
-    ['email-smtp.eu-west-1.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
-    ['email-smtp-fips.us-west-2.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
   ])('of %s have the SPF record %s', (host, spf, rewrites) => {
-    const facts = getRelayFacts(host);
+    const facts = getHostFacts(host);
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
     expect(findSpfFault(facts.spf)).toBeNull();
+  });
+
+  it.each([
+    ['ses', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
+    ['postmark', 'v=spf1 ?all', []],
+    ['postal', 'v=spf1 ?all', []],
+  ] as const)('of %s come from its profile: the SPF record is %s', (provider, spf, rewrites) => {
+    const facts = getProviderFacts(provider);
+    expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
+  });
+
+  it('of every provider have a valid SPF record', () => {
+    for (const { name } of PROVIDERS) expect(findSpfFault(getProviderFacts(name).spf)).toBeNull();
   });
 });

@@ -129,6 +129,7 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
     domains,
     mustSign,
     returnPath: null,
+    metadata: () => [],
     signer: {
       sign: async (data, _bodyAt, keys) =>
         Buffer.concat([Buffer.from(`Signed-By: ${keys.map(({ selector }) => selector).join()}\r\n`), data]),

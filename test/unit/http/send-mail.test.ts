@@ -52,6 +52,8 @@ const SMTP: ListenerOptions['settings']['transport'] = {
   connections: 1,
   verifyCertificate: true,
   name: 'test',
+  provider: null,
+  relayParameters: {},
 };
 
 describe('201', () => {

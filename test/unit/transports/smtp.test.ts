@@ -886,3 +886,26 @@ describe('the bytes sent', () => {
     expect(() => createLoopbackTransport(1, { name: 'two words' })).toThrow('EHLO name');
   });
 });
+
+// The id of the message in the reply of a provider's relay.
+
+test.each([
+  ['mailersend', '250 Message queued as 61eec2dc16ae8b627a4b87e7', 'mailersend:61eec2dc16ae8b627a4b87e7'],
+  ['mailersend', '250 2.0.0 Ok', undefined],
+  ['postmark', '250 Message queued as 61eec2dc16ae8b627a4b87e7', undefined],
+  [null, '250 Message queued as 61eec2dc16ae8b627a4b87e7', undefined],
+] as const)('for the provider %s the reply “%s” gives the reference %s', async (provider, reply, reference) => {
+  const { transport } = await startPair(respondTo('content', [reply], ['peer.example', 'PIPELINING']), { provider });
+  const { outcome } = await transport.attempt(createOutgoingMessage(), null);
+  expect(outcome.kind).toBe('delivered');
+  expect('reference' in outcome ? outcome.reference : undefined).toBe(reference);
+});
+
+test('a refusal has no reference, also if its text has the form of an acceptance', async () => {
+  const reply = '550 Message queued as 61eec2dc16ae8b627a4b87e7';
+  const script = respondTo('content', [reply], ['peer.example', 'PIPELINING']);
+  const { transport } = await startPair(script, { provider: 'mailersend' });
+  const { outcome } = await transport.attempt(createOutgoingMessage(), null);
+  expect(outcome.kind).toBe('bounced');
+  expect(outcome).not.toHaveProperty('reference');
+});

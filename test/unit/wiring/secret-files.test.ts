@@ -78,7 +78,7 @@ test('any other changed secret is reported once and needs a restart', async () =
   ]);
 });
 
-test('another kind of transport and more connections need a restart', () => {
+test('another kind of transport, another provider and more connections need a restart', () => {
   const relay: TransportSetting = {
     kind: 'smtp',
     host: 'relay.example',
@@ -88,9 +88,15 @@ test('another kind of transport and more connections need a restart', () => {
     connections: 20,
     verifyCertificate: true,
     name: 'mail.example',
+    provider: null,
+    relayParameters: {},
   };
   expect(findRestartReason(relay, { ...relay, host: 'other.example', connections: 10 })).toBeNull();
   expect(findRestartReason(relay, { ...relay, connections: 21 })).toContain('connections=');
+  expect(findRestartReason(relay, { ...relay, provider: 'postmark' })).toContain('provider');
+  const postmark = { ...relay, provider: 'postmark', relayParameters: { stream: 'outbound' } } as const;
+  expect(findRestartReason(postmark, { ...postmark, host: 'other.example' })).toBeNull();
+  expect(findRestartReason(postmark, { ...postmark, relayParameters: {} })).toContain('provider');
   expect(findRestartReason(relay, { kind: 'capture' })).toContain('from smtp to capture');
 });
 

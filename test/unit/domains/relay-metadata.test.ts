@@ -1,0 +1,125 @@
+/**
+ * Tests the header fields by which a provider identifies a message, over real SMTP sessions: the provider of the transport URL
+ * determines the fields of the received message.
+ */
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
+import { createKeys } from '../../../src/domains/keys.ts';
+import { createSigningParts, loadSealingKey } from '../../../src/domains/setup.ts';
+import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
+import { getDkimRecordName } from '../../../src/model/domain.ts';
+import type { LeasedMessage } from '../../../src/model/message.ts';
+import { PROVIDERS } from '../../../src/providers/providers.ts';
+import { openTransport } from '../../../src/transports/open.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
+import { type RealSmtpServer, startSmtpServer } from '../../rig/smtp-server.ts';
+import { verify } from '../message/dkim-verifier.ts';
+import { createSendingDomain } from './sending-domain.ts';
+
+const MESSAGE: LeasedMessage = {
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  accountId: 1,
+  to: 'ada@example.com',
+  from: 'shop@example.org',
+  subject: 'Your order',
+  message: 'Thank you.',
+  acceptedAt: Date.UTC(2026, 10, 21),
+  attempts: 1,
+  lease: { owner: 'node', until: 1 },
+};
+
+let relay: RealSmtpServer;
+beforeAll(async () => {
+  relay = await startSmtpServer();
+});
+afterAll(() => relay.close());
+
+/** Sends the message with one active key. `query` are the parameters of the transport URL. */
+async function send(query: string) {
+  const folder = createTemporaryFolder();
+  const settings = loadSettings(
+    {
+      POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`,
+      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}${query}`,
+    },
+    null,
+  );
+  const keys = await createKeys({
+    domain: 'example.org',
+    algorithms: ['ed25519'],
+    state: 'active',
+    usedSelectors: [],
+    sealingKey: loadSealingKey(settings),
+    now: MESSAGE.acceptedAt,
+    random: Math.random,
+  });
+  const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
+  const domain = createSendingDomain({
+    name: 'example.org',
+    status: 'authenticated',
+    checkedAt: 1,
+    authenticatedAt: 1,
+    keys,
+    published: keys.map(({ selector }) => selector),
+  });
+  domains.apply({ domains: [domain], removed: [] });
+  const prepare = createPrepare({ domains, ...createSigningParts(settings), onError: () => undefined });
+  const { transport } = openTransport(settings.transport, { clock: systemClock, inboxPath: folder });
+  const count = relay.receivedMessages.length;
+  const { outcome } = await transport.attempt(await prepare(MESSAGE), null);
+  await transport.close(1_000);
+  const data = relay.receivedMessages.at(count)?.data ?? Buffer.alloc(0);
+  const records = Object.fromEntries(
+    keys.map((key) => [getDkimRecordName('example.org', key.selector), formatDkimRecord(key)]),
+  );
+  return { outcome, fields: listFields(data), signatures: await verify(data, records) };
+}
+
+function listFields(data: Buffer): readonly string[] {
+  const text = data.toString('latin1');
+  return text
+    .slice(0, text.indexOf('\r\n\r\n'))
+    .replaceAll(/\r\n[ \t]+/g, ' ')
+    .split('\r\n');
+}
+
+const listExtensionFields = (fields: readonly string[]) => fields.filter((field) => field.startsWith('X-'));
+
+test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? [] : [[name, profile] as const])))(
+  'a message to the relay of %s has exactly its metadata header fields, and its signature is valid',
+  async (name, profile) => {
+    const { outcome, fields, signatures } = await send(`?provider=${name}`);
+    expect(outcome.kind).toBe('delivered');
+    expect(listExtensionFields(fields)).toEqual(
+      profile.metadata(MESSAGE.id, {}).map((field) => `${field.name}: ${field.value}`),
+    );
+    expect(signatures.map(({ result }) => result)).toEqual(['pass']);
+    const signed =
+      /; h=([^;]*)/
+        .exec(fields[0] ?? '')?.[1]
+        ?.toLowerCase()
+        .replaceAll(' ', '')
+        .split(':') ?? [];
+    expect(signed).toContain('from');
+    for (const field of profile.rewrittenFields) expect(signed).not.toContain(field);
+  },
+);
+
+test('a message to a relay without a known provider has no metadata header fields', async () => {
+  expect(listExtensionFields((await send('')).fields)).toEqual([]);
+});
+
+test('the parameters of the relay are header fields', async () => {
+  expect((await send('?provider=postmark&stream=receipts')).fields).toContain('X-PM-Message-Stream: receipts');
+  expect((await send('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
+});
+
+test('the fields are composed before the message is signed', async () => {
+  const { fields } = await send('?provider=postmark');
+  const names = fields.map((field) => field.slice(0, field.indexOf(':')).toLowerCase());
+  expect(names[0]).toBe('dkim-signature');
+  expect(names.indexOf('x-pm-metadata-postrider-id')).toBeGreaterThan(names.indexOf('message-id'));
+});
