@@ -69,6 +69,9 @@ const ADMIN_FAILURE = '25';
 /** Parts of the reason of a rejection that concerns the sender and not the recipient. */
 const SENDER_FAULTS: readonly string[] = ['sending domain', 'sending limit', 'relaying denied'];
 
+/** Types of a report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write an underscore. */
+const NOT_SPAM: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
+
 /** The class of messages that SparkPost received for the account. */
 const INBOUND_CLASS = 'relay_message';
 
@@ -191,8 +194,7 @@ function factOf(type: string, event: Json): ProviderFact | null {
     case 'out_of_band':
       return createFact(meaningOfBounce(toText(event.bounce_class), diagnosis), serverDiagnosis);
     case 'spam_complaint':
-      // RFC 5965 section 7.3: a report of the type not-spam withdraws a complaint.
-      return createFact(toText(event.fbtype)?.toLowerCase() === 'not-spam' ? 'ignored' : 'complaint', {
+      return createFact(NOT_SPAM.has(toText(event.fbtype)?.toLowerCase() ?? '') ? 'ignored' : 'complaint', {
         ...diagnosis,
         diagnostic: diagnosis.diagnostic ?? toText(event.fbtype),
       });

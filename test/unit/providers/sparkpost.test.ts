@@ -109,6 +109,10 @@ describe('the events of SparkPost', () => {
     },
   );
 
+  it.each(['not-spam', 'Not-Spam', 'not_spam'])('a report of the type %s is no complaint', (fbtype) => {
+    expect(read([createMember('spam-complaint.json', { fbtype })])).toMatchObject({ events: [], ignored: 1 });
+  });
+
   it('the key is event_id, otherwise a digest that does not depend on the batch', () => {
     const without = createMember('bounce-10.json', { event_id: undefined });
     const [first, second] = [read([without]), read([createMember('delay.json'), without])];
