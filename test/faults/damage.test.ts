@@ -171,18 +171,21 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, expect
   [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN .*set POSTRIDER_RETURN_PATH_DOMAIN/],
 ];
 
-test.each(BAD_SETTINGS)('%j stops the start with one line and creates no database', async (settings, expectedLine) => {
-  const folder = createTemporaryFolder();
-  await expectServeToFail(folder, settings, expectedLine);
-  const early = !('POSTRIDER_TLS_CERT' in settings);
-  if (early) expect(existsSync(join(folder, 'data'))).toBe(false);
-});
+test.each(BAD_SETTINGS)(
+  'the setting %j stops the start with one line and creates no database',
+  async (settings, expectedLine) => {
+    const folder = createTemporaryFolder();
+    await expectServeToFail(folder, settings, expectedLine);
+    const stopsBeforeStore = !('POSTRIDER_TLS_CERT' in settings);
+    if (stopsBeforeStore) expect(existsSync(join(folder, 'data'))).toBe(false);
+  },
+);
 
 test.each([
   ['POSTRIDER_LISTEN\n', /\.env line 1/],
   ['# fine\n\nPOSTRIDER_LOG="info\n', /\.env line 3: .*"/],
   ['POSTRIDER_LGO=info\n', /POSTRIDER_LGO in \.env .*POSTRIDER_LOG/],
-])('a malformed .env is named by line: %j', async (text, expectedLine) => {
+])('the error about the malformed .env %j contains its line number', async (text, expectedLine) => {
   const folder = createTemporaryFolder();
   writeFileSync(join(folder, '.env'), text);
   await expectServeToFail(folder, {}, expectedLine);

@@ -350,8 +350,8 @@ describe('wrong usage', () => {
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--url', 'ftp://x'],
       '--url: "ftp://x" is not a URL',
     ],
-  ])('%j fails with one line and exit code 2', (args, expectedPart) =>
-    runInFolder(async (folder) => expectFailure(await run(folder, args), 2, expectedPart)),
+  ])('the command %j fails with one line and exit code 2', (args, errorText) =>
+    runInFolder(async (folder) => expectFailure(await run(folder, args), 2, errorText)),
   );
 });
 

@@ -68,7 +68,7 @@ test('bash is among the shells of this machine', () => {
 describe.each(PRESENT)('%s', (shell) => {
   const { script, options } = SHELLS[shell];
 
-  test('the script has valid syntax', () => {
+  test('accepts the syntax of the script', () => {
     const path = join(createTemporaryFolder(), 'script');
     writeFileSync(path, script);
     const shellResult = spawnSync(shell, [...options, '-n', path], { encoding: 'utf8' });
@@ -84,13 +84,13 @@ describe.each(PRESENT)('%s', (shell) => {
     ['every command of a group', ['postrider', 'key', ''], key === undefined ? [] : listNames(key)],
     ['the flags of a command', ['postrider', 'key', 'rotate', '--'], ['--grace', '--help', '--json']],
     ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES].sort()],
-    ['yes and no', ['postrider', 'domain', 'set', '--subdomains', ''], ['no', 'yes']],
+    ['yes and no for a flag of this type', ['postrider', 'domain', 'set', '--subdomains', ''], ['no', 'yes']],
     ['a flag after a value', ['postrider', 'message', 'list', '--state', 'sending', '--si'], ['--since']],
     ['a value that is also a command', ['postrider', 'send', '--account', 'key', '--sub'], ['--subject']],
-    ['nothing for a free value', ['postrider', 'key', 'create', '--name', ''], []],
-    ['nothing for a free argument', ['postrider', 'key', 'revoke', ''], []],
+    ['no word for a value without a list of values', ['postrider', 'key', 'create', '--name', ''], []],
+    ['no word for an argument without a list of values', ['postrider', 'key', 'revoke', ''], []],
     ['the values of an argument', ['postrider', 'completion', ''], ['bash', 'fish', 'zsh']],
-    ['files', ['postrider', 'restore', 'data'], ['data', 'data of May']],
+    ['the names of files', ['postrider', 'restore', 'data'], ['data', 'data of May']],
   ])('completes %s', (_name, words, expected) => {
     const folder = createTemporaryFolder();
     for (const name of ['data', 'data of May']) mkdirSync(join(folder, name));

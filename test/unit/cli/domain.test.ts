@@ -160,7 +160,7 @@ describe('a domain', () => {
   });
 });
 
-describe('an error is one line and changes nothing', () => {
+describe('one line is printed, and nothing is changed, for the error of', () => {
   it.each([
     [['add', 'acme', 'co.uk'], 2, /^"co.uk" is a public suffix/],
     [['add', 'acme', `${'a'.repeat(60)}.`.repeat(5)], 2, /a domain name has at most 253/],
@@ -174,7 +174,7 @@ describe('an error is one line and changes nothing', () => {
     [['set', 'example.org', '--subdomains', 'yes'], 1, /^there is no domain example.org/],
     [['set', 'example.org', '--subdomains', 'on'], 2, /^--subdomains: "on" is not yes or no$/],
     [['set', 'example.org'], 2, /--subdomains/],
-  ])('domain %j', async (args, code, output) => {
+  ])('the command domain %j', async (args, code, output) => {
     const rig = await commandRig();
     const failedResult = await rig.run('domain', ...args);
     expect(failedResult).toEqual({ code, stdout: '', stderr: expect.stringMatching(output) });

@@ -72,7 +72,7 @@ test('without hard links the file is a complete copy that never overwrites a fil
 test.each([
   ['ENOSPC', /^cannot write .*\(ENOSPC\); free space/],
   ['EACCES', /^cannot write .*\(EACCES\); give a file in an existing folder/],
-])('an error %s is one line, and no file is left', async (code, output) => {
+])('the error %s is reported in one line, and no file is left', async (code, output) => {
   const folder = createTemporaryFolder();
   const write = () => Promise.reject(Object.assign(new Error('no'), { code }));
   await expect(writeNewFile(join(folder, 'out'), write)).rejects.toThrow(output);

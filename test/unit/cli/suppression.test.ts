@@ -139,7 +139,7 @@ describe('suppression lists', () => {
   });
 });
 
-describe('an error is printed as one line', () => {
+describe('one line is printed for the error of', () => {
   it.each([
     [['add', 'acme', 'ada'], 2, /^ADDRESS: "ada" is not an email address/],
     [['add', 'acme', 'ada@example.com', '--reason', 'boune'], 2, /^--reason: "boune" is not one of.*bounce/],
@@ -151,7 +151,7 @@ describe('an error is printed as one line', () => {
     [['import', 'unknown', 'x.csv'], 1, /^there is no account "unknown"/],
     [['import', 'acme', '/no/such.csv'], 1, /^there is no file "\/no\/such.csv"/],
     [['import', 'acme', '/'], 1, /^"\/" is a folder/],
-  ])('suppression %j', async (args, code, output) => {
+  ])('the command suppression %j', async (args, code, output) => {
     const rig = await commandRig();
     const { stdout, ...failedResult } = await rig.run('suppression', ...args);
     expect(failedResult).toEqual({ code, stderr: expect.stringMatching(output) });

@@ -76,7 +76,7 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ],
     ['postgres://me@db.example/mail?prepared=no', BASE],
     ['postgres://me@db.example/mail?options=-c%20search_path%3Dpost', { ...BASE, options: '-c search_path=post' }],
-  ])('%s is parsed', (text, setting) => {
+  ])('the URL %s is parsed', (text, setting) => {
     expect(isDatabaseUrl(text)).toBe(true);
     expect(parseDatabaseUrl(text)).toEqual({ ok: true, value: setting });
   });
@@ -109,10 +109,10 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example/mail?schema=', 'schema must be one name'],
     ['postgres://db.example/mail?schema=a&options=-csearch_path%3Db', 'remove one of them'],
     ['postgres://db.example/mail?target_session_attrs=standby', 'Postrider writes'],
-  ])('%s is refused with an error of one line', (text, part) => {
+  ])('the URL %s is refused with an error of one line', (text, errorText) => {
     const parseResult = parseDatabaseUrl(text);
     const fault = parseResult.ok ? '' : parseResult.fault;
-    expect(fault).toContain(part);
+    expect(fault).toContain(errorText);
     expect(fault).not.toMatch(/[\r\n]/);
   });
 

@@ -32,9 +32,9 @@ describe('.env', () => {
       'A=1\nPOSTRIDER_OPERATOR_PASSWORD=half#gone\n',
       '.env line 2: a # starts a comment and truncates POSTRIDER_OPERATOR_PASSWORD',
     ],
-  ])('%j is refused: %s', (text, part) => {
+  ])('the text %j is refused with the error: %s', (text, errorText) => {
     expect(() => readDotEnv(text)).toThrow(SettingsError);
-    expect(() => readDotEnv(text)).toThrow(part);
+    expect(() => readDotEnv(text)).toThrow(errorText);
   });
 
   it('an error does not contain the line, which may contain a secret', () => {

@@ -94,7 +94,7 @@ describe('POSTRIDER_TRANSPORT', () => {
       'ses://eu-west-1?endpoint=http://127.0.0.1:8005',
       { kind: 'ses', region: 'eu-west-1', endpoint: 'http://127.0.0.1:8005', configurationSet: null },
     ],
-  ])('%s is parsed', (text, setting) => expect(parseTransport(text)).toEqual({ ok: true, value: setting }));
+  ])('the URL %s is parsed', (text, setting) => expect(parseTransport(text)).toEqual({ ok: true, value: setting }));
 
   it.each([
     ['captur:', 'did you mean capture?'],

@@ -138,7 +138,9 @@ describe('times', () => {
     ['2030-12-31T18:00:00+02:00', '2030-12-31T16:00:00.000Z'],
     ['2030-12-31T18:00:00-05:30', '2030-12-31T23:30:00.000Z'],
     ['2028-02-29', '2028-02-29T00:00:00.000Z'],
-  ])('%s is %s', (text, iso) => expect(formatIsoTime(unwrap(parseTimestamp(text, NOW, 'ahead')))).toBe(iso));
+  ])('the time %s is parsed as %s', (text, iso) =>
+    expect(formatIsoTime(unwrap(parseTimestamp(text, NOW, 'ahead')))).toBe(iso),
+  );
 
   it('a duration is added to or subtracted from the current time', () => {
     expect(unwrap(parseTimestamp('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY_MS);

@@ -51,7 +51,7 @@ describe('a domain name', () => {
     [`${'a'.repeat(64)}.example.com`, 'has a label of 64 characters'],
     [`${'a.'.repeat(112)}com`, 'because the names of its DKIM records are longer'],
     [`${'a.'.repeat(148)}.com`, 'has 300 characters'],
-  ])('%j is refused: %s', (text, fault) => {
+  ])('the name %j is refused with the error: %s', (text, fault) => {
     const parseResult = parseDomainName(text);
     expect(parseResult.ok ? parseResult.name : parseResult.fault).toContain(fault);
     if (!parseResult.ok) expect(parseResult.fault).toMatch(/^[^\p{C}]{20,250}$/u);

@@ -138,7 +138,7 @@ describe('the checks of an identity', () => {
     ],
     [createIdentity({ verified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
     [createIdentity({ dkim: 'FAILED' }), /^found .*currently finds no DKIM key \(FAILED\): publish/],
-  ])('%j', (identityState, line) => {
+  ])('explain the identity %j', (identityState, line) => {
     expect(listChecks(identityState)).toEqual([expect.stringMatching(line)]);
   });
 

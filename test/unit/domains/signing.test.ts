@@ -298,7 +298,7 @@ describe('keys', () => {
   });
 });
 
-describe('signing rejects with', () => {
+describe('signing is refused for', () => {
   const [activeRsaKey] = keys;
   const sealedRsaKey = activeRsaKey?.sealed ?? '';
   const cases: readonly (readonly [string, readonly SigningKey[], string])[] = [
@@ -334,7 +334,7 @@ describe('signing rejects with', () => {
     ],
   ];
 
-  it.each(cases)('%s', async (_, signingKeys, fault) => {
+  it.each(cases)('%s', async (_label, signingKeys, fault) => {
     const { signer } = createCountingSigner();
     const rejected = await signer.sign(data, bodyAt, signingKeys, AT).catch((error: unknown) => error);
     expect(rejected).toBeInstanceOf(Error);

@@ -46,7 +46,7 @@ describe('a DKIM record', () => {
     ['in the suggested notation', VALUE],
     ['without v= and k=', `p=${PUBLIC_KEY}`],
     ['in another order, with more tags', `v=DKIM1;p=${PUBLIC_KEY} ; n=a note; t=s; h=sha1:sha256; s=email; k=rsa;`],
-    ['with white space anywhere', ` v = DKIM1 ;\tk=rsa; p= ${PUBLIC_KEY.slice(0, 9)} ${PUBLIC_KEY.slice(9)} `],
+    ['with white space between all parts', ` v = DKIM1 ;\tk=rsa; p= ${PUBLIC_KEY.slice(0, 9)} ${PUBLIC_KEY.slice(9)} `],
     ['without the padding', `v=DKIM1; p=${PUBLIC_KEY.replaceAll('=', '')}`],
   ])('is found %s', (_, text) => {
     expect(checkDkim(VALUE, [text])).toEqual({ found: 'found', detail: 'found' });

@@ -30,7 +30,7 @@ test.each([
   [`"${'n'.repeat(64)}":1,"${'n'.repeat(65)}":2`, 2, ['n'.repeat(64)]],
   [`"${'\\u006e'.repeat(64)}":1`, 1, ['n'.repeat(64)]],
   [' \n"a" \t: {} , "b" : "\\\\" , "c":"\\\\\\"","d":1', 4, ['a', 'b', 'c', 'd']],
-])('%s', (extra, count, names) => {
+])('the ignored fields of a body that begins with %s are counted and listed', (extra, count, names) => {
   expect(findInBody(extra)).toEqual({ count, names });
 });
 

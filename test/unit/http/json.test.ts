@@ -61,14 +61,17 @@ beforeAll(async () => {
 });
 afterAll(() => rig.listener.close());
 
-describe('ambiguous JSON', () => {
-  test.each(CASES.map((jsonCase): [string, JsonCase] => [jsonCase.name, jsonCase]))('%s', async (_name, jsonCase) => {
-    const response = await post(rig, toBytes(jsonCase));
-    if (jsonCase.expect === null) expect(response.status).toBe(201);
-    else expect([response.status, response.body]).toEqual([400, { result: 'error', message: jsonCase.expect }]);
-  });
+describe('a JSON body', () => {
+  test.each(CASES.map((jsonCase): [string, JsonCase] => [jsonCase.name, jsonCase]))(
+    'gets the documented response in the case: %s',
+    async (_name, jsonCase) => {
+      const response = await post(rig, toBytes(jsonCase));
+      if (jsonCase.expect === null) expect(response.status).toBe(201);
+      else expect([response.status, response.body]).toEqual([400, { result: 'error', message: jsonCase.expect }]);
+    },
+  );
 
-  test('parsing a body does not modify Object.prototype', () => {
+  test('does not modify Object.prototype', () => {
     expect(Reflect.ownKeys(Object.prototype)).not.toContain('to');
     expect('to' in {}).toBe(false);
   });

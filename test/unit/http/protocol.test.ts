@@ -51,17 +51,17 @@ async function openConnection(rig: Rig): Promise<{ socket: Socket; received: () 
   return { socket, received: () => received, isClosed: () => isClosed };
 }
 
-describe('malformed requests', () => {
+describe('a malformed request', () => {
   test.each([
-    ['garbage', 'hello there\r\n\r\n'],
-    ['an unknown method', createRawRequest(body).replace('POST', 'PO ST')],
-    ['two different lengths', createRawRequest(body, ['Content-Length: 3'])],
-    ['length and chunks', createRawRequest(body, ['Transfer-Encoding: chunked'])],
+    ['text that is not HTTP', 'hello there\r\n\r\n'],
+    ['a space in the method', createRawRequest(body).replace('POST', 'PO ST')],
+    ['two different values of Content-Length', createRawRequest(body, ['Content-Length: 3'])],
+    ['Content-Length and Transfer-Encoding', createRawRequest(body, ['Transfer-Encoding: chunked'])],
     ['a bare line feed in the headers', 'POST /api/v1/send-mail HTTP/1.1\nHost: a\n\n'],
-    ['folded headers', createRawRequest(body, ['X-A: b\r\n c'])],
+    ['a folded header', createRawRequest(body, ['X-A: b\r\n c'])],
     ['a NUL in a header', createRawRequest(body, ['X-A: b\0c'])],
-    ['a negative length', createRawRequest('').replace('Content-Length: 0', 'Content-Length: -1')],
-  ])('%s: the response is a 400 with the common error body, and the connection is closed', async (_name, bytes) => {
+    ['a negative Content-Length', createRawRequest('').replace('Content-Length: 0', 'Content-Length: -1')],
+  ])('with %s is refused with a 400 and the common error body, and the connection is closed', async (_name, bytes) => {
     const rig = await startListener();
     const response = parseRawResponse(await sendRaw(rig, bytes));
     expect([response.status, response.body]).toEqual([400, createErrorBody('Malformed HTTP request')]);

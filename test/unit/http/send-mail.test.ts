@@ -207,44 +207,64 @@ describe('401', () => {
 
 describe('400', () => {
   test.each([
-    ['no JSON', 'hello', 'Invalid JSON payload'],
-    ['empty', '', 'Invalid JSON payload'],
-    ['a list', '[]', 'Invalid JSON payload'],
+    ['text that is not JSON', 'hello', 'Invalid JSON payload'],
+    ['an empty body', '', 'Invalid JSON payload'],
+    ['an array', '[]', 'Invalid JSON payload'],
     ['a string', '"x"', 'Invalid JSON payload'],
     ['null', 'null', 'Invalid JSON payload'],
-    ['all missing', '{}', 'Missing required fields: to, from, subject, message'],
+    ['a body without fields', '{}', 'Missing required fields: to, from, subject, message'],
     [
-      'two missing',
+      'two fields that are null or empty',
       '{"from":"a@example.org","message":"x","to":null,"subject":""}',
       'Missing required fields: to, subject',
     ],
-    ['only inherited', '{"__proto__":{"to":"a@example.org"}}', 'Missing required fields: to, from, subject, message'],
-    ['missing before type', '{"to":1,"from":"a@example.org","subject":"x"}', 'Missing required fields: message'],
-    ['no strings', JSON.stringify({ ...MESSAGE, subject: 1, message: {} }), 'Fields must be strings: subject, message'],
-    ['type before format', JSON.stringify({ ...MESSAGE, to: 'x', subject: 1 }), 'Fields must be strings: subject'],
-    ['one address', JSON.stringify({ ...MESSAGE, to: 'x' }), 'Invalid email address: to'],
     [
-      'two addresses',
+      'fields in __proto__ only',
+      '{"__proto__":{"to":"a@example.org"}}',
+      'Missing required fields: to, from, subject, message',
+    ],
+    [
+      'a missing field and a field of the wrong type',
+      '{"to":1,"from":"a@example.org","subject":"x"}',
+      'Missing required fields: message',
+    ],
+    [
+      'two fields of the wrong type',
+      JSON.stringify({ ...MESSAGE, subject: 1, message: {} }),
+      'Fields must be strings: subject, message',
+    ],
+    [
+      'a field of the wrong type and an invalid address',
+      JSON.stringify({ ...MESSAGE, to: 'x', subject: 1 }),
+      'Fields must be strings: subject',
+    ],
+    ['one invalid address', JSON.stringify({ ...MESSAGE, to: 'x' }), 'Invalid email address: to'],
+    [
+      'two invalid addresses',
       JSON.stringify({ ...MESSAGE, to: 'a b@example.org', from: 'y@' }),
       'Invalid email address: to, from',
     ],
     [
-      'line break',
+      'a line break in the subject',
       JSON.stringify({ ...MESSAGE, subject: 'a\r\nBcc: x' }),
       'Invalid subject: line breaks are not allowed',
     ],
-    ['NUL', JSON.stringify({ ...MESSAGE, message: 'a\0b' }), 'Invalid message: NUL characters are not allowed'],
     [
-      'lone surrogate',
+      'a NUL in the message',
+      JSON.stringify({ ...MESSAGE, message: 'a\0b' }),
+      'Invalid message: NUL characters are not allowed',
+    ],
+    [
+      'an unpaired surrogate in the message',
       JSON.stringify({ ...MESSAGE, message: '\ud800' }),
       'Invalid message: unpaired surrogates are not allowed',
     ],
     [
-      'long subject',
+      'a subject of 1000 bytes',
       JSON.stringify({ ...MESSAGE, subject: 'é'.repeat(500) }),
       'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
     ],
-  ])('%s', async (_name, body, message) => {
+  ])('is the response to %s, with one error message', async (_label, body, message) => {
     const rig = await startListener();
     const response = await post(rig, body);
     expect([response.status, response.body, response.headers.get('content-type')]).toEqual([
@@ -352,17 +372,20 @@ describe('404 and 405', () => {
 });
 
 describe('403', () => {
-  test.each(['volume-exhausted', 'volume-expired', 'rate-limit-exceeded'] as const)('%s', async (reason) => {
-    const rate = { limit: 10, periodMs: 3_600_000, remaining: 0, resetMs: 1_234_001 };
-    const rig = await startListener(withSubmitResult({ kind: 'refused', reason, limits: { rate } }));
-    const response = await post(rig, MESSAGE);
-    expect([response.status, response.body]).toEqual([403, createErrorBody('Invalid tokens or rate limit exceeded')]);
-    expect(response.headers.get('postrider-reason')).toBe(reason);
-    expect(response.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
-    expect(response.headers.get('ratelimit')).toBe('"rate";r=0;t=1235');
-    expect(response.headers.get('ratelimit-policy')).toBe('"rate";q=10;w=3600');
-    expect(rig.recorded.refusals).toEqual([reason]);
-  });
+  test.each(['volume-exhausted', 'volume-expired', 'rate-limit-exceeded'] as const)(
+    'is the response to the refusal `%s` of the store',
+    async (reason) => {
+      const rate = { limit: 10, periodMs: 3_600_000, remaining: 0, resetMs: 1_234_001 };
+      const rig = await startListener(withSubmitResult({ kind: 'refused', reason, limits: { rate } }));
+      const response = await post(rig, MESSAGE);
+      expect([response.status, response.body]).toEqual([403, createErrorBody('Invalid tokens or rate limit exceeded')]);
+      expect(response.headers.get('postrider-reason')).toBe(reason);
+      expect(response.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
+      expect(response.headers.get('ratelimit')).toBe('"rate";r=0;t=1235');
+      expect(response.headers.get('ratelimit-policy')).toBe('"rate";q=10;w=3600');
+      expect(rig.recorded.refusals).toEqual([reason]);
+    },
+  );
 
   test('a sender domain must be authenticated for the account, unless senders is `any` or the transport is `capture`', async () => {
     const domains = { isAuthenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };

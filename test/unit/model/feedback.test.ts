@@ -56,9 +56,9 @@ describe('a permanent bounce', () => {
 
   test.each([
     ['the recipient in another letter case', 'rITA@EXAMPLE.com', null],
-    ['the recipient and the mailbox it was forwarded to', TO, 'rita@elsewhere.example'],
-    ['the mailbox it was forwarded to and the recipient', 'rita@elsewhere.example', TO],
-  ])('that names %s suppresses the recipient', (_, recipient, alias) => {
+    ['the recipient and its forwarding address', TO, 'rita@elsewhere.example'],
+    ['the forwarding address and the recipient', 'rita@elsewhere.example', TO],
+  ])('that names %s suppresses the recipient', (_label, recipient, alias) => {
     expect(decideFeedbackChange(DELIVERED, [createBounce(createRecipient(recipient, alias))])).toMatchObject({
       suppress: 'bounce',
     });
@@ -86,7 +86,7 @@ describe('a permanent bounce', () => {
     expect(decideFeedbackChange(DELIVERED, events)).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
   });
 
-  test.each(['queued', 'sending'] as const)('of a message in state %s is applied later', (state) => {
+  test.each(['queued', 'sending'] as const)('of a message in the state %s is applied later', (state) => {
     expect(decideFeedbackChange({ state, ...MESSAGE }, [createBounce()])).toEqual({ kind: 'wait' });
   });
 

@@ -111,15 +111,15 @@ describe('reading', () => {
   test.each([
     ['lines', `${TYPE}\r\n${'x\r\n'.repeat(MIB / 3)}`],
     ['blank lines', `${TYPE}\r\n${'\n'.repeat(MIB)}`],
-    ['one line', `${TYPE}\r\n${'x'.repeat(MIB)}`],
+    ['text in one line', `${TYPE}\r\n${'x'.repeat(MIB)}`],
     ['header fields', 'X: y\r\n'.repeat(MIB / 6)],
-    ['a folded field', `X: y\r\n${' z\r\n'.repeat(MIB / 4)}`],
+    ['one folded header field', `X: y\r\n${' z\r\n'.repeat(MIB / 4)}`],
     ['encoded words', `Subject: ${'=?utf-8?Q?x?= '.repeat(MIB / 14)}\r\n\r\n`],
     ['nested multiparts', nestedMessage.join('')],
-    ['parts', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(MIB / 10)}`],
-    ['parameters', `Content-Type: text/plain; ${'x*0="a"; '.repeat(MIB / 9)}\r\n\r\n`],
-    ['NUL', '\0'.repeat(MIB)],
-  ])('reading 1 MiB of %s does not block the service', (_what, source) => {
+    ['MIME parts', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(MIB / 10)}`],
+    ['parameters of a header field', `Content-Type: text/plain; ${'x*0="a"; '.repeat(MIB / 9)}\r\n\r\n`],
+    ['NUL characters', '\0'.repeat(MIB)],
+  ])('reading 1 MiB of %s does not block the service', (_label, source) => {
     const startedAt = performance.now();
     const readMessage = parseCapturedMessage(Buffer.from(source), readEntity);
     expect(performance.now() - startedAt).toBeLessThan(3_000);

@@ -41,28 +41,28 @@ describe('suppression lists of various sources', () => {
   });
 });
 
-describe('a file that is not CSV fails with an error of one line', () => {
+describe('the import fails with an error of one line if the file', () => {
   it.each([
-    ['nothing', Buffer.alloc(0), /^the file is empty;/],
+    ['is empty', Buffer.alloc(0), /^the file is empty;/],
     [
-      'binary data',
+      'contains a NUL',
       Buffer.from('ada@example.com\nbob\0@example.com\n'),
       /^the file is not CSV: line 2 contains binary data;/,
     ],
-    ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), /^the file is UTF-16 text;/],
-    ['a workbook', Buffer.from('PK\x03\x04rest'), /^the file is a spreadsheet or ZIP archive;/],
-    ['gzip', Buffer.from([0x1f, 0x8b, 8, 0]), /^the file is compressed;/],
+    ['is UTF-16 text', Buffer.from('\ufeffada@example.com\n', 'utf16le'), /^the file is UTF-16 text;/],
+    ['is a spreadsheet', Buffer.from('PK\x03\x04rest'), /^the file is a spreadsheet or ZIP archive;/],
+    ['is compressed', Buffer.from([0x1f, 0x8b, 8, 0]), /^the file is compressed;/],
     [
-      'an open quote',
+      'contains an unclosed quote',
       Buffer.from('ada@example.com\n\n"bob@example.com\ncy@x.example\n'),
       /from line 3 on: a quote in this line is not closed/,
     ],
     [
-      'an endless row',
+      'contains a row of more than 65536 bytes',
       Buffer.from(`ada@example.com\n"${'x\n'.repeat(100_000)}`),
       /from line 2 on: the row has more than 65536/,
     ],
-  ])('%s', async (_name, bytes, fault) => {
+  ])('%s', async (_label, bytes, fault) => {
     await expect(readRows(bytes)).rejects.toThrow(fault);
     await expect(readRows(bytes, 16)).rejects.toThrow(fault);
   });
@@ -142,13 +142,13 @@ describe('the smallest file that needs much memory is refused at its limit', () 
       /the row has more than 1000 cells/,
     ],
     [
-      'an open quote',
+      'an unclosed quote',
       'ada@example.com\n"',
       'x\n',
       /line 2 on: the row has more than 65536 bytes; check for an unclosed quote/,
     ],
-    ['an open quote without line ends', '"', 'x', /line 1 on: the (line|row) has more than 65536 bytes/],
-  ])('%s', async (_name, prefix, repeated, fault) => {
+    ['an unclosed quote without line ends', '"', 'x', /line 1 on: the (line|row) has more than 65536 bytes/],
+  ])('%s is refused with the number of the line', async (_label, prefix, repeated, fault) => {
     const { fault: reportedBytes, bytes } = await readUntilFault(prefix, repeated);
     expect(reportedBytes).toMatch(fault);
     // The parser may buffer one more chunk.
@@ -164,7 +164,7 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   });
 });
 
-describe('rows with another number of cells than the first row need no more processor time than others', () => {
+describe('a different number of cells than in the first row costs no additional processor time in', () => {
   it.each([
     ['blank rows', ',\n'],
     ['invalid rows', 'x,y,z\n'],

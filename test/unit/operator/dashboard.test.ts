@@ -127,7 +127,7 @@ describe('assets', () => {
     '/assets/constructor',
     '/index.html',
     '/secret.js',
-  ])('%s is not found', async (path) => {
+  ])('the path %s is not found', async (path) => {
     expect((await serve(createBuild())(path)).statusCode).toBe(404);
   });
 });

@@ -125,18 +125,28 @@ describe('pages', () => {
       400,
       'Exactly one Host header is required',
     ],
-    ['a missing Host header', 'GET / HTTP/1.1\r\n\r\n', 400, 'Exactly one Host header is required'],
+    ['a request without a Host header', 'GET / HTTP/1.1\r\n\r\n', 400, 'Exactly one Host header is required'],
     [
       'a request with large headers',
       `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
       431,
       'Request header fields too large',
     ],
-    ['an expectation', 'GET / HTTP/1.1\r\nHost: localhost\r\nExpect: tea\r\n\r\n', 417, 'Expectation failed'],
-    ['an unknown route', 'GET /api/v1/send-mail HTTP/1.1\r\nHost: localhost\r\n\r\n', 404, 'Not found'],
-    ['an unknown method', 'PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n', 405, 'Method not allowed'],
-    ['an invalid method', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
-    ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
+    [
+      'a request with an unknown expectation',
+      'GET / HTTP/1.1\r\nHost: localhost\r\nExpect: tea\r\n\r\n',
+      417,
+      'Expectation failed',
+    ],
+    ['a request to an unknown route', 'GET /api/v1/send-mail HTTP/1.1\r\nHost: localhost\r\n\r\n', 404, 'Not found'],
+    [
+      'a request with an unsupported method',
+      'PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      405,
+      'Method not allowed',
+    ],
+    ['a request with an invalid method', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
+    ['a CONNECT request', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
   ])('%s gets the error body of the listener and no banner', async (_name, bytes, status, message) => {
     const response = await sendRaw(await startListener(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     const [head = '', body = ''] = response.split('\r\n\r\n');

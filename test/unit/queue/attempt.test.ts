@@ -112,10 +112,10 @@ describe('the circuit breaker', () => {
   });
 
   test.each([
-    ['delivered', DELIVERED],
-    ['bounced', BOUNCED],
-    ['deferred for one message', GREYLISTED],
-  ])('closes when the probe is %s', (_name, outcome) => {
+    ['is delivered', DELIVERED],
+    ['is bounced', BOUNCED],
+    ['is deferred for a reason of this message alone', GREYLISTED],
+  ])('closes when the probe %s', (_label, outcome) => {
     const breaker = openBreaker();
     breaker.allowsAttempt(3_000);
     breaker.recordOutcome(outcome, 3_100);

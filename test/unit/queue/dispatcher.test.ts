@@ -813,15 +813,15 @@ test('a message accepted without a lease wakes the dispatcher', async () => {
 
 describe('an unused lease is returned exactly once', () => {
   const unusedCases: readonly (readonly [string, AcceptResult])[] = [
-    ['suppressed', createAccepted('suppressed')],
-    ['replayed', { kind: 'replayed', id: newMessage().id }],
-    ['in conflict', { kind: 'idempotency-conflict' }],
-    ['locked', { kind: 'locked' }],
-    ['over its volume', { kind: 'refused', reason: 'volume-exhausted', limits: LIMITS }],
-    ['past its volume date', { kind: 'refused', reason: 'volume-expired', limits: LIMITS }],
-    ['over its rate', { kind: 'refused', reason: 'rate-limit-exceeded', limits: LIMITS }],
+    ['is suppressed', createAccepted('suppressed')],
+    ['is replayed', { kind: 'replayed', id: newMessage().id }],
+    ['conflicts with an earlier request', { kind: 'idempotency-conflict' }],
+    ['belongs to a locked account', { kind: 'locked' }],
+    ['exceeds the volume', { kind: 'refused', reason: 'volume-exhausted', limits: LIMITS }],
+    ['arrives after the expiry of the volume', { kind: 'refused', reason: 'volume-expired', limits: LIMITS }],
+    ['exceeds the rate limit', { kind: 'refused', reason: 'rate-limit-exceeded', limits: LIMITS }],
   ];
-  test.each(unusedCases)('where the request is %s', async (_what, answer) => {
+  test.each(unusedCases)('if the request %s', async (_label, answer) => {
     const withLease = intakeRig(answer, LEASE);
     expect(await withLease.submit(newMessage())).toEqual(answer);
     expect(withLease.calls).toEqual(['returned']);

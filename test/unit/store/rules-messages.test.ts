@@ -77,14 +77,19 @@ describe('acceptance', () => {
         }),
     ],
     [
-      'a volume that is used up',
+      'an exhausted volume',
       'refused',
       undefined,
       () => decideAcceptance(plainMessage, toLimitUsage(createAccount(full)), nothing),
     ],
-    ['no lease', 'accepted', 'queued', () => decideAcceptance(plainMessage, toLimitUsage(createAccount()), nothing)],
     [
-      'a lease',
+      'a message without a lease',
+      'accepted',
+      'queued',
+      () => decideAcceptance(plainMessage, toLimitUsage(createAccount()), nothing),
+    ],
+    [
+      'a message with a lease',
       'accepted',
       'sending',
       () => decideAcceptance({ ...plainMessage, lease: LEASE }, toLimitUsage(createAccount()), nothing),
@@ -105,7 +110,7 @@ describe('acceptance', () => {
       'suppressed',
       () => decideAcceptance({ ...plainMessage, suppressedBy: 'simulator' }, toLimitUsage(createAccount()), nothing),
     ],
-  ])('%s is answered %s', (_, kind, state, decide) => {
+  ])('%s leads to the decision %s', (_label, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
   });
 

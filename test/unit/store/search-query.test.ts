@@ -29,7 +29,7 @@ test.each([
   ['ﬁne Ｆｕｌｌ １２', 'fine full 12'],
   ['Cafe\u0301 Café', 'cafe cafe'],
   ['한국 がぎ', '한국 がぎ'],
-])('%s is compared as %s', (text, foldedText) => {
+])('the text %s is folded to %s', (text, foldedText) => {
   expect(foldText(text)).toBe(foldedText);
   expect(foldText(foldedText)).toBe(foldedText);
 });
@@ -43,7 +43,7 @@ test.each([
   ['sale🎉🎉', ['sale', '🎉', '🎉']],
   [`${'x'.repeat(60)} y`, ['x'.repeat(40), 'y']],
   ['--', []],
-])('the words of %s', (text, words) => {
+])('the text %s is split into its words', (text, words) => {
   expect(splitWords(foldText(text))).toEqual(words);
 });
 
@@ -66,7 +66,7 @@ test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   ['"rita"@example.com', { to: '"Rita"@example.com' }, true],
   ['"a@b"@example.com', { to: '"a@b"@example.com' }, true],
   ['!! rita', {}, true],
-])('%s against %j is %s', (text, overrides, expected) => {
+])('the query %s against the message %j returns %s', (text, overrides, expected) => {
   expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], createMessage(overrides))).toBe(expected);
 });
 

@@ -334,9 +334,9 @@ describe('replies', () => {
   test.each([
     ['an endless line', '220 '.padEnd(100_000, 'x')],
     ['an endless reply', '220-xxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n'.repeat(1_000)],
-    ['no reply at all', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
-    ['two codes in one reply', '220-hello\r\n250 there\r\n'],
-  ])('%s ends the connection and defers the message', async (_name, bytes) => {
+    ['an HTTP response', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+    ['a reply with two codes', '220-hello\r\n250 there\r\n'],
+  ])('that are invalid, such as %s, end the connection and defer the message', async (_name, bytes) => {
     const { transport } = await startPair(async (wire) => {
       wire.write(bytes);
       await wire.waitForClose();
@@ -697,8 +697,8 @@ describe('AUTH', () => {
   test.each([
     ['PLAIN', 'AUTH LOGIN PLAIN'],
     ['LOGIN', 'AUTH LOGIN'],
-    ['LOGIN in the old notation', 'AUTH=LOGIN'],
-  ])('%s authenticates, and the transcript contains no credential', async (_name, offer) => {
+    ['LOGIN, offered as AUTH=LOGIN,', 'AUTH=LOGIN'],
+  ])('%s authenticates the client, and the transcript contains no credential', async (_name, offer) => {
     const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet(['peer.example', offer]);
