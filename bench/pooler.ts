@@ -4,7 +4,7 @@
  */
 import { isPgBouncerInstalled, launchPgBouncer } from '../test/rig/pgbouncer.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
-import { type BenchService, createBenchFolder, removeFolder, startPostrider } from './postrider.ts';
+import { type BenchService, createBenchFolder, removeFolder, runCommand, startPostrider } from './postrider.ts';
 
 const SECRET = '5e'.repeat(32);
 const ROUNDS = 3;
@@ -26,28 +26,50 @@ export async function benchPooler({ record, measureAcceptRate }: PoolerBenchPart
   try {
     pooledUrl.port = String(pgBouncer.port);
     pooledUrl.searchParams.set('pooler', 'transaction');
-    const shared = { POSTRIDER_ROLES: 'api', POSTRIDER_SECRET: SECRET };
-    const direct = await startPostrider({ ...shared, POSTRIDER_DATABASE: directUrl });
-    const pooled = await startPostrider({ ...shared, POSTRIDER_DATABASE: pooledUrl.href });
-    for (const node of [direct, pooled]) await measureAcceptRate(node, REQUESTS / 2);
-    const rounds: { readonly directRate: number; readonly pooledRate: number }[] = [];
-    while (rounds.length < ROUNDS) {
-      const directRate = await measureAcceptRate(direct, REQUESTS);
-      rounds.push({ directRate, pooledRate: await measureAcceptRate(pooled, REQUESTS) });
+    const startNode = (database: string) =>
+      startPostrider({ POSTRIDER_ROLES: 'api', POSTRIDER_SECRET: SECRET, POSTRIDER_DATABASE: database });
+    const direct = await startNode(directUrl);
+    const { version } = pgBouncer;
+    await compare('', pooledUrl.href);
+    if (pgBouncer.tracksStatements) {
+      pooledUrl.searchParams.set('prepared', 'yes');
+      await compare(' with prepared=yes', pooledUrl.href);
     }
-    const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? 0;
-    const version = pgBouncer.version;
-    record('durable accept on PostgreSQL, direct', median(rounds.map(({ directRate }) => directRate)), '/s');
-    record(`durable accept through ${version}`, median(rounds.map(({ pooledRate }) => pooledRate)), '/s');
-    const ratios = rounds.map(({ directRate, pooledRate }) => pooledRate / directRate);
-    record(`durable accept through ${version} over direct`, median(ratios), 'ratio');
-    for (const node of [direct, pooled]) {
-      await node.stop();
-      removeFolder(node.folder);
+    await stopNode(direct);
+
+    async function compare(variant: string, url: string): Promise<void> {
+      const pooled = await startNode(url);
+      const pooledNode = { ...pooled, key: pooled.key === '' ? await createKey(pooled, url) : pooled.key };
+      for (const node of [direct, pooledNode]) await measureAcceptRate(node, REQUESTS / 2);
+      const rounds: { readonly directRate: number; readonly pooledRate: number }[] = [];
+      while (rounds.length < ROUNDS) {
+        const directRate = await measureAcceptRate(direct, REQUESTS);
+        rounds.push({ directRate, pooledRate: await measureAcceptRate(pooledNode, REQUESTS) });
+      }
+      const ratios = rounds.map(({ directRate, pooledRate }) => pooledRate / directRate);
+      record('durable accept on PostgreSQL, direct', findMedian(rounds.map(({ directRate }) => directRate)), '/s');
+      record(`through ${version}${variant}`, findMedian(rounds.map(({ pooledRate }) => pooledRate)), '/s');
+      record(`through ${version}${variant}, over direct`, findMedian(ratios), 'ratio', variant === '' ? null : '0.8');
+      await stopNode(pooled);
     }
   } finally {
     await pgBouncer.stop();
     await server.stop();
     removeFolder(folder);
   }
+}
+
+async function createKey(node: BenchService, url: string): Promise<string> {
+  const settings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET };
+  const output = await runCommand(node.folder, settings, 'key', 'create', 'default', '--json');
+  return (JSON.parse(output) as { readonly key: string }).key;
+}
+
+async function stopNode(node: BenchService): Promise<void> {
+  await node.stop();
+  removeFolder(node.folder);
+}
+
+function findMedian(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

@@ -7,7 +7,10 @@ import { onTestFinished } from 'vitest';
 import { createTemporaryFolder } from './folder.ts';
 import type { Pem } from './postgres-tls.ts';
 
-const PROGRAM = '/usr/sbin/pgbouncer';
+/** The environment variable PGBOUNCER names another version of the program. */
+const PROGRAM = process.env.PGBOUNCER ?? '/usr/sbin/pgbouncer';
+/** The first version that tracks prepared statements of the protocol. */
+const FIRST_TRACKING_MINOR_VERSION = 21;
 /** PgBouncer refuses to run as root. */
 const UNPRIVILEGED_ID = 65_534;
 
@@ -15,6 +18,8 @@ export interface PgBouncer {
   readonly port: number;
   /** The version line of the program, such as `PgBouncer 1.18.0`. */
   readonly version: string;
+  /** True if this version tracks prepared statements of the protocol. */
+  readonly tracksStatements: boolean;
   /** Kills PgBouncer, which ends every connection, and starts it on the same port. */
   restart(): Promise<void>;
 }
@@ -53,6 +58,8 @@ export async function launchPgBouncer(
   folder: string,
 ): Promise<PgBouncer & { readonly stop: () => Promise<void> }> {
   if (!isPgBouncerInstalled()) throw new Error(`${PROGRAM} is missing: install it with \`apt-get install pgbouncer\``);
+  const version = execFileSync(PROGRAM, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
+  const tracksStatements = Number(/ 1\.(\d+)/.exec(version)?.[1] ?? 0) >= FIRST_TRACKING_MINOR_VERSION;
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const port = await findFreePort();
@@ -83,7 +90,7 @@ unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = ${file('users.txt', `"${role.name}" "${role.password}"\n`)}
 pool_mode = transaction
-${tlsLines}`,
+${tracksStatements ? 'max_prepared_statements = 200\n' : ''}${tlsLines}`,
   );
   let child: ChildProcess | null = null;
   const start = async () => {
@@ -102,10 +109,10 @@ ${tlsLines}`,
     await ended;
   };
   await start();
-  const version = execFileSync(PROGRAM, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
   return {
     port,
     version,
+    tracksStatements,
     stop,
     async restart() {
       await stop();
