@@ -96,7 +96,7 @@ test.each(DIALOGS)(
 );
 
 test.each(Object.entries(PAGES))(
-  '%s: accessible on a desktop in light mode and on a phone in dark mode',
+  'the page %s is accessible on a desktop in light mode and on a phone in dark mode',
   async (_name, paths) => {
     const { page, visit } = await browsers.openSignedIn(service, '/messages/no/page', { reducedMotion: true });
     for (const path of paths()) {

@@ -100,7 +100,7 @@ const compareNames = (left: Complainant, right: Complainant) =>
   left.account_id - right.account_id || (left.recipient < right.recipient ? -1 : 1);
 
 for (const { name } of STORES) {
-  test(`${name}: a recipient whose complaint was counted before the upgrade is a complainant after the upgrade`, async () => {
+  test(`in the ${name} store a recipient whose complaint was counted before the upgrade is a complainant after the upgrade`, async () => {
     const complainants = await UPGRADES[name]([
       createComplaint('rita@example.com', 5),
       createComplaint('rita+news@example.com', 9),
@@ -119,7 +119,7 @@ for (const { name } of STORES) {
     ]);
   });
 
-  test(`${name}: the migration canonicalizes complainants as the code does, for every address`, async () => {
+  test(`in the ${name} store the migration canonicalizes complainants as the code does, for every address`, async () => {
     const texts = fc.sample(addressText, { numRuns: 1_000, seed: 12 });
     const recipients = new Set(
       texts.map(parseAddress).flatMap((address) => (address === null ? [] : [toCanonicalAddress(address)])),

@@ -32,7 +32,7 @@ interface Listed {
 
 const createSettings = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}` });
 
-test('a second service that uses a symbolic link to the file or the folder is refused, and a command that uses one reads the same store', async () => {
+test('a second service that uses a symbolic link to the file or the folder is refused, and a command that uses such a link reads the same store', async () => {
   const folder = createTemporaryFolder();
   const service = await startProcess(folder, createSettings('./data/postrider.db'));
   const id = await submitAccepted(service.publicUrl, service.key ?? '');

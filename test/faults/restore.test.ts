@@ -239,7 +239,7 @@ test('a restore is refused and changes nothing if the backup is the database its
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
-test('two concurrent restores: at least one succeeds, the other fails with one line, and the database is complete', async () => {
+test('at least one of two concurrent restores succeeds, a failed restore prints one line, and the database is complete', async () => {
   const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'data'));
   makeCrashed(join(folder, 'data/postrider.db'));

@@ -16,7 +16,7 @@ function createMachine() {
   };
 }
 
-test('before the first reading the time is that of the system clock', () => {
+test('before the first reading the time is the time of the system clock', () => {
   const { clock } = createMachine();
   expect(clock.now()).toBe(1_000_000);
 });

@@ -80,13 +80,13 @@ describe('replies of real servers', () => {
   for (const line of text.split('\n')) {
     if (line === '' || line.startsWith('#')) continue;
     const [server, stage, reply, kind, reason, detail, alarm] = line.split('\t');
-    test(`${server}, ${stage}: ${reply}`, () => {
+    test(`have the documented outcome: ${reply} (${server}, stage ${stage})`, () => {
       expect(formatOutcome(classify(parse(stage ?? '', reply ?? '')))).toBe(`${kind} ${reason} ${detail} ${alarm}`);
     });
   }
 });
 
-describe('for every reply', () => {
+describe('the classification', () => {
   test('a reply with a temporary, malformed or missing code never bounces a message', () => {
     fc.assert(
       fc.property(replies, (reply) => {

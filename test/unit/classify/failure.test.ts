@@ -47,7 +47,7 @@ test('an attempt without a failure has no class', () => {
   expect(classifyOutcome({ kind: 'unanswered', reply: NO_REPLY })).toBeNull();
 });
 
-describe('the category of a reply', () => {
+describe('the class and category', () => {
   test.each([
     ['556 5.1.10 Recipient address has null MX', 'hard', 'domain'],
     ['556 Domain does not accept mail', 'hard', 'domain'],
@@ -64,7 +64,7 @@ describe('the category of a reply', () => {
     ['550 5.1.1 Mail refused due to recipient preferences', 'block', 'policy'],
     ['550 5.7.1 refused by policy', 'block', 'policy'],
     ['450 4.2.0 Greylisted', 'soft', 'greylisted'],
-  ])('%s: %s, %s', (line, failureClass, category) => {
+  ])('of the reply %s is %s, %s', (line, failureClass, category) => {
     expect(classifyOutcome(classify(replyFromLine('rcpt', line)))).toEqual({ class: failureClass, category });
   });
 });

@@ -21,7 +21,7 @@ it('the launcher uses no syntax that an old Node cannot parse', () => {
   expect(code).not.toMatch(/\?\.|\?\?|^\s*await |^import /m);
 });
 
-it('an API key has 256 random bits, a prefix and a SHA-256', () => {
+it('a generated API key contains 256 random bits, and has a prefix and a SHA-256 hash', () => {
   const { key, prefix, hash } = generateApiKey((bytes) => Buffer.alloc(bytes, 0xff));
   expect(key).toBe(`pr_${'_'.repeat(42)}8`);
   expect(prefix).toBe('pr________');

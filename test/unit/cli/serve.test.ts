@@ -226,7 +226,7 @@ describe('serve', () => {
     expect(await firstStart.ended).toBe(0);
   });
 
-  it('a port in use ends with one line that names it and the setting', async () => {
+  it('a start with a port in use ends with one line that contains the port and the setting', async () => {
     const portHolder = createServer();
     await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
     const address = portHolder.address();

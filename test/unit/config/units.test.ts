@@ -111,7 +111,7 @@ describe('durations, sizes, rates and throttles', () => {
     );
   });
 
-  it('any text yields a value or an error of one line that contains it, never an exception', () => {
+  it('any text yields a value or an error of one line that contains the text, and never an exception', () => {
     const parsers = [
       parseDuration,
       parseSize,

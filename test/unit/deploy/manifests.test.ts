@@ -229,7 +229,7 @@ describe('the manifests for Kubernetes', () => {
 describe('the Dockerfile', () => {
   const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 
-  test('a linter reports no fault', () => {
+  test('passes the linter without a fault', () => {
     expect(validate(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
     expect(validate('FROM scratch\nCOPPY . .\n')).not.toEqual([]);
   });

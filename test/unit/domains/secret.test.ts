@@ -49,9 +49,9 @@ describe('the secret file', () => {
     },
   );
 
-  it.each(['HEX', 'hex with a line end'])('can be created by the operator: %s', (kind) => {
+  it.each(['upper-case digits', 'a line end'])('can be created by the operator with %s', (form) => {
     const path = join(createTemporaryFolder(), 'secret');
-    writeFileSync(path, kind === 'HEX' ? HEX.toUpperCase() : `${HEX}\r\n`, { mode: 0o600 });
+    writeFileSync(path, form === 'upper-case digits' ? HEX.toUpperCase() : `${HEX}\r\n`, { mode: 0o600 });
     expect(loadOrCreateSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
   });
 

@@ -90,7 +90,7 @@ describe('the identity of a domain', () => {
     expect(fake.requests.some((line) => line.startsWith('POST'))).toBe(true);
   });
 
-  test('its custom MAIL FROM domain and the zone of its keys are read', async () => {
+  test('is read with its custom MAIL FROM domain and the zone of its keys', async () => {
     const { identities } = await startFixture({
       origin: 'AWS_SES',
       tokens: ['t1'],

@@ -118,6 +118,6 @@ test('each listener gets its maximum if the limit of open files is sufficient, e
   }
 });
 
-test('reads the limit of open files of this process', () => {
+test('the limit of open files of this process is read', () => {
   expect(readDescriptorLimit()).toBeGreaterThan(64);
 });

@@ -277,7 +277,7 @@ describe('400', () => {
   });
 
   test.each(['text/plain', 'application/jsonx', 'application/x-www-form-urlencoded', '', ';', 'application /json'])(
-    'content type %j',
+    'is the response to the content type %j',
     async (type) => {
       const rig = await startListener();
       const response = parseRawResponse(
@@ -290,7 +290,7 @@ describe('400', () => {
     },
   );
 
-  test('an absent content type', async () => {
+  test('is the response to an absent content type', async () => {
     const rig = await startListener();
     const response = parseRawResponse(
       await sendRaw(rig, createRawRequest(JSON.stringify(MESSAGE)).replace('Content-Type: application/json\r\n', '')),
@@ -298,7 +298,7 @@ describe('400', () => {
     expect(response).toMatchObject({ status: 400, body: createErrorBody('Content-Type must be application/json') });
   });
 
-  test('a compressed body', async () => {
+  test('is the response to a compressed body', async () => {
     const rig = await startListener();
     const response = await post(rig, MESSAGE, { 'Content-Encoding': 'gzip' });
     expect(response).toMatchObject({ status: 400, body: createErrorBody('Content-Encoding must be identity') });

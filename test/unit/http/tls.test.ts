@@ -86,7 +86,7 @@ function postOverHttps(port: number): Promise<number> {
   });
 }
 
-test('supports TLS 1.2 and later, loads a new certificate, and reports an invalid certificate and keeps the previous one', async () => {
+test('the listener supports TLS 1.2 and later, loads a new certificate, and keeps the previous certificate if the new one is invalid', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
   const { address: listenAddress, recorded } = rig;

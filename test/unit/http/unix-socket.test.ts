@@ -56,14 +56,14 @@ test('a file that is not a socket is not removed', async () => {
   expect(existsSync(socketPath)).toBe(true);
 });
 
-test('a missing folder is one line that names the remedy', async () => {
+test('a missing folder causes an error of one line that contains the remedy', async () => {
   const socketPath = join(createTemporaryFolder(), 'missing', 'api.sock');
   await expect(bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
     `POSTRIDER_LISTEN unix:${socketPath}: the socket cannot be created; create its folder, and let the user of the service write there`,
   );
 });
 
-test('connections of a unix socket are accepted, and the client is the one that the proxy reports', async () => {
+test('connections of a unix socket are accepted, and the client is the client that the proxy reports', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
   const proxies = createTrustedProxies([], true);
   const server = createHttpServer((incoming, outgoing) => outgoing.end(getClientAddress(incoming, proxies)));

@@ -23,7 +23,7 @@ function canonicalize(text: string): string | null {
 
 describe('addresses', () => {
   it.each(cases.map((testCase) => [testCase.note, testCase.input, testCase.canonical] as const))(
-    '%s: %j',
+    'are accepted in canonical form or refused (%s): %j',
     (_note, input, canonical) => {
       expect(canonicalize(input)).toBe(canonical);
     },
