@@ -407,6 +407,11 @@ export interface FeedbackReport {
    * the store keeps it and applies it later (`applyPendingReports`). Without events, only its digest is recorded.
    */
   readonly isProviderEvent?: boolean;
+  /**
+   * True for a provider event whose signature covers the digest and not the event. The store then records the digest although
+   * the event is ignored or kept, so that another event with the same signature changes nothing.
+   */
+  readonly recordsDigestAlways?: boolean;
 }
 
 export type FeedbackResult =

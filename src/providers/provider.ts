@@ -76,6 +76,8 @@ export interface EventFormat {
    * without a secret in the settings, and nothing is recorded. If absent, the provider sends no such request.
    */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;
+  /** True if the signature covers the key of an event and not the event. If absent, the whole event is authenticated. */
+  readonly signsKeyOnly?: true;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
   /** The status of the response if the store fails, so that the provider sends the events again. */

@@ -456,6 +456,47 @@ describe.each(STORES)('the $name store', ({ open }) => {
       return message;
     }
 
+    describe('whose signature covers only its digest', () => {
+      const oneTime = (about: FeedbackReport['messageRef'], feedbackEvent: FeedbackEvent, digest: string) => ({
+        ...event(about, feedbackEvent),
+        recordsDigestAlways: true,
+        digest,
+      });
+
+      test.each<[string, (message: NewMessage) => [FeedbackReport['messageRef'], FeedbackEvent]]>([
+        ['names no message', () => [null, HARD]],
+        ['names an unknown message', () => [{ id: newMessage().id }, HARD]],
+        ['names another recipient', ({ id }) => [{ id }, { ...HARD, recipient: 'other@example.com' }]],
+      ])('an event that %s has its digest recorded', async (_name, createEvent) => {
+        const store = await createStoreWith();
+        const message = await storeDeliveredMessage(store);
+        const first = oneTime(...createEvent(message), 'token');
+        expect(await recordOne(store, first)).toEqual({ kind: 'unrelated' });
+        expect(await recordOne(store, oneTime({ id: message.id }, HARD, 'token'))).toEqual({ kind: 'repeated' });
+        expect(await readState(store, message)).toBe('delivered');
+        expect(await store.listFeedback(null, 9)).toEqual([]);
+      });
+
+      test('an event that is kept has its digest recorded, and is applied after the attempt', async () => {
+        const store = await createStoreWith();
+        const other = await storeDeliveredMessage(store, 'other@example.com');
+        const message = newMessage({ lease: LEASE });
+        await store.accept([message]);
+        const bounce = oneTime({ id: message.id }, HARD, 'token');
+        expect(await recordOne(store, bounce)).toEqual({ kind: 'pending' });
+        expect(await recordOne(store, oneTime({ id: other.id }, HARD, 'token'))).toEqual({ kind: 'repeated' });
+        expect(await recordOne(store, bounce)).toEqual({ kind: 'repeated' });
+        expect(await readState(store, other)).toBe('delivered');
+        const later = Date.now() + 3_600_000;
+        expect((await store.applyPendingReports(later, 10)).applied).toEqual([]);
+        await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE })]);
+        const { applied } = await store.applyPendingReports(later + 3_600_000, 10);
+        expect(applied.map(({ result }) => result.kind)).toEqual(['applied']);
+        expect(await readState(store, message)).toBe('bounced');
+        expect((await store.applyPendingReports(later + 7_200_000, 10)).applied).toEqual([]);
+      });
+    });
+
     test('a delivery event confirms a delivered message once, and two confirmations have one entry', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);

@@ -23,7 +23,10 @@ const MAX_BODY_BYTES = 10_000_000;
 
 export interface ProviderReceiverParts {
   readonly provider: EventProviderName;
-  readonly format: Pick<EventFormat, 'authenticatesByHeader' | 'isEndpointTest' | 'read' | 'storeFailureStatus'>;
+  readonly format: Pick<
+    EventFormat,
+    'authenticatesByHeader' | 'signsKeyOnly' | 'isEndpointTest' | 'read' | 'storeFailureStatus'
+  >;
   readonly authenticate: Authenticate;
   /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
@@ -88,8 +91,10 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
 
   async function recordAll(result: Extract<ReadResult, { kind: 'events' }>): Promise<HttpAnswer> {
     const now = clock.now();
+    const { usesReferences } = parts;
+    const signsKeyOnly = format.signsKeyOnly === true;
     const reports = [
-      ...createEventReports(provider, result.events, { now, usesReferences: parts.usesReferences }),
+      ...createEventReports(provider, result.events, { now, usesReferences, signsKeyOnly }),
       ...(result.recordedKeys ?? []).map((key) => createKeyReport(provider, key, now)),
     ];
     try {

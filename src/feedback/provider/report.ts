@@ -13,12 +13,17 @@ const MAX_ADDRESS_LENGTH = 320;
 
 /**
  * Builds the reports of the events of one request, in their order. `now` is milliseconds since the epoch. `usesReferences` is
- * true if an event may name its message by the provider's id. Each text is classified once per request.
+ * true if an event may name its message by the provider's id. `signsKeyOnly` is true if the signature of the request covers the
+ * key and not the event. Each text is classified once per request.
  */
 export function createEventReports(
   provider: EventProviderName,
   events: readonly ProviderEvent[],
-  { now, usesReferences }: { readonly now: number; readonly usesReferences: boolean },
+  {
+    now,
+    usesReferences,
+    signsKeyOnly,
+  }: { readonly now: number; readonly usesReferences: boolean; readonly signsKeyOnly: boolean },
 ): readonly FeedbackReport[] {
   const classifier = createFailureClassifier();
   return events.map((event) => {
@@ -33,6 +38,7 @@ export function createEventReports(
       raw: new Uint8Array(),
       isFinal: false,
       isProviderEvent: true,
+      recordsDigestAlways: signsKeyOnly,
     };
   });
 }

@@ -15,6 +15,7 @@ import {
   prematureReportDigest,
   type RecordDecision,
   summarizeHistory,
+  toKeptReport,
 } from '../rules/feedback.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
@@ -262,8 +263,11 @@ async function recordReport(
       if ((await insertReport(transaction, report, null, null)) === null) return answered({ kind: 'repeated' });
       return answered(decision.answer);
     case 'pending': {
+      const kept = toKeptReport(report);
+      if (kept.digest !== report.digest && (await insertReport(transaction, report, null, null)) === null)
+        return answered({ kind: 'repeated' });
       const dueAt = nextPendingAttemptAt(at, decision.messageId, at);
-      await transaction.query(INSERT_PENDING, [report.digest, at, dueAt, formatPendingReport(report)]);
+      await transaction.query(INSERT_PENDING, [kept.digest, at, dueAt, formatPendingReport(kept)]);
       return answered({ kind: 'pending' });
     }
     case 'store': {

@@ -93,17 +93,12 @@ export type FeedbackDecision =
   | RecordDecision;
 
 /** Decides on a report that names no message, or that names a message by an unknown provider reference. */
-export function decideWithoutMessage({
-  messageRef,
-  events,
-  mayBeOtherProgram,
-  isFinal,
-  isProviderEvent,
-}: FeedbackReport): FeedbackDecision {
+export function decideWithoutMessage(report: FeedbackReport): FeedbackDecision {
+  const { messageRef, events, mayBeOtherProgram, isFinal, isProviderEvent } = report;
   if (isProviderEvent === true) {
     if (events.length === 0) return { kind: 'digest', answer: { kind: 'unrelated' } };
     // An event can arrive before the reply of the relay, which contains the provider's id of the message.
-    return messageRef === null ? UNRELATED : { kind: 'pending', messageId: null };
+    return messageRef === null ? ignore(report) : { kind: 'pending', messageId: null };
   }
   if (messageRef === null) return storeForOperator(null, describeMissingMessage(events), false);
   if (mayBeOtherProgram === true) return UNRELATED;
@@ -119,7 +114,7 @@ export function decideFeedback(
   history: ReportedHistory = NO_HISTORY,
 ): FeedbackDecision {
   const isProviderEvent = report.isProviderEvent === true;
-  if (storedMessage === null && isProviderEvent) return UNRELATED;
+  if (storedMessage === null && isProviderEvent) return ignore(report);
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
   const { accountId, state: from, to } = storedMessage;
@@ -128,7 +123,7 @@ export function decideFeedback(
   const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
   switch (change.kind) {
     case 'other-recipient':
-      return UNRELATED;
+      return ignore(report);
     case 'wait':
       if (isProviderEvent) return { kind: 'pending', messageId: id };
       if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
@@ -193,6 +188,21 @@ export function countsTowardReputation(
  */
 export function prematureReportDigest(digest: string): string {
   return `${digest}:early`;
+}
+
+/**
+ * Returns the report under which a report is kept until its message is settled. If its digest is recorded at once, the kept
+ * report has another digest, so that it is applied later.
+ */
+export function toKeptReport(report: FeedbackReport): FeedbackReport {
+  return report.recordsDigestAlways === true
+    ? { ...report, digest: `${report.digest}:kept`, recordsDigestAlways: false }
+    : report;
+}
+
+/** Returns the decision on a provider event that concerns no message here. */
+function ignore({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
+  return recordsDigestAlways === true ? { kind: 'digest', answer: { kind: 'unrelated' } } : UNRELATED;
 }
 
 const UNRELATED: FeedbackDecision = { kind: 'answer', answer: { kind: 'unrelated' } };

@@ -24,6 +24,7 @@ import {
   parsePendingReport,
   prematureReportDigest,
   summarizeHistory,
+  toKeptReport,
 } from '../rules/feedback.ts';
 import { toSeq } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
@@ -133,9 +134,12 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
       case 'digest':
         insertReport.run(digest, at, source, null, null, null, null);
         return decision.answer;
-      case 'pending':
-        insertPending.run(digest, at, nextPendingAttemptAt(at, decision.messageId, at), formatPendingReport(report));
+      case 'pending': {
+        const kept = toKeptReport(report);
+        if (kept.digest !== digest) insertReport.run(digest, at, source, null, null, null, null);
+        insertPending.run(kept.digest, at, nextPendingAttemptAt(at, decision.messageId, at), formatPendingReport(kept));
         return { kind: 'pending' };
+      }
       case 'store':
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {

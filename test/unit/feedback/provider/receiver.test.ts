@@ -223,3 +223,26 @@ describe('a request with several events', () => {
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
 });
+
+test('the token of a Mailgun request for an unknown message or an event without a meaning authenticates no other event', async () => {
+  const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
+  if (row === undefined) throw new Error('Mailgun has no row');
+  const store = await createStore();
+  const sender = row.createSender();
+  const id = await storeDelivered(store, 'gone@example.net');
+  const receiver = await startReceiver('mailgun', sender.secret, store);
+  const about = { id, recipient: 'gone@example.net' };
+  for (const body of [
+    createEventBody(row, row.samples.hardBounce, { ...about, id: newMessage().id }),
+    createEventBody(row, row.samples.hardBounce, { ...about, recipient: 'other@example.net' }),
+    createEventBody(row, 'opened.json', about),
+  ]) {
+    const captured = sender.sign(body, receiver.url);
+    expect((await post(receiver, captured)).status).toBe(200);
+    const { signature }: { signature: unknown } = JSON.parse(captured.body.toString());
+    const bounce: object = JSON.parse(createEventBody(row, row.samples.hardBounce, about).toString());
+    const replayed = Buffer.from(JSON.stringify({ ...bounce, signature }));
+    expect((await post(receiver, { ...captured, body: replayed })).status).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+  }
+});
