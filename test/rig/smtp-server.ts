@@ -16,8 +16,14 @@ export interface RealSmtpServer {
   close(): Promise<void>;
 }
 
-/** Starts the server without AUTH and reverse lookups; `options` are options of `smtp-server`. */
-export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<RealSmtpServer> {
+/**
+ * Starts the server without AUTH and reverse lookups; `options` are options of `smtp-server`. `createReply` returns the text of
+ * the reply to a message.
+ */
+export async function startSmtpServer(
+  options: SMTPServerOptions = {},
+  createReply: (message: ReceivedMessage) => string = () => 'queued',
+): Promise<RealSmtpServer> {
   const receivedMessages: ReceivedMessage[] = [];
   let connections = 0;
   const server = new SMTPServer({
@@ -35,12 +41,13 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('end', () => {
         const { mailFrom, rcptTo } = session.envelope;
-        receivedMessages.push({
+        const message = {
           from: mailFrom === false ? '' : mailFrom.address,
           to: rcptTo.map((recipient) => recipient.address),
           data: Buffer.concat(chunks),
-        });
-        callback(null, 'queued');
+        };
+        receivedMessages.push(message);
+        callback(null, createReply(message));
       });
     },
   });
