@@ -38,28 +38,8 @@ afterAll(async () => {
 });
 
 const eventsUrl = (path: string) => `${new URL(service.feedback.http?.split(', ')[0] ?? '').origin}${path}`;
-const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
-async function sendDelivered(to: string): Promise<string> {
-  const id = await submitTo(to);
-  await waitForState(id, 'delivered');
-  return id;
-}
-const listSuppressed = async () =>
-  (
-    await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, [
-      'suppression',
-      'list',
-      'default',
-    ])
-  ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
-/** Returns everything that an event about the message may change. */
-const readAll = async (id: string) => ({
-  message: await store.findMessage(id),
-  suppressed: await listSuppressed(),
-  reports: await store.listFeedback(null, 100),
-});
 async function readMetric(line: string): Promise<number> {
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   const found = text.split('\n').find((candidate) => candidate.startsWith(`${line} `));
@@ -68,6 +48,31 @@ async function readMetric(line: string): Promise<number> {
 
 describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('events of %s', (name, row: EventSenderRow) => {
   const path = `/events/${name}`;
+  let key = '';
+
+  // Each provider has an account of its own, because an account with many bounces is locked.
+  beforeAll(async () => {
+    await runJsonCommand(folder, ['account', 'create', name]);
+    ({ key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', name]));
+  });
+
+  const submitTo = (to: string) => submitAccepted(service.publicUrl, key, { to });
+  async function sendDelivered(to: string): Promise<string> {
+    const id = await submitTo(to);
+    await waitForState(id, 'delivered');
+    return id;
+  }
+  const listSuppressed = async () =>
+    (
+      await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, ['suppression', 'list', name])
+    ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
+  /** Returns everything that an event about the message may change. */
+  const readAll = async (id: string) => ({
+    message: await store.findMessage(id),
+    suppressed: await listSuppressed(),
+    reports: await store.listFeedback(null, 100),
+  });
+
   const { hardBounce, delivery } = row.samples;
   const createBody = (sample: string, id: string, recipient: string) => createEventBody(row, sample, { id, recipient });
 
@@ -129,7 +134,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('events of %
     const id = await sendDelivered(to);
     const body = createBody(hardBounce, id, to);
     expect(await post(body)).toBe(200);
-    await runJsonCommand(folder, ['suppression', 'remove', 'default', to]);
+    await runJsonCommand(folder, ['suppression', 'remove', name, to]);
     const before = await readAll(id);
     expect([await post(body), await post(body)]).toEqual([200, 200]);
     expect(await readAll(id)).toEqual(before);
