@@ -85,7 +85,7 @@ export interface ConnectionParts {
 
 /** Creates a predicate that returns true for loopback addresses and for trusted proxies. */
 export function createPeerShareExemption(proxies: TrustedProxies): (address: string) => boolean {
-  // RFC 1122 section 3.2.1.3 defines the IPv4 loopback addresses. `peerNetworkOf` returns an IPv4 address unchanged.
+  // RFC 1122 section 3.2.1.3 defines the IPv4 loopback addresses. `toPeerNetwork` returns an IPv4 address unchanged.
   return (address) =>
     address === '::1' || toPeerNetwork(address).startsWith('127.') || proxies.includesAddress(address);
 }
@@ -132,7 +132,7 @@ export class Connections implements HttpConnections {
   readonly #table: ConnectionTable;
   readonly #connections = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
-  /** Connections with an incomplete TLS handshake, by the result of `connectionIdOf`. */
+  /** Connections with an incomplete TLS handshake, by the result of `formatConnectionId`. */
   readonly #handshakes = new Map<string, Connection>();
   /** Paused connections, oldest pause first. */
   readonly #paused = new Set<Connection>();

@@ -223,7 +223,7 @@ export class BatchedLookups<Found> {
 
   /**
    * Looks up a digest in the store, in one query with other digests. Resolves to the result of the query, and rejects
-   * with the error of the store. Returns null if too many lookups wait. `peer` is the result of `peerNetworkOf`.
+   * with the error of the store. Returns null if too many lookups wait. `peer` is the result of `toPeerNetwork`.
    */
   find(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);

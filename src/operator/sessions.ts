@@ -50,7 +50,7 @@ export interface Sessions {
   redeemLinkToken(token: string): boolean;
 }
 
-/** Creates the sessions of one listener. `key` is the same on every node. `withLink` is true if no password is set. */
+/** Creates the sessions of one listener. `key` is the same on every node. `hasLink` is true if no password is set. */
 export function createSessions(key: Buffer, hasLink: boolean): Sessions {
   const link = hasLink ? randomBytes(32).toString('base64url') : null;
   let isLinkUsed = false;
