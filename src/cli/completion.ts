@@ -31,7 +31,7 @@ export function addCompletionCommand(program: Command, context: Context): void {
 
 /** Returns the program and all its commands, each after its parent. */
 export function listCommandNodes(program: Command): readonly CommandNode[] {
-  const toNodes = (command: Command, path: string): readonly CommandNode[] => {
+  const listNodes = (command: Command, path: string): readonly CommandNode[] => {
     const help = command.createHelp();
     const subcommands = help.visibleCommands(command);
     const node: CommandNode = {
@@ -46,7 +46,7 @@ export function listCommandNodes(program: Command): readonly CommandNode[] {
       choices: command.registeredArguments.flatMap(getChoices),
       takesFile: command.registeredArguments.some((argument) => argument.name() === 'file'),
     };
-    return [node, ...subcommands.flatMap((subcommand) => toNodes(subcommand, `${path} ${subcommand.name()}`.trim()))];
+    return [node, ...subcommands.flatMap((subcommand) => listNodes(subcommand, `${path} ${subcommand.name()}`.trim()))];
   };
-  return toNodes(program, '');
+  return listNodes(program, '');
 }

@@ -14,20 +14,21 @@ export function addFeedbackCommands(program: Command, context: Context): void {
     formatResult: (reports) =>
       reports.length === 0
         ? 'there are no stored reports: every report was understood\n'
-        : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(reportRow), {
+        : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(createReportRow), {
             truncatedHeadings: ['REPORT', 'REASON'],
           }),
   });
   addOperationCommand(group, context, 'show <id>', showFeedback, {
-    formatResult: (report) => `${reportHeading(report)}\n${report.raw.split(/\r?\n/).map(toPrintable).join('\n')}\n`,
+    formatResult: (report) =>
+      `${formatReportHeading(report)}\n${report.raw.split(/\r?\n/).map(toPrintable).join('\n')}\n`,
   });
 }
 
-function reportRow({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
+function createReportRow({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
   return [String(id), formatTime(Date.parse(at)), source, summary, reason];
 }
 
-function reportHeading({ id, at, source, message, reason, summary }: FeedbackReport): string {
+function formatReportHeading({ id, at, source, message, reason, summary }: FeedbackReport): string {
   return formatPairs([
     ['report', String(id)],
     ['received', `${formatTime(Date.parse(at))} over ${source}`],

@@ -54,8 +54,8 @@ export function addMigrateStoreCommand(
         const target = await openPostgresTarget(to);
         try {
           await target.begin(source.name);
-          await copy(source, target, line);
-          const comparedTables = await compare(source, target, line);
+          await copyTables(source, target, line);
+          const comparedTables = await compareTables(source, target, line);
           await target.finish();
           line.clear();
           if (flags.json) context.writeJson({ tables: comparedTables });
@@ -85,7 +85,7 @@ function parseDatabaseOption(option: string, url: string) {
   return parsedSetting.value;
 }
 
-async function copy(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<void> {
+async function copyTables(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<void> {
   for (const table of TRANSFER_TABLES) {
     line.show(`copying ${table.name} …`);
     let page: TransferredRow[] = [];
@@ -115,7 +115,11 @@ async function copy(source: TransferSource, target: TransferTarget, line: Status
 /**
  * Compares every table of both databases. @throws CommandFailure if a table differs; the migration is then not complete
  */
-async function compare(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<ComparedTable[]> {
+async function compareTables(
+  source: TransferSource,
+  target: TransferTarget,
+  line: StatusLine,
+): Promise<ComparedTable[]> {
   const comparedTables: ComparedTable[] = [];
   const requireEqual = (table: string, sourceDigest: RowDigest, targetDigest: RowDigest) => {
     if (sourceDigest.rowCount !== targetDigest.rowCount || sourceDigest.checksum() !== targetDigest.checksum()) {

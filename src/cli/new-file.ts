@@ -87,8 +87,8 @@ async function publish(draft: string, file: string, fileOperations: FileOperatio
  */
 async function copyExclusively(draft: string, file: string): Promise<void> {
   // The copy has the mode of the draft, 0600. The call fails if the file exists.
-  const copyCompleted = copyFile(draft, file, constants.COPYFILE_EXCL);
-  await copyCompleted.catch(async (error: unknown) => {
+  const copyPromise = copyFile(draft, file, constants.COPYFILE_EXCL);
+  await copyPromise.catch(async (error: unknown) => {
     if (getErrorCode(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;
   });

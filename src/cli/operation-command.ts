@@ -85,7 +85,7 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
   operation: Operation<I, R, C>,
   options: CommandOptions<I, R>,
 ): void {
-  const command = group.command(usage).description(options.help ?? lowerFirstCharacter(operation.summary));
+  const command = group.command(usage).description(options.help ?? toLowerFirstCharacter(operation.summary));
   declareOperations(command, [operation]);
   const positionalMembers = command.registeredArguments.map(
     (argument) => options.argumentMembers?.[argument.name()] ?? argument.name(),
@@ -173,6 +173,6 @@ function toKebabCase(memberName: string): string {
   return memberName.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function lowerFirstCharacter(text: string): string {
+function toLowerFirstCharacter(text: string): string {
   return text.slice(0, 1).toLowerCase() + text.slice(1);
 }

@@ -21,9 +21,9 @@ function formatOverview({ range, points, totals, queue, health, attention }: Ove
   const pointsPerRow = points.length / ROW_COUNT;
   const rows = Array.from({ length: ROW_COUNT }, (_, index): Cell[] => {
     const rowPoints = points.slice(index * pointsPerRow, (index + 1) * pointsPerRow);
-    const sumFigure = (name: keyof Omit<Figures, 'latencyMs'>) =>
+    const sumCounts = (name: keyof Omit<Figures, 'latencyMs'>) =>
       String(rowPoints.reduce((sum, point) => sum + point[name], 0));
-    return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sumFigure)];
+    return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sumCounts)];
   });
   const totalRow = [
     { text: `total ${range}`, style: 'heading' } as const,

@@ -19,7 +19,11 @@ import {
 const SOCKET_MODE = 0o660;
 
 /** Binds the server. Resolves to the bound address. If the configured port is 0, the system chooses the port. */
-export type Bind = <Address extends HttpListen>(server: Server, at: Address, setting: string) => Promise<Address>;
+export type Bind = <Address extends HttpListen>(
+  server: Server,
+  listenAddress: Address,
+  setting: string,
+) => Promise<Address>;
 
 export const bind: Bind = async (server, listenAddress, setting) => {
   try {

@@ -367,7 +367,8 @@ export function divideDescriptors(limit: number, otherDescriptors: number): Conn
   // If the limit is low, half of the descriptors remain for the store and delivery.
   const availableDescriptors = Math.max(limit - RESERVED_DESCRIPTORS - otherDescriptors, limit / 2 - MIN_CONNECTIONS);
   const fraction = Math.min(1, availableDescriptors / maxTotal);
-  const scaleToFraction = (max: number): number => Math.max(MIN_CONNECTIONS, Math.floor(max * fraction));
+  const scaleToFraction = (maxConnections: number): number =>
+    Math.max(MIN_CONNECTIONS, Math.floor(maxConnections * fraction));
   return {
     public: scaleToFraction(MAX_CONNECTIONS.public),
     operator: scaleToFraction(MAX_CONNECTIONS.operator),

@@ -290,14 +290,14 @@ export class Connections implements HttpConnections {
     // Because of the `data` listener, Node.js passes chunks through the stream instead of directly to its parser.
     socket.on('data', ignoreEvent);
     socket.off('data', ignoreEvent);
-    const push = socket.push.bind(socket);
+    const pushChunk = socket.push.bind(socket);
     socket.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
       if (!(chunk instanceof Uint8Array) || (connection.isAuthenticated && !connection.isPipelining))
-        return push(chunk, encoding);
+        return pushChunk(chunk, encoding);
       let [offset, canPushMore] = [0, true];
       while (offset < chunk.length && !socket.destroyed) {
         const sliceEnd = offset + (connection.isPipelining ? PIPELINED_SLICE_BYTES : SLICE_BYTES);
-        canPushMore = push(offset === 0 && sliceEnd >= chunk.length ? chunk : chunk.subarray(offset, sliceEnd));
+        canPushMore = pushChunk(offset === 0 && sliceEnd >= chunk.length ? chunk : chunk.subarray(offset, sliceEnd));
         offset = sliceEnd;
       }
       return canPushMore;

@@ -122,17 +122,21 @@ export class ApiKeyCache {
   }
 
   #applyKey(key: ApiKey, revision: number): void {
-    const existing = this.#byId.get(key.id);
-    if (existing !== undefined && existing.revision > revision) return;
-    if (existing !== undefined && existing.key.hash === key.hash && existing.key.accountId === key.accountId) {
-      existing.key = key;
-      existing.revision = revision;
-      existing.lookup = this.#createLookup(key);
+    const existingEntry = this.#byId.get(key.id);
+    if (existingEntry !== undefined && existingEntry.revision > revision) return;
+    if (
+      existingEntry !== undefined &&
+      existingEntry.key.hash === key.hash &&
+      existingEntry.key.accountId === key.accountId
+    ) {
+      existingEntry.key = key;
+      existingEntry.revision = revision;
+      existingEntry.lookup = this.#createLookup(key);
       return;
     }
-    if (existing !== undefined) {
-      this.#byDigest.delete(existing.digest.toString('latin1'));
-      this.#byAccount.get(existing.key.accountId)?.delete(existing);
+    if (existingEntry !== undefined) {
+      this.#byDigest.delete(existingEntry.digest.toString('latin1'));
+      this.#byAccount.get(existingEntry.key.accountId)?.delete(existingEntry);
     }
     const digest = Buffer.from(key.hash, 'hex');
     const entry: KeyEntry = {

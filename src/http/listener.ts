@@ -66,7 +66,7 @@ export function createListener(options: ListenerOptions): Listener {
     );
     await app.ready();
     const { server } = app;
-    const at = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
+    const listenAddress = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
     // Accepting a connection fails if no descriptor is free. Open connections are not affected.
     server.on('error', reportError);
     const stopCertificateWatch =
@@ -83,7 +83,7 @@ export function createListener(options: ListenerOptions): Listener {
             (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
     running = { app, server, stopCertificateWatch };
-    return toListenAddress(at, certificate === null ? 'http' : 'https');
+    return toListenAddress(listenAddress, certificate === null ? 'http' : 'https');
   }
 
   async function drain(timeoutMs: number): Promise<void> {

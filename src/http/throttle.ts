@@ -188,24 +188,24 @@ export class SharedThrottle {
     if (reserve.isQueryRunning) return;
     reserve.isQueryRunning = true;
     const waitingCount = reserve.waiters.length;
-    const requested = Math.max(waitingCount, waitingCount + getPrefetchCount(limit) - reserve.tokens);
+    const requestedTokens = Math.max(waitingCount, waitingCount + getPrefetchCount(limit) - reserve.tokens);
     const { perSecond, burst } = limit;
-    this.#requestTokens({ accountId, perSecond, burst, requested }).then(
-      ({ granted, remaining: left, nextTokenMs: nextMs }) => {
+    this.#requestTokens({ accountId, perSecond, burst, requested: requestedTokens }).then(
+      ({ granted, remaining: remainingTokens, nextTokenMs: nextTokenInMs }) => {
         reserve.isQueryRunning = false;
         reserve.tokens += granted;
         reserve.expiresAt = now + PREFETCH_MS;
-        reserve.sharedTokens = left;
+        reserve.sharedTokens = remainingTokens;
         reserve.emptyUntil =
-          granted < requested
-            ? now + Math.max(1, nextMs, getPrefetchCount(limit) === 0 ? 0 : EMPTY_BUCKET_QUERY_INTERVAL_MS)
+          granted < requestedTokens
+            ? now + Math.max(1, nextTokenInMs, getPrefetchCount(limit) === 0 ? 0 : EMPTY_BUCKET_QUERY_INTERVAL_MS)
             : 0;
         for (const resolve of reserve.waiters.splice(0, waitingCount)) {
           if (reserve.tokens > 0) {
             reserve.tokens -= 1;
             resolve(createPassResult(reserve, limit));
           } else {
-            resolve(createRefuseResult(Math.max(1, nextMs), limit));
+            resolve(createRefuseResult(Math.max(1, nextTokenInMs), limit));
           }
         }
         // The remaining requests arrived during the query.
@@ -238,10 +238,10 @@ function getPrefetchCount({ perSecond }: ThrottleLimit): number {
 }
 
 function createPassResult(
-  { tokens, sharedTokens: left }: TokenReserve,
+  { tokens, sharedTokens: remainingTokens }: TokenReserve,
   { perSecond, burst }: ThrottleLimit,
 ): ThrottleResult {
-  const remaining = Math.min(tokens + left, burst);
+  const remaining = Math.min(tokens + remainingTokens, burst);
   return { ok: true, remaining, resetMs: Math.ceil(((burst - remaining) * 1_000) / perSecond) };
 }
 

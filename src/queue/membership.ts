@@ -145,14 +145,14 @@ interface AgeClockParts {
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
   let lastWrittenAt = clock.monotonic();
-  let lastWritten = await store.updateRunningTime(MAX_RESTART_MS, clock.now());
+  let writtenRunningTime = await store.updateRunningTime(MAX_RESTART_MS, clock.now());
   let isStopped = false;
   let cancelWrite: () => void = () => undefined;
   let writeInProgress: Promise<void> = Promise.resolve();
 
   async function writeRunningTime(): Promise<void> {
     const now = clock.monotonic();
-    lastWritten = await store.updateRunningTime(now - lastWrittenAt, clock.now());
+    writtenRunningTime = await store.updateRunningTime(now - lastWrittenAt, clock.now());
     lastWrittenAt = now;
   }
 
@@ -167,7 +167,7 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
   }
 
   const getCurrentRunningTime = (): RunningTime =>
-    advanceRunningTime(lastWritten, clock.now(), clock.monotonic() - lastWrittenAt);
+    advanceRunningTime(writtenRunningTime, clock.now(), clock.monotonic() - lastWrittenAt);
 
   scheduleNext();
   return {

@@ -130,9 +130,9 @@ test('a new key is valid on every node as soon as it is created, in fifty of fif
 test('an imported key is valid on every node as soon as the command has returned', async () => {
   const { nodes, shared } = await startNodes(2);
   const { key } = generateApiKey(randomBytes);
-  const imported = await runCommand(createTemporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
-  expect(imported).toMatchObject({ code: 0, stderr: '' });
-  expect(imported.stdout).not.toContain(key);
+  const importOutput = await runCommand(createTemporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
+  expect(importOutput).toMatchObject({ code: 0, stderr: '' });
+  expect(importOutput.stdout).not.toContain(key);
   const answers = await Promise.all(nodes.map(({ publicUrl }) => submit(publicUrl, key)));
   expect(answers.map(({ status }) => status)).toEqual([201, 201]);
 });
@@ -217,10 +217,10 @@ test('a node whose clock is days wrong and is then changed accepts and sends mes
     ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? ''));
   }
   await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
-  const listed = await runJsonCommand<{ id: string; at: string }[]>(folder, ['message', 'list'], {
+  const listedMessages = await runJsonCommand<{ id: string; at: string }[]>(folder, ['message', 'list'], {
     POSTRIDER_DATABASE: url,
     POSTRIDER_SECRET: SECRET,
   });
-  expect(listed).toHaveLength(3);
-  for (const { at } of listed) expect(Math.abs(new Date(at).getTime() - startedAt)).toBeLessThan(60_000);
+  expect(listedMessages).toHaveLength(3);
+  for (const { at } of listedMessages) expect(Math.abs(new Date(at).getTime() - startedAt)).toBeLessThan(60_000);
 });

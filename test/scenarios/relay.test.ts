@@ -27,9 +27,9 @@ const deferredLocalParts = new Set<string>();
 beforeAll(async () => {
   server = await startSmtpServer({
     onRcptTo({ address }, _session, callback) {
-      const [local = ''] = address.split('@');
-      if (local === 'gone') callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
-      else if (deferredLocalParts.has(local))
+      const [localPart = ''] = address.split('@');
+      if (localPart === 'gone') callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
+      else if (deferredLocalParts.has(localPart))
         callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
       else callback();
     },
@@ -58,9 +58,9 @@ test('a hard bounce suppresses only its recipient', async () => {
   const { attempts } = await showMessage(bounced);
   expect(attempts).toMatchObject([{ outcome: 'bounced', code: 550, enhancedCode: '5.1.1' }]);
   expect(attempts[0]?.transcript.join('\n')).toContain('RCPT TO:<gone@example.com>');
-  const [repeatedId, other] = [await submitTo('Gone@EXAMPLE.com'), await submitTo('here@example.com')];
+  const [repeatedId, otherId] = [await submitTo('Gone@EXAMPLE.com'), await submitTo('here@example.com')];
   expect((await showMessage(repeatedId)).state).toBe('suppressed');
-  await waitForState(other, 'delivered');
+  await waitForState(otherId, 'delivered');
   expect(server.receivedMessages.map(({ to }) => to)).toEqual([['here@example.com']]);
   const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', repeatedId]);
   expect(explanation.join(' ')).toContain('suppression list');
@@ -128,11 +128,13 @@ test('a relay that is down receives only probes, and receives every message afte
   const sink = await startCountingSink();
   const proxy = await startSwitchableProxy(sink.port);
   const separateFolder = rig.folder();
-  const sender = await rig.serve(separateFolder, {
+  const senderService = await rig.serve(separateFolder, {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${proxy.port}?connections=4`,
     POSTRIDER_SENDERS: 'any',
   });
-  const ids = await Promise.all(Array.from({ length: 60 }, () => submitAccepted(sender.publicUrl, sender.key)));
+  const ids = await Promise.all(
+    Array.from({ length: 60 }, () => submitAccepted(senderService.publicUrl, senderService.key)),
+  );
   const startedAt = Date.now();
   await expect.poll(() => Date.now() - startedAt).toBeGreaterThan(5_000);
   expect(proxy.connections).toBeGreaterThan(0);

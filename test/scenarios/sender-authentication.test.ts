@@ -65,20 +65,23 @@ function publish({ records }: DomainAnswer): void {
 }
 
 test('a sender is accepted only after the records of its domain were found in DNS', async () => {
-  const refused = await submit(service.publicUrl, service.key, { from });
-  expect([refused.status, refused.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
-  const added = await runJson<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
-  expect([added.domain, added.status]).toEqual(['example.org', 'pending']);
-  expect(added.records.filter(({ purpose }) => purpose === 'dkim')).toHaveLength(2);
-  expect(new Set(added.records.map(({ purpose }) => purpose))).toEqual(
+  const refusedAnswer = await submit(service.publicUrl, service.key, { from });
+  expect([refusedAnswer.status, refusedAnswer.headers.get('postrider-reason')]).toEqual([
+    403,
+    'sender-not-authenticated',
+  ]);
+  const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
+  expect([addedDomain.domain, addedDomain.status]).toEqual(['example.org', 'pending']);
+  expect(addedDomain.records.filter(({ purpose }) => purpose === 'dkim')).toHaveLength(2);
+  expect(new Set(addedDomain.records.map(({ purpose }) => purpose))).toEqual(
     new Set(['dkim', 'spf', 'dmarc', 'return-path']),
   );
-  const missing = await runCommand(folder, ['domain', 'verify', 'example.org', '--json'], settings);
-  expect([missing.code, (JSON.parse(missing.stdout) as DomainAnswer).status]).toEqual([1, 'pending']);
+  const failedVerify = await runCommand(folder, ['domain', 'verify', 'example.org', '--json'], settings);
+  expect([failedVerify.code, (JSON.parse(failedVerify.stdout) as DomainAnswer).status]).toEqual([1, 'pending']);
   expect((await submit(service.publicUrl, service.key, { from })).status).toBe(403);
-  publish(added);
-  const verified = await runJson<DomainAnswer>('domain', 'verify', 'example.org');
-  expect([verified.status, new Set(verified.records.map(({ found }) => found))]).toEqual([
+  publish(addedDomain);
+  const verifiedDomain = await runJson<DomainAnswer>('domain', 'verify', 'example.org');
+  expect([verifiedDomain.status, new Set(verifiedDomain.records.map(({ found }) => found))]).toEqual([
     'authenticated',
     new Set(['found']),
   ]);
@@ -91,18 +94,20 @@ test('messages are signed with both keys, the signatures are aligned, and the re
   const id = await send('signed@example.com');
   await expect.poll(() => relay.receivedMessages.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
   const mail = relay.receivedMessages.find(({ to }) => to.includes('signed@example.com'));
-  const txt = Object.fromEntries(Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]));
-  const results = await verify(mail?.data ?? Buffer.alloc(0), txt);
+  const txtRecords = Object.fromEntries(
+    Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]),
+  );
+  const results = await verify(mail?.data ?? Buffer.alloc(0), txtRecords);
   expect(results.map(({ domain, result, aligned }) => [domain, result, aligned])).toEqual([
     ['example.org', 'pass', true],
     ['example.org', 'pass', true],
   ]);
   expect(results.map(({ algorithm }) => algorithm).sort()).toEqual(['ed25519-sha256', 'rsa-sha256']);
   expect(mail?.from).toMatch(/^b-[a-z2-7]{45}@bounces\.example\.org$/);
-  const head = (mail?.data.toString('latin1') ?? '').split('\r\n\r\n', 1)[0];
-  expect(head).toContain(`Message-ID: <${id}@example.org>`);
-  expect(head).toContain('Feedback-ID: transactional:1:example.org:postrider');
-  expect(head).not.toContain('Auto-Submitted');
+  const headerText = (mail?.data.toString('latin1') ?? '').split('\r\n\r\n', 1)[0];
+  expect(headerText).toContain(`Message-ID: <${id}@example.org>`);
+  expect(headerText).toContain('Feedback-ID: transactional:1:example.org:postrider');
+  expect(headerText).not.toContain('Auto-Submitted');
 });
 
 test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses no recipient', async () => {
@@ -120,21 +125,21 @@ test('after a rotation, messages are signed with the new keys only after their r
   const selectorsBefore = (await runJson<DomainAnswer>('domain', 'records', 'example.org')).records.map(
     ({ name }) => name,
   );
-  const rotated = await runJson<DomainAnswer>('domain', 'rotate', 'example.org');
-  const newRecords = rotated.records.filter(
+  const rotatedDomain = await runJson<DomainAnswer>('domain', 'rotate', 'example.org');
+  const newRecords = rotatedDomain.records.filter(
     ({ purpose, name }) => purpose === 'dkim' && !selectorsBefore.includes(name),
   );
   expect(newRecords).toHaveLength(2);
   const readSelectors = async (to: string) => {
     await send(to);
-    await expect.poll(() => relay.receivedMessages.some((one) => one.to.includes(to))).toBe(true);
-    const data = relay.receivedMessages.find((one) => one.to.includes(to))?.data.toString('latin1') ?? '';
+    await expect.poll(() => relay.receivedMessages.some((message) => message.to.includes(to))).toBe(true);
+    const data = relay.receivedMessages.find((message) => message.to.includes(to))?.data.toString('latin1') ?? '';
     return [...data.replace(/\r\n[ \t]+/g, ' ').matchAll(/ s=([^;]+);/g)]
       .map(([, selector]) => `${selector}._domainkey.example.org`)
       .sort();
   };
   expect((await readSelectors('early@example.com')).every((name) => selectorsBefore.includes(name))).toBe(true);
-  publish(rotated);
+  publish(rotatedDomain);
   await runJson<DomainAnswer>('domain', 'verify', 'example.org');
   await expect
     .poll(() => readSelectors(`late.${Math.random()}@example.com`))

@@ -43,7 +43,7 @@ afterAll(async () => {
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const readState = async (id: string) => (await store.findMessage(id))?.state;
 const waitForState = (id: string, state: string) => expect.poll(() => readState(id)).toBe(state);
-const suppressed = async () =>
+const listSuppressed = async () =>
   (await runJsonCommand<{ address: string; reason: string }[]>(folder, ['suppression', 'list', 'default'])).map(
     ({ address, reason }) => `${address} ${reason}`,
   );
@@ -58,7 +58,7 @@ async function readReference(id: string): Promise<string> {
   const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
 }
-async function sent(to: string): Promise<{ id: string; reference: string }> {
+async function sendAndWait(to: string): Promise<{ id: string; reference: string }> {
   const id = await submitTo(to);
   await waitForState(id, 'delivered');
   return { id, reference: await readReference(id) };
@@ -72,26 +72,28 @@ test('a subscription to the configured topic is confirmed automatically', async 
 });
 
 test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
-  const other = await sent('other@example.net');
-  const { id, reference } = await sent('gone@example.net');
+  const other = await sendAndWait('other@example.net');
+  const { id, reference } = await sendAndWait('gone@example.net');
   expect((await ses.emails()).map(({ messageId }) => messageId)).toContain(reference);
   const message = createSnsMessage(sns.signer.key, {
     Message: createSesEvent('Bounce', reference, 'gone@example.net'),
   });
   expect((await postNotification(message)).status).toBe(200);
   expect(await readState(id)).toBe('bounced');
-  expect(await suppressed()).toEqual(['gone@example.net bounce']);
+  expect(await listSuppressed()).toEqual(['gone@example.net bounce']);
   expect(await readState(await submitTo('gone@example.net'))).toBe('suppressed');
   expect(await readState(other.id)).toBe('delivered');
   const events = (await store.findMessage(id))?.events.length;
   expect((await postNotification(message)).status).toBe(200);
-  const again = createSnsMessage(sns.signer.key, { Message: createSesEvent('Bounce', reference, 'gone@example.net') });
-  expect((await postNotification(again)).status).toBe(200);
+  const repeatedNotification = createSnsMessage(sns.signer.key, {
+    Message: createSesEvent('Bounce', reference, 'gone@example.net'),
+  });
+  expect((await postNotification(repeatedNotification)).status).toBe(200);
   expect((await store.findMessage(id))?.events.length).toBe(events);
 });
 
 test('a complaint event from the SQS queue ends the message as complained, and a delivery is in its history', async () => {
-  const { id, reference } = await sent('spam@example.net');
+  const { id, reference } = await sendAndWait('spam@example.net');
   sqs.send(createSesEvent('Delivery', reference, 'spam@example.net'));
   sqs.send(
     JSON.stringify({
@@ -102,14 +104,14 @@ test('a complaint event from the SQS queue ends the message as complained, and a
   );
   await waitForState(id, 'complained');
   await expect.poll(() => sqs.remainingCount).toBe(0);
-  expect(await suppressed()).toContain('spam@example.net complaint');
+  expect(await listSuppressed()).toContain('spam@example.net complaint');
   expect((await store.findMessage(id))?.events.map(({ verb, by }) => `${verb} ${by}`)).toContain(
     'complained feedback:sqs',
   );
 });
 
 test('a transient bounce event changes only the history', async () => {
-  const { id, reference } = await sent('full@example.net');
+  const { id, reference } = await sendAndWait('full@example.net');
   const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
   await postNotification(
     createSnsMessage(sns.signer.key, { Message: createSesEvent('Bounce', reference, 'full@example.net', detail) }),
@@ -119,7 +121,7 @@ test('a transient bounce event changes only the history', async () => {
 });
 
 test('a forged notification has no effect and is counted', async () => {
-  const { id, reference } = await sent('victim@example.net');
+  const { id, reference } = await sendAndWait('victim@example.net');
   const forged = createSnsMessage(
     sns.signer.key,
     { Message: createSesEvent('Bounce', reference, 'victim@example.net') },
