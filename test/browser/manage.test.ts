@@ -108,7 +108,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   await page.getByText(/^The suppression list of .* is empty$/).waitFor();
 
-  const rows = Array.from({ length: 30_000 }, (_, n) => `address${n}@example.com,bounce`);
+  const rows = Array.from({ length: 30_000 }, (_, index) => `address${index}@example.com,bounce`);
   const progress = page.getByRole('progressbar').first().waitFor();
   await choose('list.csv', `address,reason\n${rows.join('\n')}\nnot an address,bounce\n`);
   await progress;

@@ -67,7 +67,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
 
 test('a long list is shown page by page without a gap', async () => {
   const submittedIds = await Promise.all(
-    Array.from({ length: 60 }, (_, n) => submitMessage(`many${n}@example.com`, `Batched number ${n}`)),
+    Array.from({ length: 60 }, (_, index) => submitMessage(`many${index}@example.com`, `Batched number ${index}`)),
   );
   const { page } = await browsers.openSignedIn(service, '/messages?q=batched');
   await page.getByRole('button', { name: 'Load more' }).click();

@@ -275,12 +275,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
     const store = await createStoreWith();
-    const messages = Array.from({ length: 300 }, (_, n) =>
-      newMessage({ acceptedAt: START + n, subject: `Number ${n % 3}` }),
+    const messages = Array.from({ length: 300 }, (_, index) =>
+      newMessage({ acceptedAt: START + index, subject: `Number ${index % 3}` }),
     );
     await store.accept(messages);
     const expected = messages
-      .filter((_, n) => n % 3 === 1)
+      .filter((_, index) => index % 3 === 1)
       .map(({ id }) => id)
       .reverse();
     const foundIds: string[] = [];
@@ -306,7 +306,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a message whose commit was delayed is in the index after some minutes', async () => {
     const store = await createStoreWith();
-    const earlyMessages = Array.from({ length: 20 }, (_, n) => newMessage({ acceptedAt: START + 2 * n }));
+    const earlyMessages = Array.from({ length: 20 }, (_, index) => newMessage({ acceptedAt: START + 2 * index }));
     await store.accept(earlyMessages);
     await indexUntil(store, START + 100);
     const lateMessage = newMessage({ acceptedAt: START + 11, to: 'late@example.com' });

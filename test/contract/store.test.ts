@@ -243,7 +243,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('if more accounts have due messages than one claim serves, all are served round-robin', async () => {
     const store = await createStoreWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
-    await store.accept(Array.from({ length: 600 }, (_, n) => newMessage({ accountId: (n % 150) + 1 })));
+    await store.accept(Array.from({ length: 600 }, (_, index) => newMessage({ accountId: (index % 150) + 1 })));
     const served = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
       for (const { accountId } of (await store.claim(claimLimits(100), LEASE, Date.now())).messages)
@@ -266,7 +266,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('if many accounts have a backlog, a claim serves at least 64 of them, with the same number of rows each', async () => {
     const store = await createStoreWith();
     await createAccounts(store, 200);
-    await store.accept(Array.from({ length: 4_000 }, (_, n) => newMessage({ accountId: (n % 200) + 2 })));
+    await store.accept(Array.from({ length: 4_000 }, (_, index) => newMessage({ accountId: (index % 200) + 2 })));
     const served = new Set<number>();
     // All 512 messages are first attempts, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
@@ -296,8 +296,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   async function createAccounts(store: Store, count: number): Promise<void> {
     for (let start = 0; start < count; start += 100)
       await Promise.all(
-        Array.from({ length: Math.min(100, count - start) }, (_, n) =>
-          store.createAccount(`a${start + n}`, NO_LIMITS, Date.now()),
+        Array.from({ length: Math.min(100, count - start) }, (_, index) =>
+          store.createAccount(`a${start + index}`, NO_LIMITS, Date.now()),
         ),
       );
   }
@@ -308,7 +308,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const store = await createStoreWith();
       const accounts = 3_000;
       await createAccounts(store, accounts);
-      await store.accept(Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2 })));
+      await store.accept(Array.from({ length: accounts }, (_, index) => newMessage({ accountId: index + 2 })));
       const claims = await claimAll(store, 512);
       expect(new Set(claims.flat()).size).toBe(accounts);
       expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
@@ -322,7 +322,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const store = await createStoreWith();
       const accounts = 4_500;
       await createAccounts(store, accounts);
-      const messages = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
+      const messages = Array.from({ length: accounts }, (_, index) =>
+        newMessage({ accountId: index + 2, lease: LEASE }),
+      );
       await store.accept(messages);
       const getDueAt = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
       await store.settle(
@@ -341,7 +343,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
-    await store.accept(Array.from({ length: 20 }, (_, n) => newMessage({ message, accountId: (n % 2) + 1 })));
+    await store.accept(Array.from({ length: 20 }, (_, index) => newMessage({ message, accountId: (index % 2) + 1 })));
     const claimSizes: number[] = [];
     for (let isIncomplete = true; isIncomplete; ) {
       const claimResult = await store.claim({ messages: 100, bytes: 350_000 }, LEASE, Date.now());
@@ -605,7 +607,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const at = Date.now() - 100_000;
     const createKeyedMessage = (n: number) =>
       newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
-    await store.accept(Array.from({ length: 25 }, (_, n) => createKeyedMessage(n)));
+    await store.accept(Array.from({ length: 25 }, (_, index) => createKeyedMessage(index)));
     expect([
       await store.purgeBodiesAndKeys(0, at, 10),
       await store.purgeBodiesAndKeys(0, at, 10),
@@ -640,7 +642,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
     const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
-    const messages = due.map((_, n) => newMessage({ lease: LEASE, accountId: (n % 2) + 1 }));
+    const messages = due.map((_, index) => newMessage({ lease: LEASE, accountId: (index % 2) + 1 }));
     await store.accept(messages);
     const createEvent = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
     await store.settle(
@@ -781,7 +783,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('keys are found by their digests with their accounts as soon as they are created, and unknown digests are omitted', async () => {
     const store = await createStoreWith();
-    const hashes = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(64, '0'));
+    const hashes = Array.from({ length: 1_000 }, (_, index) => index.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
     expect(await store.findKeys([])).toMatchObject({ accounts: [], keys: [] });
     const now = Date.now();

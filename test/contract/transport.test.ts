@@ -102,8 +102,8 @@ describe.each([
 
   test('delivers concurrent messages, each exactly once', async () => {
     const { transport, findDelivered } = await openCase();
-    const messages = Array.from({ length: 30 }, (_, n) =>
-      createOutgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`),
+    const messages = Array.from({ length: 30 }, (_, index) =>
+      createOutgoingMessage(`Subject: ${index}\r\n\r\nnumber ${index}\r\n`),
     );
     const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
     expect(attempts.map(({ outcome }) => outcome.kind)).toEqual(messages.map(() => 'delivered'));

@@ -40,8 +40,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     at = Date.now(),
     excludedFromReputation = false,
   ) {
-    const messages = Array.from({ length: count }, (_, n) =>
-      newMessage({ accountId, lease: LEASE, to: `${outcome}.${n}.${Math.random()}@example.com` }),
+    const messages = Array.from({ length: count }, (_, index) =>
+      newMessage({ accountId, lease: LEASE, to: `${outcome}.${index}.${Math.random()}@example.com` }),
     );
     await store.accept(messages);
     const createEvent = (verb: string) => ({ at, verb, by: 'node-a', detail: null, attempt: null });

@@ -14,11 +14,11 @@ const JANUARY = Date.UTC(2029, 0, 1);
 
 async function createRigWithMessages(count: number) {
   const rig = await commandRig();
-  const messages = Array.from({ length: count }, (_, n) =>
+  const messages = Array.from({ length: count }, (_, index) =>
     newMessage({
-      acceptedAt: JANUARY + n,
-      to: `reader${n}@example.com`,
-      subject: n % 2 === 0 ? 'Even news' : 'Odd news',
+      acceptedAt: JANUARY + index,
+      to: `reader${index}@example.com`,
+      subject: index % 2 === 0 ? 'Even news' : 'Odd news',
     }),
   );
   await rig.store.accept(messages);
@@ -67,7 +67,7 @@ test.each([
   [['--subject', '??'], /^--subject: "\?\?" contains no letters or digits to search for$/],
   [['!', '?'], /^the search text: "! \?" contains no letters or digits/],
   [['--cursor', 'elsewhere'], /^the cursor belongs to another search; omit it to start with the first page$/],
-  [Array.from({ length: 33 }, (_, n) => `w${n}`), /^the search has 33 words; the maximum is 32$/],
+  [Array.from({ length: 33 }, (_, index) => `w${index}`), /^the search has 33 words; the maximum is 32$/],
 ])('invalid input fails with one line: %j', async (args, line) => {
   const rig = await commandRig();
   const output = await rig.run('message', 'search', ...args);

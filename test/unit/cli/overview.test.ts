@@ -18,7 +18,7 @@ function createStep(at: number, counts: Partial<TrafficStep> = {}): TrafficStep 
 
 describe('the trend of the queue', () => {
   const createTrafficMinutes = (accepted: number, ended: number, count = 5) =>
-    Array.from({ length: count }, (_, n) => createStep(NOW - (count - n) * MINUTE_MS, { accepted, ended }));
+    Array.from({ length: count }, (_, index) => createStep(NOW - (count - index) * MINUTE_MS, { accepted, ended }));
   const createQueueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
     figures: {
       queued: changes.queued ?? 0,

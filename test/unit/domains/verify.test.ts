@@ -292,7 +292,7 @@ describe('a check of many records', () => {
       addresses: neverCalled,
       reverse: neverCalled,
     };
-    const records = Array.from({ length: 50 }, (_, n) => ({ ...DKIM, name: `s${n}._domainkey.example.test` }));
+    const records = Array.from({ length: 50 }, (_, index) => ({ ...DKIM, name: `s${index}._domainkey.example.test` }));
     const checks = await checkRecords(records, counting, 4);
     expect(checks.map((record) => record.name)).toEqual(records.map((record) => record.name));
     expect(maxOpenLookups).toBe(4);
@@ -301,7 +301,9 @@ describe('a check of many records', () => {
 
   it('truncates the answers of DNS and removes control characters', async () => {
     const zone = {
-      [DKIM.name]: { TXT: [`\u001b[31m\u202e${'y'.repeat(5000)}`, ...Array.from({ length: 40 }, (_, n) => `t${n}`)] },
+      [DKIM.name]: {
+        TXT: [`\u001b[31m\u202e${'y'.repeat(5000)}`, ...Array.from({ length: 40 }, (_, index) => `t${index}`)],
+      },
     };
     const checkResult = await check(DKIM, zone);
     expect(checkResult?.found).toBe('wrong');

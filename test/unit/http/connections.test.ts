@@ -107,10 +107,10 @@ describe('pipelining', () => {
   test('pipelined messages with a valid key are all accepted in order', async () => {
     const rig = await startListener();
     const { socket, received } = await connectClient(rig);
-    const bodies = Array.from({ length: 100 }, (_, n) => JSON.stringify({ ...MESSAGE, subject: `n ${n}` }));
+    const bodies = Array.from({ length: 100 }, (_, index) => JSON.stringify({ ...MESSAGE, subject: `n ${index}` }));
     socket.write(bodies.map((body) => createRawRequest(body).replace('Connection: close\r\n', '')).join(''));
     await waitUntil(() => countResponses(received()) === 100);
-    expect(rig.recorded.submitted.map(({ subject }) => subject)).toEqual(bodies.map((_, n) => `n ${n}`));
+    expect(rig.recorded.submitted.map(({ subject }) => subject)).toEqual(bodies.map((_, index) => `n ${index}`));
     expect(received().match(/HTTP\/1\.1 201/g)).toHaveLength(100);
   });
 

@@ -35,8 +35,8 @@ test.each([
 });
 
 test('at most ten names are listed, and all members are counted', () => {
-  const extra = Array.from({ length: 5_000 }, (_, n) => `"x${n}":${n}`).join(',');
-  expect(findInBody(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, n) => `x${n}`) });
+  const extra = Array.from({ length: 5_000 }, (_, index) => `"x${index}":${index}`).join(',');
+  expect(findInBody(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, index) => `x${index}`) });
 });
 
 test('for any JSON object, the names are the first ten unknown members that are allowed in a header', () => {

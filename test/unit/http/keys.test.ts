@@ -163,7 +163,7 @@ test('a single lookup is queried immediately and resolves to the result', async 
 
 test('many lookups cause one query per 10 ms with at most 1,000 digests, and each lookup resolves', async () => {
   const { clock, queries, startLookup } = createLookups();
-  const lookups = Array.from({ length: 9_500 }, (_, n) => startLookup(`guess-${n}`, `peer-${n % 3}`));
+  const lookups = Array.from({ length: 9_500 }, (_, index) => startLookup(`guess-${index}`, `peer-${index % 3}`));
   await clock.advance(200);
   expect(lookups.filter(({ outcome }) => outcome !== 'looked up')).toEqual([]);
   expect(queries).toHaveLength(11);
@@ -181,7 +181,7 @@ test('only one query runs at a time, even if the store is slow', async () => {
     runningCount -= 1;
     return NO_KEYS;
   });
-  const lookups = Array.from({ length: 2_500 }, (_, n) => startLookup(`guess-${n}`, 'peer'));
+  const lookups = Array.from({ length: 2_500 }, (_, index) => startLookup(`guess-${index}`, 'peer'));
   await clock.advance(1_000);
   expect(lookups.every(({ outcome }) => outcome === 'looked up')).toBe(true);
   expect([maxRunning, queries.length]).toEqual([1, 4]);
@@ -206,7 +206,7 @@ test('a lookup gets the result of a query that started after the lookup', async 
 
 test('lookups of one peer do not delay another peer, whose lookup is in the next query', async () => {
   const { clock, queries, startLookup } = createLookups();
-  const guessedLookups = Array.from({ length: 8_000 }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
+  const guessedLookups = Array.from({ length: 8_000 }, (_, index) => startLookup(`guess-${index}`, 'guesser'));
   const newKey = startLookup('new-key', 'client');
   await clock.advance(10);
   expect(queries[1]?.hashes).toContain('new-key');
@@ -225,12 +225,14 @@ test('with more peers than digests per query, each peer is served in turn', asyn
   await clock.advance(30);
   const hashes = queries.slice(1).flatMap((query) => query.hashes);
   expect(hashes).toHaveLength(3 * MAX_DIGESTS_PER_QUERY);
-  expect(hashes.slice(0, peers)).toEqual(Array.from({ length: peers }, (_, n) => `${n}-a`));
+  expect(hashes.slice(0, peers)).toEqual(Array.from({ length: peers }, (_, index) => `${index}-a`));
 });
 
 test('the number of waiting lookups is limited, and one peer cannot use the complete limit', async () => {
   const { clock, startLookup } = createLookups();
-  const firstLookups = Array.from({ length: MAX_WAITING_LOOKUPS }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
+  const firstLookups = Array.from({ length: MAX_WAITING_LOOKUPS }, (_, index) =>
+    startLookup(`guess-${index}`, 'guesser'),
+  );
   const refusedCount = firstLookups.filter(({ outcome }) => outcome === 'full').length;
   // The first lookup is in the running query and does not wait.
   expect(MAX_WAITING_LOOKUPS - refusedCount).toBe(MAX_WAITING_LOOKUPS / 2 + 1);
@@ -254,7 +256,7 @@ test('if a query fails, its lookups reject, and later lookups are queried', asyn
   } = createLookups(() =>
     isUnavailable ? Promise.reject(new Error('the store does not respond')) : Promise.resolve(NO_KEYS),
   );
-  const failedLookups = Array.from({ length: 50 }, (_, n) => startLookup(`guess-${n}`, 'peer'));
+  const failedLookups = Array.from({ length: 50 }, (_, index) => startLookup(`guess-${index}`, 'peer'));
   await clock.advance(10);
   expect(failedLookups.map(({ outcome }) => outcome)).toEqual(failedLookups.map(() => 'failed'));
   expect(errors).toHaveLength(50);

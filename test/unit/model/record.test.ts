@@ -123,7 +123,7 @@ describe('the retry schedule', () => {
   });
 
   test('spreads the retries of messages that were deferred at the same time', () => {
-    const delays = new Set(Array.from({ length: 50 }, (_, n) => computeRetryDelayMs(3, n / 50)));
+    const delays = new Set(Array.from({ length: 50 }, (_, index) => computeRetryDelayMs(3, index / 50)));
     expect(delays.size).toBe(50);
   });
 });

@@ -105,7 +105,7 @@ describe('reading', () => {
   const TYPE = 'Content-Type: text/plain\r\n';
   const nestedMessage = Array.from(
     { length: 5_000 },
-    (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
+    (_, index) => `Content-Type: multipart/mixed; boundary=b${index}\r\n\r\n--b${index}\r\n`,
   );
 
   test.each([

@@ -17,7 +17,8 @@ import type { OperatorStore } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { type OperationRig, operationRig } from './operation-rig.ts';
 
-const createRows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
+const createRows = (count: number) =>
+  Array.from({ length: count }, (_, index) => `user${index}@example.com\n`).join('');
 
 /** Returns a file that can be read only once, in chunks. */
 function toFileContent(...chunks: readonly string[]): FileContent {

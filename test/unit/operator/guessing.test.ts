@@ -197,7 +197,7 @@ test('wrong passwords from many addresses delay passwords, but not sessions and 
   const session = await beginSession(`http://127.0.0.1:${port}`, { password: PASSWORD });
   for (let n = 0; n < 21; n += 1) expect((await signIn('guess', `127.0.1.${n + 1}`)).status).toBe(401);
   expect(pendingDelays).toHaveLength(0);
-  const guesses = Array.from({ length: 30 }, (_, n) => signIn('guess', `127.0.2.${n + 1}`));
+  const guesses = Array.from({ length: 30 }, (_, index) => signIn('guess', `127.0.2.${index + 1}`));
   await expect.poll(() => pendingDelays.length).toBe(30);
   const rightToken = [
     signIn(PASSWORD, '127.0.3.1'),
@@ -221,8 +221,8 @@ test('wrong tokens are looked up in batches, and a token that was valid before d
   for (const run of intervals.splice(0)) run();
   queries.length = 0;
   expect((await sendRequest('/api/v1/session', { headers: createBearerHeader('po_first') })).status).toBe(401);
-  const guesses = Array.from({ length: 50 }, (_, n) =>
-    sendRequest('/api/v1/session', { headers: createBearerHeader(`po_wrong${n}`) }),
+  const guesses = Array.from({ length: 50 }, (_, index) =>
+    sendRequest('/api/v1/session', { headers: createBearerHeader(`po_wrong${index}`) }),
   );
   for (let n = 0; n < 3; n += 1)
     expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);

@@ -34,7 +34,7 @@ test('HEAD of an export has no body and reads at most one page of the list', asy
   const createEntry = (n: number) => ({ address: `u${n}@example.com`, reason: 'manual' as const, source: null, at: 1 });
   await rig.store.addSuppressions(
     'acme',
-    Array.from({ length: 5_001 }, (_, n) => createEntry(n)),
+    Array.from({ length: 5_001 }, (_, index) => createEntry(index)),
   );
   let pagesRead = 0;
   const app = createApp(rig, {

@@ -114,7 +114,7 @@ test('expiry and the recovery of leases run every 5 s, and the purge of bodies r
 test('the next round starts at once after a full round, and every expired message is published', async () => {
   const roundSizes = [500, 500, 3];
   const { clock, listCalls, publishedEvents } = sweeperRig({
-    expire: () => Array.from({ length: roundSizes.shift() ?? 0 }, (_, n) => `id-${roundSizes.length}-${n}`),
+    expire: () => Array.from({ length: roundSizes.shift() ?? 0 }, (_, index) => `id-${roundSizes.length}-${index}`),
     recover: () => 2,
   });
   await clock.advance(0);

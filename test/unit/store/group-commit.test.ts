@@ -61,7 +61,7 @@ function createPoisonedCommits(isPoisoned: (item: number) => boolean) {
 test('only the item that cannot be committed is rejected, at any position, with a few additional commits', async () => {
   for (const badItem of [0, 100, 511]) {
     const { committedBatches, groupCommit } = createPoisonedCommits((item) => item === badItem);
-    const results = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => groupCommit.submit(n)));
+    const results = await Promise.allSettled(Array.from({ length: 512 }, (_, index) => groupCommit.submit(index)));
     expect(results.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([badItem]);
     expect(results.every((result, n) => result.status === 'rejected' || result.value === n * 10)).toBe(true);
     expect(committedBatches.length).toBeLessThan(60);
@@ -70,13 +70,13 @@ test('only the item that cannot be committed is rejected, at any position, with 
 
 test('only the items that cannot be committed are rejected', async () => {
   const { groupCommit } = createPoisonedCommits((item) => [3, 4, 77].includes(item));
-  const results = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => groupCommit.submit(n)));
+  const results = await Promise.allSettled(Array.from({ length: 100 }, (_, index) => groupCommit.submit(index)));
   expect(results.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
 });
 
 test('if every commit fails, the store is not called once per item', async () => {
   const { committedBatches, groupCommit } = createPoisonedCommits(() => true);
-  const results = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => groupCommit.submit(n)));
+  const results = await Promise.allSettled(Array.from({ length: 512 }, (_, index) => groupCommit.submit(index)));
   expect(results.every(({ status }) => status === 'rejected')).toBe(true);
   expect(committedBatches.length).toBeLessThan(100);
 });

@@ -61,8 +61,8 @@ async function lockRows(url: string, statement: string): Promise<pg.Client> {
 describe('acceptance on several nodes at once', () => {
   test('counts the volume exactly over all nodes, without refused messages', async () => {
     const installation = await startInstallation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
-    const batches = Array.from({ length: 24 }, (_, n) =>
-      Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((n + m) % 2) })),
+    const batches = Array.from({ length: 24 }, (_, index) =>
+      Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((index + m) % 2) })),
     );
     const results = await acceptEverywhere(installation, batches);
     expect(countKind(results, 'accepted')).toBe(137);
@@ -75,8 +75,8 @@ describe('acceptance on several nodes at once', () => {
   test('accepts exactly the number of messages of the rate limit over all nodes', async () => {
     const installation = await startInstallation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const now = Date.now();
-    const batches = Array.from({ length: 30 }, (_, n) =>
-      Array.from({ length: 5 }, () => newMessage({ acceptedAt: now + (n % 7) })),
+    const batches = Array.from({ length: 30 }, (_, index) =>
+      Array.from({ length: 5 }, () => newMessage({ acceptedAt: now + (index % 7) })),
     );
     expect(countKind(await acceptEverywhere(installation, batches), 'accepted')).toBe(50);
     const [laterResult] = await installation.firstNode.accept([newMessage({ acceptedAt: now + 3_700_000 })]);
@@ -111,10 +111,10 @@ describe('acceptance on several nodes at once', () => {
   test('accepts one message per idempotency key, even if several nodes receive the key at the same time', async () => {
     const installation = await startInstallation(NO_LIMITS);
     const createKeyedMessage = (key: string, fingerprint: string) => newMessage({ idempotency: { key, fingerprint } });
-    const messages = Array.from({ length: 30 }, (_, n) => [
+    const messages = Array.from({ length: 30 }, (_, index) => [
       // The batches contain two keys in different orders. Without ordered locks they would deadlock.
-      createKeyedMessage(n % 2 === 0 ? 'a' : 'b', 'same'),
-      createKeyedMessage(n % 2 === 0 ? 'b' : 'a', 'same'),
+      createKeyedMessage(index % 2 === 0 ? 'a' : 'b', 'same'),
+      createKeyedMessage(index % 2 === 0 ? 'b' : 'a', 'same'),
     ]);
     const answers = await acceptEverywhere(installation, messages);
     expect(countKind(answers, 'accepted')).toBe(2);
@@ -132,8 +132,8 @@ describe('acceptance on several nodes at once', () => {
 
   test('if one idempotency key is sent with two payloads at once, one message is accepted and the other conflicts', async () => {
     const installation = await startInstallation(NO_LIMITS);
-    const batches = Array.from({ length: 12 }, (_, n) => [
-      newMessage({ idempotency: { key: 'k', fingerprint: n % 2 === 0 ? 'x' : 'y' } }),
+    const batches = Array.from({ length: 12 }, (_, index) => [
+      newMessage({ idempotency: { key: 'k', fingerprint: index % 2 === 0 ? 'x' : 'y' } }),
     ]);
     const answers = await acceptEverywhere(installation, batches);
     expect([
@@ -161,7 +161,7 @@ describe('acceptance on several nodes at once', () => {
 describe('claiming on several nodes at once', () => {
   test('every message is leased exactly once', async () => {
     const installation = await startInstallation(NO_LIMITS, NO_LIMITS, NO_LIMITS);
-    const messages = Array.from({ length: 900 }, (_, n) => newMessage({ accountId: 1 + (n % 3) }));
+    const messages = Array.from({ length: 900 }, (_, index) => newMessage({ accountId: 1 + (index % 3) }));
     await installation.firstNode.accept(messages);
     const leasedIds: string[] = [];
     await Promise.all(
@@ -207,8 +207,8 @@ describe('the end of leases on several nodes at once', () => {
   test('overlapping settlements in any order all complete, and each lease ends once', async () => {
     const installation = await startInstallation(NO_LIMITS, NO_LIMITS);
     const lease = createLease('n');
-    const messages = Array.from({ length: 200 }, (_, n) =>
-      newMessage({ accountId: 1 + (n % 2), to: `r${n}@example.com`, lease }),
+    const messages = Array.from({ length: 200 }, (_, index) =>
+      newMessage({ accountId: 1 + (index % 2), to: `r${index}@example.com`, lease }),
     );
     await installation.firstNode.accept(messages);
     const settlements = messages.map((message, n) =>
@@ -284,9 +284,9 @@ test('a token bucket grants all nodes together no more tokens than it contains',
   const { nodes } = await startInstallation(NO_LIMITS, NO_LIMITS);
   const createTokenRequest = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, requested: 7 });
   const answers = await Promise.all(
-    Array.from({ length: 30 }, (_, n) =>
-      nodes[n % NODES]?.takeTokens(
-        n % 2 === 0
+    Array.from({ length: 30 }, (_, index) =>
+      nodes[index % NODES]?.takeTokens(
+        index % 2 === 0
           ? [createTokenRequest(1), createTokenRequest(2)]
           : [createTokenRequest(2), createTokenRequest(1), createTokenRequest(1)],
         Date.now(),
@@ -328,7 +328,7 @@ test('ids of the same time created on several nodes are all stored and found in 
 describe('feedback on several nodes at once', () => {
   test('reports about the same recipients do not deadlock in any order on the nodes', async () => {
     const { url, nodes, firstNode } = await startInstallation(NO_LIMITS);
-    const recipients = Array.from({ length: 60 }, (_, n) => `r${String(n).padStart(2, '0')}@example.com`);
+    const recipients = Array.from({ length: 60 }, (_, index) => `r${String(index).padStart(2, '0')}@example.com`);
     // One node has the recipients in the order of its messages, the other in reverse order.
     const batches: FeedbackReport[][] = [];
     for (const order of [recipients, [...recipients].reverse()]) {

@@ -55,7 +55,9 @@ test('a segment is verified once after some minutes, even if the clock was set b
 });
 
 test('small consecutive segments are merged if they are verified and fill a large segment', () => {
-  const smallSegments = Array.from({ length: 8 }, (_, n) => createSegment(n, 700 - n * 100, 800 - n * 100));
+  const smallSegments = Array.from({ length: 8 }, (_, index) =>
+    createSegment(index, 700 - index * 100, 800 - index * 100),
+  );
   expect(nextJob(createIndexState({ segments: smallSegments }))).toMatchObject({
     kind: 'merge',
     segments: smallSegments,

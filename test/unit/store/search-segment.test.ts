@@ -30,7 +30,9 @@ function listNumbers(segment: ReturnType<typeof encodeSegment>, range: TermRange
   const bits = new Uint8Array(Math.ceil(segment.messageCount / 8));
   const [from, to] = findPageRange(decodeDirectory(segment.directory), range);
   for (const page of segment.termPages.slice(from, to)) markMatches(page, range, bits);
-  return Array.from({ length: segment.messageCount }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
+  return Array.from({ length: segment.messageCount }, (_, index) => index).filter(
+    (index) => ((bits[index >> 3] ?? 0) >> (index & 7)) & 1,
+  );
 }
 
 test('for every range of terms a segment returns the messages that have one, and their sequence numbers', () => {
@@ -72,9 +74,9 @@ test('for every range of terms a segment returns the messages that have one, and
 
 test('each page of the largest segment fits into a page of a database', () => {
   const startMs = Date.UTC(2026, 0, 1);
-  const messages = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, n) => {
-    return createMessage(startMs + (n >> 3), {
-      subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}`,
+  const messages = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, index) => {
+    return createMessage(startMs + (index >> 3), {
+      subject: `Order ${index} ${index % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}`,
     });
   });
   const segment = encodeSegment(messages);
