@@ -31,6 +31,8 @@ beforeAll(async () => {
     ),
   });
   store = await rig.openStore(folder);
+  // The bounces of all providers together would lock the account.
+  await runJsonCommand(folder, ['account', 'set', 'default', '--max-bounces', '100%', '--max-complaints', '100%']);
 });
 afterAll(async () => {
   await service.stop();
