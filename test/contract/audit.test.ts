@@ -275,17 +275,17 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       kind: 'done',
       value: { added: 1, entry },
     });
-    const two = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
-    expect(await readAudit()).toEqual([[expectedMembers, two]]);
+    const expectedCounts = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
+    expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
     // A batch is not stored if the entry cannot be updated.
     await refuseEntries(true);
     const failedImport = store.importSuppressions('acme', [createManualEntry('c@example.com')], step({ entry }), BY);
     await expect(failedImport).rejects.toThrow('no entry');
     await refuseEntries(false);
     expect(await store.findSuppression('c@example.com')).toEqual([]);
-    expect(await readAudit()).toEqual([[expectedMembers, two]]);
+    expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
     await store.importSuppressions('acme', [], step({ entry, read: 0, end: 'stopped' }), BY);
-    const { unfinished: _, ...counts } = two;
+    const { unfinished: _, ...counts } = expectedCounts;
     expect(await readAudit()).toEqual([[expectedMembers, { ...counts, stopped: true }]]);
     // A second import has a separate entry.
     await store.importSuppressions('acme', secondBatch, step({ read: 2, end: 'complete' }), BY);

@@ -13,11 +13,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('audit log entries are listed newest first, in pages, and equal the written entries', async () => {
     const store = await createStoreWith();
-    const createEntry = (n: number) => ({
-      at: n,
+    const createEntry = (number: number) => ({
+      at: number,
       actor: 'cli:root',
       action: 'token.create',
-      target: `ünpaid ${n}`,
+      target: `ünpaid ${number}`,
       before: null,
       after: JSON.stringify({ expiresAt: 9 }),
     });

@@ -75,7 +75,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('expired minute rows and hour rows are purged in batches, and no other row is purged', async () => {
     const store = await openTestStore();
-    const minutes = [0, 1, 2, 3].map((n) => createRow(MINUTE_MS, HOUR + n * MINUTE_MS, { accepted: 1 }));
+    const minutes = [0, 1, 2, 3].map((index) => createRow(MINUTE_MS, HOUR + index * MINUTE_MS, { accepted: 1 }));
     await store.writeTraffic('one', [...minutes, createRow(HOUR_MS, HOUR, { accepted: 4 })]);
     expect(await store.purgeTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(2);
     expect(await store.purgeTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(1);

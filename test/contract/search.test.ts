@@ -76,7 +76,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     'a message is found by words, prefixes and addresses of every field (indexed: %s)',
     async (indexed) => {
       const store = await createStoreWith();
-      const getAcceptedAfter = (n: number) => ({ acceptedAt: START + n });
+      const getAcceptedAfter = (offsetMs: number) => ({ acceptedAt: START + offsetMs });
       const rita = newMessage({
         ...getAcceptedAfter(1),
         to: 'Rita.Smith+News@Example.COM',

@@ -69,19 +69,19 @@ describe('the database file', () => {
       const fullLength = readFileSync(path).length;
       truncateSync(path, cutPosition > 1 ? cutPosition : Math.floor((fullLength * cutPosition) / 8_192) * 8_192);
       const bytesBefore = readFileSync(path);
-      const started = await startProcess(folder).then(
+      const startResult = await startProcess(folder).then(
         (service) => ({ service }),
         (error: Error) => ({ error: error.message }),
       );
-      if ('error' in started) {
-        expect(started.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
+      if ('error' in startResult) {
+        expect(startResult.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
         expect(readFileSync(path).equals(bytesBefore)).toBe(true);
       } else {
-        const answer = await submit(started.service.publicUrl, 'pr_x');
+        const answer = await submit(startResult.service.publicUrl, 'pr_x');
         expect([401, 500]).toContain(answer.status);
-        started.service.kill('SIGTERM');
-        expect(await started.service.ended).toBe(0);
-        expect(started.service.stderr()).not.toMatch(/\n\s+at /);
+        startResult.service.kill('SIGTERM');
+        expect(await startResult.service.ended).toBe(0);
+        expect(startResult.service.stderr()).not.toMatch(/\n\s+at /);
       }
     },
   );

@@ -33,7 +33,7 @@ async function storeOn(url: string): Promise<Store> {
 
 /** Accepts concurrent batches continuously until `end` is called. */
 function startAccepting(accept: Store['accept']) {
-  const acknowledged: string[] = [];
+  const acknowledgedIds: string[] = [];
   const faults: unknown[] = [];
   let hasEnded = false;
   const send = async () => {
@@ -41,7 +41,7 @@ function startAccepting(accept: Store['accept']) {
       const batch = [newMessage(), newMessage()];
       try {
         await accept(batch);
-        acknowledged.push(...batch.map(({ id }) => id));
+        acknowledgedIds.push(...batch.map(({ id }) => id));
       } catch (error) {
         faults.push(error);
         await new Promise((resolve) => setTimeout(resolve, 20));
@@ -50,12 +50,12 @@ function startAccepting(accept: Store['accept']) {
   };
   const senders = Array.from({ length: SENDERS }, send);
   return {
-    acknowledged,
+    acknowledgedIds,
     faults,
     /** Resolves after this many more acknowledgements. */
     async waitForMore(count: number): Promise<void> {
-      const goal = acknowledged.length + count;
-      await expect.poll(() => acknowledged.length).toBeGreaterThanOrEqual(goal);
+      const goal = acknowledgedIds.length + count;
+      await expect.poll(() => acknowledgedIds.length).toBeGreaterThanOrEqual(goal);
     },
     async end(): Promise<void> {
       hasEnded = true;
@@ -68,8 +68,8 @@ function startAccepting(accept: Store['accept']) {
 async function findMissing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: false });
   try {
-    const foundMessages = await Promise.all(accepting.acknowledged.map((id) => store.findMessage(id)));
-    return accepting.acknowledged.filter(
+    const foundMessages = await Promise.all(accepting.acknowledgedIds.map((id) => store.findMessage(id)));
+    return accepting.acknowledgedIds.filter(
       (_, index) => foundMessages[index]?.state !== 'queued' || foundMessages[index]?.message === null,
     );
   } finally {
@@ -151,11 +151,11 @@ test('no message is lost or stored twice when random connections are terminated 
   expect(await findMissing(accepting, url)).toEqual([]);
   expectClear(accepting.faults);
   const [account] = await store.listAccounts();
-  const storedCount = await countOf(server, url);
+  const storedCount = await countRows(server, url);
   // The counts equal the stored rows. After each fault, one batch may be stored but not acknowledged.
   expect(account?.volumeUsed).toBe(storedCount);
-  expect(storedCount - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
-  expect(storedCount - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
+  expect(storedCount - accepting.acknowledgedIds.length).toBeGreaterThanOrEqual(0);
+  expect(storedCount - accepting.acknowledgedIds.length).toBeLessThanOrEqual(2 * accepting.faults.length);
 }, 120_000);
 
 test('a network path that drops packets blocks no call for longer than its time limit, and the store continues when the path works again', async () => {
@@ -189,7 +189,7 @@ test('after a failover the same store continues on the promoted standby with eve
   const accepting = startAccepting(store.accept);
   await accepting.waitForMore(100);
   await primary.crash();
-  const countBefore = accepting.acknowledged.length;
+  const countBefore = accepting.acknowledgedIds.length;
   await standby.run('SELECT pg_promote()');
   await accepting.waitForMore(100);
   await accepting.end();
@@ -236,7 +236,7 @@ function createPoolFor(url: string): Pool {
   return pool;
 }
 
-async function countOf(server: PostgresServer, url: string): Promise<number> {
+async function countRows(server: PostgresServer, url: string): Promise<number> {
   const { rows } = await server.run('SELECT count(*)::int AS n FROM mail_request', new URL(url).pathname.slice(1));
   return Number((rows[0] as { n: number }).n);
 }

@@ -9,7 +9,7 @@ import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 
 const PASSWORD = 'very-secret-word';
 
-function changed(url: string, change: (parts: URL) => void): string {
+function changeUrl(url: string, change: (parts: URL) => void): string {
   const parts = new URL(url);
   change(parts);
   return parts.href;
@@ -21,7 +21,7 @@ async function urlOfPlainRole(): Promise<string> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(admin, `CREATE ROLE ${name} LOGIN PASSWORD '${PASSWORD}'`);
   onTestFinished(() => runStatement(admin, `DROP ROLE ${name}`));
-  return changed(admin, (parts) => {
+  return changeUrl(admin, (parts) => {
     parts.username = name;
     parts.password = PASSWORD;
   });
@@ -38,7 +38,7 @@ const FAULTS: readonly {
     async url() {
       const url = await createTemporaryDatabase();
       const pooler = await startTransactionPooler(Number(new URL(url).port), { unsupportedRequest: 'forward' });
-      return changed(url, (parts) => {
+      return changeUrl(url, (parts) => {
         parts.port = String(pooler.port);
       });
     },
@@ -49,7 +49,7 @@ const FAULTS: readonly {
     async url() {
       const url = await createTemporaryDatabase();
       const proxy = await startPoolerProxy(Number(new URL(url).port), { options: 'refuse' });
-      return changed(url, (parts) => {
+      return changeUrl(url, (parts) => {
         parts.port = String(proxy.port);
         parts.searchParams.set('options', '-c ignore_system_indexes=on');
       });
@@ -59,7 +59,7 @@ const FAULTS: readonly {
   {
     name: 'a wrong password',
     url: async () =>
-      changed(await createTemporaryDatabase(), (parts) => {
+      changeUrl(await createTemporaryDatabase(), (parts) => {
         parts.password = PASSWORD;
       }),
     line: /^the server refuses the user or the password \(password authentication failed .*\)\. Correct them in POSTRIDER_DATABASE, or correct pg_hba\.conf\.$/,
@@ -72,7 +72,7 @@ const FAULTS: readonly {
   {
     name: 'a database that does not exist',
     url: async () =>
-      changed(await createTemporaryDatabase(), (parts) => {
+      changeUrl(await createTemporaryDatabase(), (parts) => {
         parts.pathname = '/no_such_database';
       }),
     line: /^the database does not exist\. Create it with `createdb`, or correct its name in POSTRIDER_DATABASE\.$/,
@@ -85,7 +85,7 @@ const FAULTS: readonly {
   {
     name: 'a server without TLS if TLS is required',
     url: async () =>
-      changed(await createTemporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'verify-full')),
+      changeUrl(await createTemporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'verify-full')),
     line: /^the TLS connection failed \(The server does not support SSL connections\)\. Correct sslmode= in POSTRIDER_DATABASE, /,
   },
   {
@@ -111,7 +111,7 @@ const FAULTS: readonly {
       const database = new URL(url).pathname.slice(1);
       await runStatement(url, `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
       const proxy = await startPoolerProxy(Number(new URL(url).port), { options: 'drop', ignoresSet: true });
-      return changed(url, (parts) => {
+      return changeUrl(url, (parts) => {
         parts.port = String(proxy.port);
       });
     },

@@ -13,7 +13,7 @@ test('on a full disk requests are answered with 500, no acknowledged message is 
   const folder = createTemporaryFolder();
   const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, limitFileSize);
   const key = full.key ?? '';
-  const acknowledged: string[] = [];
+  const acknowledgedIds: string[] = [];
   let refusedCount = 0;
   for (let round = 0; round < 400 && refusedCount < 3; round += 1) {
     const responses = await Promise.all(
@@ -21,7 +21,7 @@ test('on a full disk requests are answered with 500, no acknowledged message is 
     );
     for (const answer of responses) {
       const body = (await answer.json()) as { result: { id: string } };
-      if (answer.status === 201) acknowledged.push(body.result.id);
+      if (answer.status === 201) acknowledgedIds.push(body.result.id);
       else {
         expect([answer.status, body]).toEqual([500, { result: 'error', message: 'Internal server error' }]);
         refusedCount += 1;
@@ -29,12 +29,12 @@ test('on a full disk requests are answered with 500, no acknowledged message is 
     }
   }
   expect(refusedCount).toBeGreaterThanOrEqual(3);
-  expect(acknowledged.length).toBeGreaterThan(10);
+  expect(acknowledgedIds.length).toBeGreaterThan(10);
   full.kill('SIGKILL');
   await full.ended;
-  const restarted = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
-  expect((await submit(restarted.publicUrl, key)).status).toBe(201);
+  const restartedService = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
+  expect((await submit(restartedService.publicUrl, key)).status).toBe(201);
   const storedMessages = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list', '--limit', '2000']);
   const ids = new Set(storedMessages.map(({ id }) => id));
-  expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);
+  expect(acknowledgedIds.filter((id) => !ids.has(id))).toEqual([]);
 });

@@ -19,27 +19,27 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
     POSTRIDER_SENDERS: 'any',
   };
-  const acknowledged = new Set<string>();
+  const acknowledgedIds = new Set<string>();
   let key = '';
   let repeatable = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const service = await startProcess(folder, settings);
     key = service.key ?? key;
-    const goal = acknowledged.size + 100 + round * 37;
-    let killed = false;
+    const goal = acknowledgedIds.size + 100 + round * 37;
+    let isKilled = false;
     const sendRepeatedly = async () => {
-      while (!killed) {
+      while (!isKilled) {
         const answer = await submit(service.publicUrl, key).catch(() => null);
         if (answer?.status === 201) {
           const body = (await answer.json().catch(() => null)) as { result: { id: string } } | null;
-          if (body !== null) acknowledged.add(body.result.id);
+          if (body !== null) acknowledgedIds.add(body.result.id);
         }
       }
     };
     const senders = Array.from({ length: SENDERS }, sendRepeatedly);
-    await expect.poll(() => acknowledged.size, { interval: 5 }).toBeGreaterThan(goal);
+    await expect.poll(() => acknowledgedIds.size, { interval: 5 }).toBeGreaterThan(goal);
     service.kill('SIGKILL');
-    killed = true;
+    isKilled = true;
     await Promise.all([...senders, service.ended]);
     const leasedMessages = await runJsonCommand<{ id: string }[]>(folder, [
       ...['message', 'list', '--state', 'sending'],
@@ -52,7 +52,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     repeatable += unrecorded;
   }
   const lastService = await startProcess(folder, settings);
-  const listMissing = () => [...acknowledged].filter((id) => !sink.acceptCounts.has(id));
+  const listMissing = () => [...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id));
   await expect.poll(listMissing, { interval: 50 }).toEqual([]);
   await expect
     .poll(async () => (await runJsonCommand<unknown[]>(folder, ['message', 'list', '--state', 'sending'])).length)
@@ -65,7 +65,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   ]);
   expect(storedMessages.filter(({ state }) => state !== 'delivered')).toEqual([]);
   const ids = new Set(storedMessages.map(({ id }) => id));
-  expect([...acknowledged].filter((id) => !ids.has(id))).toEqual([]);
+  expect([...acknowledgedIds].filter((id) => !ids.has(id))).toEqual([]);
   const duplicates = [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
   expect(duplicates).toBeLessThanOrEqual(repeatable);
   lastService.kill('SIGTERM');

@@ -13,7 +13,7 @@ const PATIENCE = { timeout: 60_000 };
 const REFUSED = /the server demands no synchronous standby\. Set synchronous_standby_names/;
 
 /** Returns the finding of `doctor` about the standby, and the line of the log of a start. */
-async function reportsOf(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
+async function readReports(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
   const folder = createTemporaryFolder();
   const settings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: 'ab'.repeat(32) };
   const { stdout } = await runCommand(folder, ['doctor', '--json'], settings);
@@ -34,7 +34,7 @@ async function reportsOf(url: string): Promise<{ readonly doctor: unknown; reado
 }
 
 /** Returns the kind of standby that the opening of the store reports. */
-async function standbyOf(url: string): Promise<Standby | null> {
+async function readStandby(url: string): Promise<Standby | null> {
   const reported: Standby[] = [];
   const onStandby = (standby: Standby) => void reported.push(standby);
   await (await openStore(parsePostgresUrl(url), { exclusive: true, onStandby })).close();
@@ -53,23 +53,23 @@ function expectedReports(standby: Standby) {
 test('doctor and the start report whether the server has a standby, whether commits wait for it, and whether the role can see it', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  expect(await reportsOf(url)).toEqual(expectedReports('none'));
+  expect(await readReports(url)).toEqual(expectedReports('none'));
   await server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'");
   await server.run('CREATE DATABASE plain OWNER plain');
   const plain = new URL(server.url('plain'));
   plain.username = 'plain';
   plain.password = 'plain';
-  expect(await reportsOf(plain.href)).toEqual(expectedReports('hidden'));
+  expect(await readReports(plain.href)).toEqual(expectedReports('hidden'));
 
   await startStandby(server);
-  expect(await reportsOf(url)).toEqual(expectedReports('synchronous'));
-  expect(await standbyOf(plain.href)).toBe('synchronous');
+  expect(await readReports(url)).toEqual(expectedReports('synchronous'));
+  expect(await readStandby(plain.href)).toBe('synchronous');
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
-  expect(await reportsOf(url)).toEqual(expectedReports('asynchronous'));
+  expect(await readReports(url)).toEqual(expectedReports('asynchronous'));
   await server.run('GRANT pg_read_all_stats TO plain');
-  expect(await standbyOf(plain.href)).toBe('asynchronous');
+  expect(await readStandby(plain.href)).toBe('asynchronous');
 }, 240_000);
 
 test('messages are accepted only while the server demands a synchronous standby, directly and behind a pooler', async () => {

@@ -84,7 +84,7 @@ async function startPair(): Promise<Pair> {
 }
 
 /** Returns the result of a call while all waits for the standby are cancelled repeatedly. */
-async function endOf(
+async function readEnd(
   call: Promise<unknown>,
   { cancelWaits }: Pair,
   backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend',
@@ -269,7 +269,7 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
   await standby.crash();
   for (const { name, run, acknowledgesOnce } of cases) {
     for (const time of acknowledgesOnce === true ? ['first'] : ['first', 'second', 'third']) {
-      expect([name, time, await endOf(run(store), serverPair)]).toEqual([
+      expect([name, time, await readEnd(run(store), serverPair)]).toEqual([
         name,
         time,
         { refused: expect.stringContaining('the wait for the synchronous standby was cancelled') },
@@ -361,7 +361,7 @@ test('a commit whose connection is ended while it waits for the standby is not a
   await standby.crash();
   proxy.loseCommitResponse();
   const calls = [store.accept([newMessage()]), storeBehindProxy.accept([newMessage()])];
-  for (const end of await Promise.all(calls.map((call) => endOf(call, serverPair, 'pg_terminate_backend')))) {
+  for (const end of await Promise.all(calls.map((call) => readEnd(call, serverPair, 'pg_terminate_backend')))) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
   expect(proxy.faultCount()).toBe(1);

@@ -71,7 +71,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
   const nodes: readonly ServiceProcess[] = [killedService, survivingService];
   await expectTlsConnections(server.run);
 
-  const acknowledged = new Set<string>();
+  const acknowledgedIds = new Set<string>();
   let refusedCount = 0;
   let isOver = false;
   const send = async (number: number) => {
@@ -79,13 +79,13 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
       const node = nodes[turn % nodes.length];
       const response = await submit(node?.publicUrl ?? '', key).catch(() => null);
       const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
-      if (response?.status === 201 && body?.result) acknowledged.add(body.result.id);
+      if (response?.status === 201 && body?.result) acknowledgedIds.add(body.result.id);
       else refusedCount += 1;
     }
   };
   const waitForPhase = async () => {
-    const goal = acknowledged.size + MESSAGES_PER_PHASE;
-    await expect.poll(() => acknowledged.size, { interval: 10, timeout: 120_000 }).toBeGreaterThan(goal);
+    const goal = acknowledgedIds.size + MESSAGES_PER_PHASE;
+    await expect.poll(() => acknowledgedIds.size, { interval: 10, timeout: 120_000 }).toBeGreaterThan(goal);
   };
   const startedAt = performance.now();
   const senders = Array.from({ length: SENDER_COUNT }, (_, number) => send(number));
@@ -107,13 +107,13 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
 
   const store = await openStore(parsePostgresUrl(pooledUrl.href), { exclusive: false });
   onTestFinished(() => store.close());
-  const readMessages = async () => Promise.all([...acknowledged].map((id) => store.findMessage(id)));
+  const readMessages = async () => Promise.all([...acknowledgedIds].map((id) => store.findMessage(id)));
   const countUnfinished = async () =>
     (await readMessages()).filter((message) => message === null || !TERMINAL_STATES.has(message.state)).length;
   await expect.poll(countUnfinished, { timeout: 120_000, interval: 1_000 }).toBe(0);
   const finalMessages = await readMessages();
   expect(finalMessages.filter((message) => message?.state !== 'delivered')).toEqual([]);
-  expect([...acknowledged].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);
+  expect([...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);
   // A message is sent again only if its lease was recovered before its outcome was stored.
   const repeatedIds = [...sink.acceptCounts].filter(([, times]) => times > 1).map(([id]) => id);
   const repeatedMessages = await Promise.all(repeatedIds.map((id) => store.findMessage(id)));
@@ -135,7 +135,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     message?.events.some(({ verb }) => verb === 'recovered'),
   ).length;
   process.stderr.write(
-    `${pgBouncer.version}: ${acknowledged.size} accepted and delivered in ${loadSeconds.toFixed(1)} s of load, ${refusedCount} requests without 201, ${recoveredCount} leases recovered, ${repeatedIds.length} messages delivered twice\n`,
+    `${pgBouncer.version}: ${acknowledgedIds.size} accepted and delivered in ${loadSeconds.toFixed(1)} s of load, ${refusedCount} requests without 201, ${recoveredCount} leases recovered, ${repeatedIds.length} messages delivered twice\n`,
   );
   survivingService.kill('SIGTERM');
   expect(await survivingService.ended).toBe(0);

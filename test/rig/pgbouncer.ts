@@ -94,18 +94,18 @@ ${tracksStatements ? 'max_prepared_statements = 200\n' : ''}${tlsLines}`,
   );
   let child: ChildProcess | null = null;
   const start = async () => {
-    const started = spawn(PROGRAM, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
-    child = started;
+    const startedChild = spawn(PROGRAM, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
+    child = startedChild;
     for (let attempt = 0; !(await acceptsConnections(port)); attempt += 1) {
-      if (attempt > 300 || started.exitCode !== null) throw new Error('PgBouncer did not start');
+      if (attempt > 300 || startedChild.exitCode !== null) throw new Error('PgBouncer did not start');
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   };
   const stop = async () => {
-    const running = child;
-    if (running === null || running.exitCode !== null || running.signalCode !== null) return;
-    const ended = new Promise((resolve) => running.once('exit', resolve));
-    running.kill('SIGKILL');
+    const runningChild = child;
+    if (runningChild === null || runningChild.exitCode !== null || runningChild.signalCode !== null) return;
+    const ended = new Promise((resolve) => runningChild.once('exit', resolve));
+    runningChild.kill('SIGKILL');
     await ended;
   };
   await start();

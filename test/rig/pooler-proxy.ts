@@ -96,10 +96,11 @@ export function encodeFatalError(code: string, text: string): Buffer {
 
 /** Returns the messages with an empty query in place of every simple query that begins with SET. */
 function removeSetQueries(bytes: Buffer): Buffer {
-  const changed = Buffer.from(bytes);
-  for (let at = 0; at + 5 <= changed.length; at += changed.readInt32BE(at + 1) + 1) {
-    const end = at + changed.readInt32BE(at + 1);
-    if (changed[at] === 0x51 && changed.toString('latin1', at + 5, at + 9) === 'SET ') changed.fill(' ', at + 5, end);
+  const changedBytes = Buffer.from(bytes);
+  for (let at = 0; at + 5 <= changedBytes.length; at += changedBytes.readInt32BE(at + 1) + 1) {
+    const end = at + changedBytes.readInt32BE(at + 1);
+    if (changedBytes[at] === 0x51 && changedBytes.toString('latin1', at + 5, at + 9) === 'SET ')
+      changedBytes.fill(' ', at + 5, end);
   }
-  return changed;
+  return changedBytes;
 }

@@ -52,7 +52,7 @@ function listTestedStores(): readonly TestedStore[] {
 
 /** Parses a PostgreSQL URL to a database setting. */
 export function parsePostgresUrl(url: string): DatabaseSetting {
-  const parsed = parseDatabaseUrl(url);
-  if (!parsed.ok) throw new Error(parsed.fault);
-  return parsed.value;
+  const parseResult = parseDatabaseUrl(url);
+  if (!parseResult.ok) throw new Error(parseResult.fault);
+  return parseResult.value;
 }

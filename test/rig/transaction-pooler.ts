@@ -89,8 +89,8 @@ export async function startTransactionPooler(
     const otherIndex = idle.findIndex((candidate) => candidate !== client.lastUpstream);
     const [upstream] = idle.splice(Math.max(0, otherIndex), 1);
     if (upstream === undefined) {
-      const waiting = getList(waitingByDatabase, key);
-      if (!waiting.includes(client)) waiting.push(client);
+      const waitingClients = getList(waitingByDatabase, key);
+      if (!waitingClients.includes(client)) waitingClients.push(client);
       return;
     }
     if (client.lastUpstream !== null && client.lastUpstream !== upstream) switchCount += 1;

@@ -138,10 +138,11 @@ describe('serve', () => {
 
   it('with --no-key, a start on a new store creates the account `default` and no key, and the dashboard shows none', async () => {
     const { child, output, ended: exit } = await serve(['--no-key', '--json'], /\n/);
-    const started = JSON.parse(output.stdout) as { operatorUrl: string; signIn: string; key: string | null };
-    expect(started.key).toBeNull();
-    const headers = { ...(await signInByLink(started.signIn)) };
-    const fetchApi = async (path: string) => (await fetch(`${started.operatorUrl}/api/v1${path}`, { headers })).json();
+    const startObject = JSON.parse(output.stdout) as { operatorUrl: string; signIn: string; key: string | null };
+    expect(startObject.key).toBeNull();
+    const headers = { ...(await signInByLink(startObject.signIn)) };
+    const fetchApi = async (path: string) =>
+      (await fetch(`${startObject.operatorUrl}/api/v1${path}`, { headers })).json();
     expect(await fetchApi('/accounts')).toMatchObject([{ name: 'default' }]);
     expect(await fetchApi('/accounts/default/keys')).toEqual([]);
     expect(await fetchApi('/session')).toMatchObject({ firstKey: null });

@@ -25,12 +25,12 @@ const LISTENER: Environment = {
 
 describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {
-    const others = COMPANIONS[name] ?? (name.startsWith('POSTRIDER_EVENTS_') ? LISTENER : {});
-    const inVariable = loadSettings({ ...others, [name]: example }, null);
+    const otherSettings = COMPANIONS[name] ?? (name.startsWith('POSTRIDER_EVENTS_') ? LISTENER : {});
+    const inVariable = loadSettings({ ...otherSettings, [name]: example }, null);
     const read = fileWith(`${example}\n`);
     const inFile = { ...inVariable, secretFiles: [{ name, path: '/run/secrets/value' }] };
-    expect(loadSettings({ ...others, [`${name}_FILE`]: '/run/secrets/value' }, null, read)).toEqual(inFile);
-    expect(loadSettings(others, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(inFile);
+    expect(loadSettings({ ...otherSettings, [`${name}_FILE`]: '/run/secrets/value' }, null, read)).toEqual(inFile);
+    expect(loadSettings(otherSettings, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(inFile);
   });
 
   test('a variable in the environment and its file in .env stop the start', () => {

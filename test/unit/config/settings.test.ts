@@ -15,7 +15,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function faultOf(environment: Environment, dotEnv: string | null = null): string {
+function readFault(environment: Environment, dotEnv: string | null = null): string {
   try {
     loadSettings(environment, dotEnv);
   } catch (error) {
@@ -58,7 +58,7 @@ describe('settings', () => {
   });
 
   it('every given setting replaces its default', () => {
-    const given = {
+    const environment = {
       POSTRIDER_DATABASE: 'postgres://me@db.example/mail',
       POSTRIDER_DATABASE_DIRECT: 'postgres://me@direct.example/mail',
       POSTRIDER_REQUIRE_SYNC_STANDBY: 'yes',
@@ -86,12 +86,12 @@ describe('settings', () => {
       POSTRIDER_FEEDBACK_URL: 'https://events.example.com/',
       ...Object.fromEntries(Object.values(EVENT_SECRET_SPECS).map(({ name, example }) => [name, example])),
     };
-    expect(Object.keys(given).sort()).toEqual(
+    expect(Object.keys(environment).sort()).toEqual(
       Object.values(SETTINGS_TABLE)
         .map((spec) => spec.name)
         .sort(),
     );
-    expect(loadSettings(given, null)).toMatchObject({
+    expect(loadSettings(environment, null)).toMatchObject({
       database: expect.objectContaining({
         hosts: [{ host: 'db.example', port: 5432 }],
         direct: expect.objectContaining({ hosts: [{ host: 'direct.example', port: 5432 }] }),
@@ -123,7 +123,7 @@ describe('settings', () => {
   });
 
   it.each(Object.values(SETTINGS_TABLE).map((spec) => spec.name))('%s is refused when empty in .env', (name) => {
-    expect(faultOf({}, `${name}=\n`)).toBe(`${name} is empty in .env; set a value, or remove it`);
+    expect(readFault({}, `${name}=\n`)).toBe(`${name} is empty in .env; set a value, or remove it`);
   });
 
   it('each feedback listener needs its own address', () => {
@@ -134,7 +134,7 @@ describe('settings', () => {
       POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8082',
       POSTRIDER_SES_TOPICS: `${topic}, ${topic}2`,
     };
-    expect(faultOf(given)).toBe(
+    expect(readFault(given)).toBe(
       'POSTRIDER_LISTEN and POSTRIDER_FEEDBACK_LISTEN are both 127.0.0.1:8080; set another port for one of them',
     );
     expect(loadSettings({ ...given, POSTRIDER_ROLES: 'feedback' }, null).sesTopics).toEqual([topic, `${topic}2`]);
@@ -150,13 +150,13 @@ describe('settings', () => {
   });
 
   it('an unknown setting stops the start; the error names its source and the closest setting', () => {
-    expect(faultOf({ POSTRIDER_LISTN: 'x' })).toBe(
+    expect(readFault({ POSTRIDER_LISTN: 'x' })).toBe(
       'POSTRIDER_LISTN in the environment is not a setting (did you mean POSTRIDER_LISTEN?)',
     );
-    expect(faultOf({}, 'POSTRIDER_TRANSPRT=x')).toContain(
+    expect(readFault({}, 'POSTRIDER_TRANSPRT=x')).toContain(
       'POSTRIDER_TRANSPRT in .env is not a setting (did you mean POSTRIDER_TRANSPORT?)',
     );
-    expect(faultOf({ POSTRIDER_ZZZZZZZZZZZZZZ: 'x' })).toContain('`postrider config` lists them');
+    expect(readFault({ POSTRIDER_ZZZZZZZZZZZZZZ: 'x' })).toContain('`postrider config` lists them');
   });
 
   it('variables of other programs are ignored', () => {

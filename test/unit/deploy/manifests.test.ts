@@ -116,7 +116,7 @@ function render(): readonly Manifest[] {
   );
   for (const manifest of manifests) {
     if (manifest.kind !== 'Namespace') manifest.metadata.namespace = kustomization.namespace;
-    for (const container of manifest.kind === 'Deployment' ? podOf(manifest).containers : []) {
+    for (const container of manifest.kind === 'Deployment' ? getPod(manifest).containers : []) {
       const image = kustomization.images.find(({ name }) => name === container.image);
       if (image !== undefined) container.image = `${image.newName}:${image.newTag}`;
     }
@@ -124,7 +124,7 @@ function render(): readonly Manifest[] {
   return manifests;
 }
 
-function podOf({ spec }: Manifest): PodSpec {
+function getPod({ spec }: Manifest): PodSpec {
   return (spec as { template: { spec: PodSpec } }).template.spec;
 }
 
@@ -161,7 +161,7 @@ describe('the manifests for Kubernetes', () => {
 
   test('a misspelt optional member is reported, so that the comparison of members can fail', () => {
     const misspelt = structuredClone(named('Deployment', 'postrider-api')) as Manifest;
-    const [container] = podOf(misspelt).containers;
+    const [container] = getPod(misspelt).containers;
     Object.assign(container ?? {}, { readynessProbe: { periodSeconds: 5 } });
     const monitor = structuredClone(named('ServiceMonitor', 'postrider')) as Manifest;
     Object.assign(monitor.spec ?? {}, { jobLable: 'job' });
@@ -174,7 +174,7 @@ describe('the manifests for Kubernetes', () => {
 
   test('each role has a Deployment, and each Deployment with more than one pod a PodDisruptionBudget', () => {
     const roles = deployments.map((one) =>
-      podOf(one).containers[0]?.env.find(({ name }) => name === 'POSTRIDER_ROLES'),
+      getPod(one).containers[0]?.env.find(({ name }) => name === 'POSTRIDER_ROLES'),
     );
     expect(roles.map((role) => role?.value)).toEqual([
       'api,operator',
@@ -189,7 +189,7 @@ describe('the manifests for Kubernetes', () => {
   test('every pod has settings that the service accepts, no injected variables, and time to drain', () => {
     const shared = named('ConfigMap', 'postrider-settings')?.data ?? {};
     for (const deployment of deployments) {
-      const pod = podOf(deployment);
+      const pod = getPod(deployment);
       expect(pod.enableServiceLinks).toBe(false);
       expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(30);
       const [container] = pod.containers;
@@ -208,10 +208,10 @@ describe('the manifests for Kubernetes', () => {
   });
 
   test('every port of a Service and of a NetworkPolicy is a port of the pods that it selects', () => {
-    const portsOf = (labels: Labels) =>
+    const listPorts = (labels: Labels) =>
       deployments
         .filter(({ metadata }) => Object.entries(labels).every(([name, value]) => metadata.labels?.[name] === value))
-        .map((one) => podOf(one).containers[0]?.ports.map(({ name }) => name) ?? []);
+        .map((one) => getPod(one).containers[0]?.ports.map(({ name }) => name) ?? []);
     for (const { kind, spec = {}, metadata } of rendered) {
       if (kind !== 'Service' && kind !== 'NetworkPolicy') continue;
       const selector = kind === 'Service' ? (spec.selector as Labels) : (spec.podSelector as PodSelector).matchLabels;
@@ -219,7 +219,7 @@ describe('the manifests for Kubernetes', () => {
         kind === 'Service'
           ? (spec.ports as { targetPort: string }[]).map(({ targetPort }) => targetPort)
           : (spec.ingress as { ports: { port: string }[] }[]).flatMap((rule) => rule.ports.map(({ port }) => port));
-      const selected = portsOf(selector);
+      const selected = listPorts(selector);
       expect(selected.length, metadata.name).toBeGreaterThan(0);
       for (const own of selected) expect(own, metadata.name).toEqual(expect.arrayContaining(ports));
     }
@@ -237,8 +237,8 @@ describe('the Dockerfile', () => {
   test('names no digest and no registry, runs as a numeric user, and copies only files that exist', () => {
     expect(text).not.toMatch(/sha256:|[a-z0-9-]+\.(io|com)\//);
     expect(text).toMatch(/^USER [1-9]\d*:\d+$/m);
-    const kept = readFileSync(join(ROOT, '.dockerignore'), 'utf8').matchAll(/^!(.+)$/gm);
-    for (const [, path] of kept) expect(existsSync(join(ROOT, path ?? '')), path).toBe(true);
+    const includedPaths = readFileSync(join(ROOT, '.dockerignore'), 'utf8').matchAll(/^!(.+)$/gm);
+    for (const [, path] of includedPaths) expect(existsSync(join(ROOT, path ?? '')), path).toBe(true);
   });
 });
 

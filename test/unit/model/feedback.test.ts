@@ -217,8 +217,8 @@ describe('an event of a provider', () => {
     ...createRecipient(recipient),
     kind: 'confirmed',
   });
-  const provider = (state: (typeof STATES)[number], event: FeedbackEvent, more: object = {}) =>
-    decideFeedbackChange({ ...MESSAGE, state, ...more }, [event], true);
+  const provider = (state: (typeof STATES)[number], event: FeedbackEvent, overrides: object = {}) =>
+    decideFeedbackChange({ ...MESSAGE, state, ...overrides }, [event], true);
 
   test('about another recipient changes nothing', () => {
     for (const event of [

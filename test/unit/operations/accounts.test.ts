@@ -117,8 +117,8 @@ const BROUGHT_KEY = `pr_${'Az09_-'.repeat(7)}A`;
 describe('keys', () => {
   test('a key that the operator brings is stored once, and is in no list, error or audit log entry', async () => {
     const rig = await operationRig();
-    const imported = await performChecked(rig, importKey, { account: 'acme', key: BROUGHT_KEY, name: 'web' });
-    expect(imported).toEqual({ id: 'key_1', prefix: BROUGHT_KEY.slice(0, 10), expires: null });
+    const importedKey = await performChecked(rig, importKey, { account: 'acme', key: BROUGHT_KEY, name: 'web' });
+    expect(importedKey).toEqual({ id: 'key_1', prefix: BROUGHT_KEY.slice(0, 10), expires: null });
     await performChecked(rig, revokeKey, { key: 'key_1' });
     await performChecked(rig, createAccount, { name: 'shop' });
     for (const account of ['acme', 'shop']) {

@@ -57,15 +57,15 @@ describe('doctor', () => {
     });
     const refusedReports = [{ reason: 'postmark-unauthenticated', count: 2, lastAt: 1 }];
     const status = () => ({ node: 'node-a', version: '0', storeFault: null, delivery: null, refusedReports });
-    const findingOf = async (context: typeof rig.context) => {
+    const readFinding = async (context: typeof rig.context) => {
       const performed = await perform(runDoctor, {}, context);
       return performed.ok ? performed.value.find(({ check }) => check === 'events postmark') : null;
     };
-    expect(await findingOf(rig.context)).toMatchObject({
+    expect(await readFinding(rig.context)).toMatchObject({
       result: 'warning',
       remedy: expect.stringContaining('https://events.example.com/events/postmark'),
     });
-    const refused = await findingOf({ ...rig.context, status });
+    const refused = await readFinding({ ...rig.context, status });
     expect(refused).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining('2 requests were refused since the start (unauthenticated 2)'),

@@ -54,7 +54,7 @@ async function exportedOperations(): Promise<readonly Operation[]> {
 }
 
 /** Returns the methods of the routes of an operation. */
-function methodsOf(operation: Operation): readonly string[] {
+function listMethods(operation: Operation): readonly string[] {
   return [
     ...OPERATION_ROUTES.filter((route) => route.operation === operation),
     ...FILE_ROUTES.filter((route) => route.operation === operation),
@@ -62,12 +62,12 @@ function methodsOf(operation: Operation): readonly string[] {
 }
 
 /** Returns the commands of `program`, to any depth. */
-function commandsOf(program: Command): readonly Command[] {
-  return program.commands.flatMap((command) => [command, ...commandsOf(command)]);
+function listCommands(program: Command): readonly Command[] {
+  return program.commands.flatMap((command) => [command, ...listCommands(command)]);
 }
 
 const OPERATIONS = await exportedOperations();
-const COMMANDS = commandsOf(await buildProgram(processContext(), () => undefined));
+const COMMANDS = listCommands(await buildProgram(processContext(), () => undefined));
 const NAMED = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
 interface DescribedOperation {
@@ -109,12 +109,12 @@ describe('every operation', () => {
   });
 
   test.each(NAMED)('%s has one route, or a reason to have none', (name, operation) => {
-    const routes = methodsOf(operation);
+    const routes = listMethods(operation);
     expect([name, routes.length]).toEqual([name, name in WITHOUT_ROUTE ? 0 : 1]);
   });
 
   test.each(NAMED)('%s changes nothing by GET', (name, operation) => {
-    for (const method of methodsOf(operation)) {
+    for (const method of listMethods(operation)) {
       expect([name, operation.changes && method === 'GET']).toEqual([name, false]);
     }
   });
@@ -200,11 +200,11 @@ describe('every operation', () => {
       const rig = await operationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
       for (const [before, rawInput] of example.precedingOperations ?? []) await rig.performOk(before, rawInput);
       await example.prepare?.(rig, dns);
-      const written = await rig.listAudit();
+      const writtenEntries = await rig.listAudit();
       if ('uploadType' in operation) await rig.upload(operation, example.input, example.file ?? '');
       else if ('downloadType' in operation) expect(await rig.download(operation, example.input)).not.toEqual([]);
       else await rig.performOk(operation, example.input);
-      const entries = (await rig.listAudit()).slice(written.length);
+      const entries = (await rig.listAudit()).slice(writtenEntries.length);
       expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));
       expect(entries.length > 0).toBe(operation.changes);
     },

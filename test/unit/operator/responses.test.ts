@@ -171,7 +171,7 @@ test('every route is in the document, and every response matches the document', 
     registered.filter((route) => route.startsWith('HEAD ') && !documented.includes(route.replace('HEAD', 'GET'))),
   ).toEqual([]);
 
-  const received = new Map<string, number>();
+  const responseCounts = new Map<string, number>();
   /** Responses that do not match the document. They are reported together at the end. */
   const failures: string[] = [];
   const successfulOptions = new Map<string, RequestOptions>();
@@ -187,7 +187,7 @@ test('every route is in the document, and every response matches the document', 
     );
     check(documentedOperation.operation, response, method === 'HEAD');
     const answer = `${operationId} ${response.status}`;
-    received.set(answer, (received.get(answer) ?? 0) + 1);
+    responseCounts.set(answer, (responseCounts.get(answer) ?? 0) + 1);
     return response.status;
   };
   /** Sends a request and checks the response and its status. */
@@ -253,7 +253,7 @@ test('every route is in the document, and every response matches the document', 
     const response = await sendRequest(relay.url, 'GET', createTarget(path, {}), { headers: BASIC });
     check(operation, response);
     expect(response.status).toBe(404);
-    received.set(`${operationId} 404`, 1);
+    responseCounts.set(`${operationId} 404`, 1);
   }
 
   // These errors occur before the operation. Each is caused for each route that documents it.
@@ -279,7 +279,8 @@ test('every route is in the document, and every response matches the document', 
     };
     for (const [text, options] of Object.entries(invalidOptions)) {
       const status = Number(text);
-      if (responses[status] === undefined || (status >= 401 && received.has(`${operationId} ${status}`))) continue;
+      if (responses[status] === undefined || (status >= 401 && responseCounts.has(`${operationId} ${status}`)))
+        continue;
       await expectStatus(operationId, status, options);
     }
   }
@@ -317,7 +318,7 @@ test('every route is in the document, and every response matches the document', 
       .filter((status) => status !== 'default')
       .map((status) => `${operationId} ${status}`),
   );
-  expect(documentedStatuses.filter((answer) => !received.has(answer)).sort()).toEqual(
+  expect(documentedStatuses.filter((answer) => !responseCounts.has(answer)).sort()).toEqual(
     Object.keys(UNREACHABLE_ERRORS).sort(),
   );
 });

@@ -39,7 +39,7 @@ test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 m
   store.accept([message]);
   dispatcher.start();
   await clock.advanceUntil(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR_MS);
-  const waits = attempts.slice(1).map(({ at }, n) => Math.round((at - (attempts[n]?.at ?? 0)) / MINUTE_MS));
+  const waits = attempts.slice(1).map(({ at }, index) => Math.round((at - (attempts[index]?.at ?? 0)) / MINUTE_MS));
   expect(waits).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waits.length - 5 }, () => 120)]);
   expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR_MS);
   expect(clock.now() - START).toBeLessThan(24 * HOUR_MS + 10_000);

@@ -44,12 +44,12 @@ test('opening a database for the second time changes nothing', () => {
   createEngine(firstDatabase).operations.createAccount('shop', NO_LIMITS, 1);
   const schema = readSchema(firstDatabase);
   firstDatabase.close();
-  const reopened = openDatabase(path);
-  onTestFinished(() => reopened.close());
-  expect(readSchema(reopened)).toEqual(schema);
-  expect(readVersion(reopened)).toBe(NEWEST);
+  const reopenedDatabase = openDatabase(path);
+  onTestFinished(() => reopenedDatabase.close());
+  expect(readSchema(reopenedDatabase)).toEqual(schema);
+  expect(readVersion(reopenedDatabase)).toBe(NEWEST);
   expect(
-    createEngine(reopened)
+    createEngine(reopenedDatabase)
       .operations.listAccounts()
       .map(({ name }) => name),
   ).toEqual(['shop']);

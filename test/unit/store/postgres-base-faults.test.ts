@@ -20,14 +20,14 @@ const MAX_FAILURE_MS = 8_000;
 /** Returns the error message with which opening the store fails. */
 async function openFailure(url: string): Promise<string> {
   const startedAt = performance.now();
-  const opened = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
+  const openResult = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
     (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : 'no error'),
   );
   expect(performance.now() - startedAt).toBeLessThan(MAX_FAILURE_MS);
-  expect(opened).not.toMatch(/[\r\n]/);
-  expect(opened).not.toContain(SECRET);
-  return opened;
+  expect(openResult).not.toMatch(/[\r\n]/);
+  expect(openResult).not.toContain(SECRET);
+  return openResult;
 }
 
 function changeUrl(url: string, change: (parts: URL) => void): string {

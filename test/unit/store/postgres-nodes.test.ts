@@ -258,13 +258,13 @@ describe('the end of leases on several nodes at once', () => {
 
   test('exactly one of a settlement and a recovery of the same lease succeeds', async () => {
     const installation = await startInstallation(NO_LIMITS);
-    const [firstNode, two] = installation.nodes;
+    const [firstNode, secondNode] = installation.nodes;
     const lease = createLease('dead');
     const messages = Array.from({ length: 100 }, () => newMessage({ lease }));
     await installation.firstNode.accept(messages);
     const [answers, recoveredCount] = await Promise.all([
       firstNode?.settle(messages.map((mail) => newSettlement({ ...mail, attempts: 1, lease }))) ?? [],
-      two?.recover({
+      secondNode?.recover({
         now: Date.now(),
         includeAllLeases: false,
         includeDeadNodes: true,

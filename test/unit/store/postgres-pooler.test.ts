@@ -12,11 +12,11 @@ import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
 async function pooled(url: string, options?: Parameters<typeof startTransactionPooler>[1]) {
   const pooler = await startTransactionPooler(Number(new URL(url).port), options);
-  const changed = new URL(url);
-  changed.port = String(pooler.port);
-  changed.searchParams.set('pooler', 'transaction');
-  if (options?.prepared === 'track') changed.searchParams.set('prepared', 'yes');
-  return { pooler, url: changed.href };
+  const changedUrl = new URL(url);
+  changedUrl.port = String(pooler.port);
+  changedUrl.searchParams.set('pooler', 'transaction');
+  if (options?.prepared === 'track') changedUrl.searchParams.set('prepared', 'yes');
+  return { pooler, url: changedUrl.href };
 }
 
 function postgresSetting(url: string) {

@@ -137,11 +137,11 @@ describe('reputation', () => {
               event.accountId === accountId ? getReputationDelta(event.from, event.to, event.isNewEvidence) : null;
             return delta === null ? [] : [{ ...delta, index }];
           });
-          const sumOf = (of: 'emails' | 'bounces' | 'complaints') =>
+          const addCounts = (of: 'emails' | 'bounces' | 'complaints') =>
             addedCounts.reduce((total, counts) => total + counts[of], 0);
           const lastCounts = addedCounts.at(-1);
           if (lastCounts === undefined) return [];
-          return [[accountId, sumOf('emails'), sumOf('bounces'), sumOf('complaints'), lastCounts.index]];
+          return [[accountId, addCounts('emails'), addCounts('bounces'), addCounts('complaints'), lastCounts.index]];
         });
         const foundDeltas = deltas
           .listByAccount()
