@@ -7,7 +7,7 @@
 
 import { isIPv6 } from 'node:net';
 import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../model/listen-address.ts';
-import { findProviderByHost } from '../providers/providers.ts';
+import { findProvider } from '../providers/providers.ts';
 import { readDotEnv } from './dot-env.ts';
 import { formatSuggestion } from './nearest.ts';
 import { readSecretText, SecretFileError } from './secret-file.ts';
@@ -399,7 +399,7 @@ function checkFeedback(settings: Settings): void {
 
 /** Returns true if the provider of the relay tests the URL of its events before its secret exists. */
 function isEndpointTested({ transport }: Settings): boolean {
-  return transport.kind === 'smtp' && findProviderByHost(transport.host)?.events?.isEndpointTest !== undefined;
+  return transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined;
 }
 
 function deepFreeze(settings: Settings): Settings {

@@ -146,6 +146,7 @@ describe('settings', () => {
       loadSettings({ POSTRIDER_TRANSPORT: `smtp://${host}`, POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8082' }, null);
     expect(load('smtp.mandrillapp.com')).not.toThrow();
     expect(load('smtp.mailersend.net')).not.toThrow();
+    expect(load('127.0.0.1:2525?provider=mandrill')).not.toThrow();
     expect(load('smtp.postmarkapp.com')).toThrow('POSTRIDER_FEEDBACK_HTTP_LISTEN has no endpoint');
   });
 
