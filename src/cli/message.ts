@@ -67,10 +67,23 @@ function formatMessageDetails(details: MessageDetails): string {
     ['accepted', formatIsoTime(at)],
     ...duePair,
     ['ended', ended === null ? 'not yet' : formatIsoTime(ended)],
+    ...formatConfirmation(details),
     ['attempts', String(attempts.length)],
     ['body', bodyText],
   ]);
   return `${heading}\n${events.map((event) => formatEvent(event, details)).join('')}`;
+}
+
+/** A delivered message without a confirmation was accepted by the next hop, and nothing more is known. */
+function formatConfirmation({
+  state,
+  confirmedAt,
+  events,
+}: Pick<MessageDetails, 'state' | 'confirmedAt' | 'events'>): readonly (readonly [string, string])[] {
+  if (confirmedAt === null)
+    return state === 'delivered' ? [['confirmed', 'no; the next hop accepted the message']] : [];
+  const source = events.find(({ type }) => type === 'confirmed')?.by ?? '';
+  return [['confirmed', `${formatIsoTime(confirmedAt)} by ${source}`]];
 }
 
 function formatEvent(

@@ -125,8 +125,10 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('events of %
     const to = `here@${name}.example.com`;
     const id = await sendDelivered(to);
     expect(await post(createBody(delivery, id, to))).toBe(200);
+    const details = await runJsonCommand<{ confirmedAt: string | null }>(folder, ['message', 'show', id]);
+    expect(details.confirmedAt).toMatch(/^\d{4}-/);
     const shown = await runCommand(folder, ['message', 'show', id]);
-    expect(shown.stdout).toContain('confirmed');
+    expect(shown.stdout).toMatch(new RegExp(`^confirmed +\\S+ by feedback:${name}$`, 'm'));
     const { state, events } = (await store.findMessage(id)) ?? { state: null, events: [] };
     expect([state, events.at(-1)]).toMatchObject(['delivered', { verb: 'confirmed', by: `feedback:${name}` }]);
   });

@@ -97,6 +97,7 @@ function describeActor(by: string): string {
   if (by === 'simulator') return 'the mailbox simulator';
   // The store suppresses a message whose recipient is on a suppression list.
   if (by === 'store') return 'the suppression list';
-  if (by.startsWith('feedback:')) return `a feedback report (${by.slice('feedback:'.length)})`;
+  if (by === 'feedback:smtp') return 'a feedback report (smtp)';
+  if (by.startsWith('feedback:')) return `a provider event (${by.slice('feedback:'.length)})`;
   return `node ${by}`;
 }

@@ -47,7 +47,7 @@ function MessageNotFound({ error, retry }: { readonly error: unknown; readonly r
 }
 
 function Message({ message, captured }: { readonly message: MessageDetails; readonly captured: boolean }) {
-  const { state, to, from, subject, account, id, at, ended } = message;
+  const { state, to, from, subject, account, id, at, ended, confirmedAt } = message;
   return (
     <>
       <PageHead title={subject.trim() === '' ? '(blank subject)' : subject}>
@@ -71,6 +71,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
           </Fact>
           <Fact name="accepted">{formatUtc(at)}</Fact>
           {ended === null ? null : <Fact name="ended">{formatUtc(ended)}</Fact>}
+          {confirmedAt === null ? null : <Fact name="confirmed">{formatUtc(confirmedAt)}</Fact>}
           <Fact name="id">
             <Copyable value={id} label="id" />
           </Fact>

@@ -17,8 +17,9 @@ import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { formatCommandLine } from '../../printing/command-line.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
+import { PROVIDERS } from '../../providers/providers.ts';
 import { type DeliveryStatus, describeDueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
-import { type AttemptDetails, listFinishedAttempts, toAttemptDetails } from './schemas.ts';
+import { type AttemptDetails, findConfirmation, listFinishedAttempts, toAttemptDetails } from './schemas.ts';
 
 const FEEDBACK_PREFIX = 'feedback:';
 const SERVICE_LIST = '*';
@@ -26,7 +27,7 @@ const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
   bounce: 'after a hard bounce',
   complaint: 'after a complaint',
   manual: 'added by an operator',
-  unsubscribed: 'after an unsubscribe request at the provider',
+  unsubscribed: 'because the recipient unsubscribed at the provider',
   provider: 'because the address is on the suppression list of the provider',
 };
 /** The rule of `computeRetryDelayMs` in words. */
@@ -59,9 +60,13 @@ export function explain(input: ExplainInput): readonly string[] {
 function describeState({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
   if (message.state === 'uncertain') return describeUncertainState(message);
+  if (message.state === 'delivered' && findConfirmation(message) !== null)
+    return 'the next hop accepted it, and the provider confirmed its delivery to the mail server of the recipient';
   if (message.state !== 'bounced') return STATE_DESCRIPTIONS[message.state];
-  return findLastAttempt(message)?.outcome.kind === 'delivered'
-    ? 'the next hop accepted it, and an asynchronous bounce arrived later'
+  if (findLastAttempt(message)?.outcome.kind === 'delivered')
+    return 'the next hop accepted it, and an asynchronous bounce arrived later';
+  return message.events.findLast(({ verb }) => verb === 'bounced')?.by.startsWith(FEEDBACK_PREFIX) === true
+    ? 'an asynchronous bounce arrived, and the last attempt has no recorded reply'
     : 'a hard bounce';
 }
 
@@ -90,12 +95,13 @@ function explainState(input: ExplainInput): readonly string[] {
       return [...explainSending(input), ...attemptSentences];
     case 'delivered':
       return [
-        ...(attemptSentences.length > 0 ? attemptSentences : explainStateEvent(message, 'delivered')),
+        ...explainCause(message, 'delivered', attemptSentences),
         ...explainFeedbackReports(message),
+        ...explainMissingConfirmation(message),
       ];
     case 'bounced':
       return [
-        ...(attemptSentences.length > 0 ? attemptSentences : explainStateEvent(message, 'bounced')),
+        ...explainCause(message, 'bounced', attemptSentences),
         ...explainSuppressionEffect(attempt),
         ...explainFeedbackReports(message),
         ...explainSuppressionLists(input),
@@ -217,13 +223,46 @@ function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
 function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
-    const effect =
-      verb === 'bounced' || verb === 'complained'
-        ? `and ended the message as ${verb}`
-        : `(${verb}) and changed no state`;
     const source = by.slice(FEEDBACK_PREFIX.length);
-    return [`A feedback report arrived at ${formatTime(at)} by ${source} ${effect}: ${detail ?? 'no reason given'}.`];
+    const title = findProviderTitle(source);
+    const report =
+      title === null
+        ? `A feedback report arrived at ${formatTime(at)} by ${source}`
+        : `An event of ${title} arrived at ${formatTime(at)}`;
+    return [`${report} ${describeReportEffect(verb)}: ${detail ?? 'no reason given'}.`];
   });
+}
+
+function describeReportEffect(verb: string): string {
+  switch (verb) {
+    case 'delivered':
+    case 'bounced':
+    case 'complained':
+      return `and ended the message as ${verb}`;
+    case 'confirmed':
+      return 'and confirmed the delivery to the mail server of the recipient';
+    default:
+      return `(${verb}) and changed no state`;
+  }
+}
+
+/** Returns the name of the provider whose events have this source, or null for a report over SMTP. */
+function findProviderTitle(source: string): string | null {
+  const name = source === 'sns' || source === 'sqs' ? 'ses' : source;
+  return PROVIDERS.find((provider) => provider.name === name)?.title ?? null;
+}
+
+/** States that `delivered` alone does not mean that the recipient has the message. */
+function explainMissingConfirmation(message: StoredMessage): readonly string[] {
+  if (findConfirmation(message) !== null || findLastAttempt(message)?.remote === SIMULATOR) return [];
+  return ['No event of a provider has confirmed the delivery to the mail server of the recipient.'];
+}
+
+/** Describes the last attempt, or else the event that ended the message. Reports are described separately. */
+function explainCause(message: StoredMessage, verb: string, attemptSentences: readonly string[]): readonly string[] {
+  if (attemptSentences.length > 0) return attemptSentences;
+  const event = message.events.findLast((candidate) => candidate.verb === verb);
+  return event === undefined || event.by.startsWith(FEEDBACK_PREFIX) ? [] : [describeEvent(event)];
 }
 
 /** Describes the event that caused a state, including the recorded detail. */
@@ -318,12 +357,18 @@ function explainSuppressionLists({ message, account, lists }: ExplainInput): rea
   const applicableLists = lists.filter(({ list }) => list === SERVICE_LIST || list === account?.name);
   return applicableLists.flatMap(({ list, address, reason, source, at }) => {
     const owner = list === SERVICE_LIST ? 'the whole service' : `account ${list}`;
-    const cause = source === null ? '' : ` of ${source === message.id ? 'this message' : `message ${source}`}`;
+    const cause = describeSuppressionSource(reason, source, message.id);
     return [
       `The recipient has been on the suppression list of ${owner} since ${formatTime(at)}, ${SUPPRESSION_CAUSES[reason]}${cause}.`,
       `To remove it, run \`${formatCommandLine(['suppression', 'remove', list, address])}\`.`,
     ];
   });
+}
+
+function describeSuppressionSource(reason: SuppressionReason, source: string | null, id: string): string {
+  if (source === null) return '';
+  const subject = source === id ? 'this message' : `message ${source}`;
+  return reason === 'unsubscribed' || reason === 'provider' ? `, as reported for ${subject}` : ` of ${subject}`;
 }
 
 function explainSuppressionEffect(attempt: Attempt | null): readonly string[] {

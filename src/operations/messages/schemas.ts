@@ -5,7 +5,7 @@
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
-import { STATES, type StoredMessage, type StoredMessageSummary } from '../../model/message.ts';
+import { type HistoryEntry, STATES, type StoredMessage, type StoredMessageSummary } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
@@ -104,6 +104,13 @@ export const MessageDetails = Type.Object({
   ended: nullable(
     Type.String({ format: 'date-time', description: 'The time at which the message reached its terminal state.' }),
   ),
+  confirmedAt: nullable(
+    Type.String({
+      format: 'date-time',
+      description:
+        'The time at which the first delivery event of the provider was recorded; null if no event has confirmed the delivery.',
+    }),
+  ),
   message: nullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
   attempts: Type.Array(AttemptDetails),
   events: Type.Array(EventDetails, { description: 'The history, oldest event first.' }),
@@ -143,6 +150,7 @@ export function toMessageDetails(
     owner: storedMessage.owner,
     attemptCount: storedMessage.attempts,
     ended: toIsoOrNull(storedMessage.endedAt),
+    confirmedAt: toIsoOrNull(findConfirmation(storedMessage)?.at ?? null),
     message: storedMessage.message,
     attempts: attempts.map(toAttemptDetails),
     events: storedMessage.events.map((event, sequence) => ({
@@ -157,6 +165,11 @@ export function toMessageDetails(
       .filter(({ list }) => list === '*' || list === owner?.name)
       .map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) })),
   };
+}
+
+/** Returns the entry of the first delivery event of the provider, or null. */
+export function findConfirmation({ events }: Pick<StoredMessage, 'events'>): HistoryEntry | null {
+  return events.find(({ verb }) => verb === 'confirmed') ?? null;
 }
 
 /** Returns the attempts with an outcome. A lease that expired without an outcome is not counted. */

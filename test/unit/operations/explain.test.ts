@@ -134,6 +134,41 @@ describe('the explanation', () => {
     );
   });
 
+  it('distinguishes a confirmed delivery from a message that the next hop accepted', () => {
+    const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+    const delivered = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
+    const confirmed = createEvent('confirmed', { by: 'feedback:postmark', detail: '250 OK' });
+    const unconfirmedText = 'No event of a provider has confirmed the delivery';
+    expect(explainText({ state: 'delivered', events: [delivered] })).toContain(unconfirmedText);
+    const text = explainText({ state: 'delivered', events: [delivered, confirmed] });
+    expect(text).toContain('the provider confirmed its delivery to the mail server of the recipient.');
+    expect(text).toMatch(/An event of Postmark arrived at \S+ \S+ and confirmed the delivery .*: 250 OK\./);
+    expect(text).not.toContain(unconfirmedText);
+  });
+
+  it('names the provider whose event ended a message without a recorded reply', () => {
+    const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
+    const unanswered = createEvent('deferred', { attempt: createAttempt({ kind: 'unanswered', reply }) });
+    const createEnd = (verb: string) => createEvent(verb, { by: 'feedback:postmark', detail: 'HardBounce' });
+    const bounced = explainText({ state: 'bounced', events: [unanswered, createEnd('bounced')] });
+    expect(bounced).toContain(
+      'is bounced: an asynchronous bounce arrived, and the last attempt has no recorded reply.',
+    );
+    expect(bounced).toMatch(/An event of Postmark arrived at .* and ended the message as bounced: HardBounce\./);
+    const withoutAttempt = explainText({ state: 'delivered', events: [createEnd('delivered')] });
+    expect(withoutAttempt.split('HardBounce')).toHaveLength(2);
+    expect(withoutAttempt).toContain('and ended the message as delivered');
+  });
+
+  it.each([
+    ['unsubscribed', 'because the recipient unsubscribed at the provider, as reported for message'],
+    ['provider', 'because the address is on the suppression list of the provider, as reported for message'],
+    ['bounce', 'after a hard bounce of message'],
+  ] as const)('states the reason %s of a suppression', (reason, expected) => {
+    const entry = { list: 'acme', address: 'bob@example.com', reason, source: 'other-id', at: BASE_TIME };
+    expect(explainText({ state: 'suppressed' }, ACCOUNT, BASE_TIME, [entry])).toContain(`${expected} other-id.`);
+  });
+
   it('gives a queued message its next attempt, the last outcome and its expiry', () => {
     const text = explainText({
       dueAt: BASE_TIME + 6 * MINUTE_MS,
