@@ -37,7 +37,7 @@ import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Provider } from '../providers/provider.ts';
-import { findProviderByHost, PROVIDERS } from '../providers/providers.ts';
+import { findProvider, PROVIDERS } from '../providers/providers.ts';
 import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
 import { ok } from './errors.ts';
@@ -170,7 +170,7 @@ function createOtherChecks(
     onTimeout,
     run,
   });
-  const relayProvider = findProvider(transport);
+  const relayProvider = findTransportProvider(transport);
   const secretFault = getSecretWarning(settings);
   return [
     ...(secretFault === null
@@ -241,14 +241,14 @@ function createOtherChecks(
 }
 
 /** Returns the provider to which the transport sends, or null if it is not known. */
-function findProvider(transport: Settings['transport']): Provider | null {
+function findTransportProvider(transport: Settings['transport']): Provider | null {
   switch (transport.kind) {
     case 'capture':
       return null;
     case 'ses':
-      return PROVIDERS.find(({ name }) => name === 'ses') ?? null;
+      return findProvider('ses');
     case 'smtp':
-      return findProviderByHost(transport.host);
+      return findProvider(transport.provider);
   }
 }
 
