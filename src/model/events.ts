@@ -127,11 +127,13 @@ export type ServiceEvent =
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
   /** The report was recorded earlier, or is about a message of another program. The report changed nothing. */
-  | Event<'report.repeated' | 'report.unrelated'>
+  | Event<'report.repeated'>
+  /** `count` is the number of reports, by default 1. */
+  | Event<'report.unrelated', { count?: number }>
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
   /** The report was not accepted. */
-  | Event<'report.refused', { reason: string }>
+  | Event<'report.refused', { reason: string; count?: number }>
   /** A subscription to the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>
   // ── Accounts, domains and changes by operators ──

@@ -42,9 +42,9 @@ export interface Metrics {
   /** Records the number of messages and the duration of one commit of the store. */
   recordCommit(kind: 'accept' | 'settle', size: number, tookMs: number): void;
   /** Counts a received feedback report by its result. */
-  countReport(result: ReportResult): void;
+  countReport(result: ReportResult, count?: number): void;
   /** Counts a refused feedback report by reason. */
-  countRefusedReport(reason: string): void;
+  countRefusedReport(reason: string, count?: number): void;
   setBreakerState(state: BreakerState): void;
   /**
    * Counts a connection that a listener closed because of a limit, or because the client did not read the responses.
@@ -313,8 +313,8 @@ export function createMetrics({
       commits[kind].size.observe(size);
       commits[kind].seconds.observe(tookMs / 1000);
     },
-    countReport: (result) => reports.inc({ result }),
-    countRefusedReport: (reason) => refusedReports.inc({ reason }),
+    countReport: (result, count = 1) => reports.inc({ result }, count),
+    countRefusedReport: (reason, count = 1) => refusedReports.inc({ reason }, count),
     setBreakerState: setBreaker,
     countDroppedConnection: (listener, reason) => droppedConnections.inc({ listener, reason }),
     scrape() {
@@ -367,9 +367,9 @@ export function metricHandlers(metrics: Metrics): Handlers {
     'request.fields_ignored': ({ count }) => metrics.countIgnoredFields(count),
     'connection.dropped': ({ listener, reason }) => metrics.countDroppedConnection(listener, reason),
     'report.repeated': () => metrics.countReport('repeated'),
-    'report.unrelated': () => metrics.countReport('unrelated'),
+    'report.unrelated': ({ count }) => metrics.countReport('unrelated', count),
     'report.not_understood': () => metrics.countReport('not-understood'),
-    'report.refused': ({ reason }) => metrics.countRefusedReport(reason),
+    'report.refused': ({ reason, count }) => metrics.countRefusedReport(reason, count),
     'account.locked': () => metrics.countAlarm('account-locked'),
     'domain.failing': () => metrics.countAlarm('domain-failing'),
     'domain.blocked': () => metrics.countAlarm('domain-blocked'),

@@ -53,8 +53,8 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
         breaker = { state: 'closed', retryAt: null };
       },
       // The reasons are a fixed set of texts.
-      'report.refused': ({ at, reason }) => {
-        refusedReports.set(reason, { reason, count: (refusedReports.get(reason)?.count ?? 0) + 1, lastAt: at });
+      'report.refused': ({ at, reason, count = 1 }) => {
+        refusedReports.set(reason, { reason, count: (refusedReports.get(reason)?.count ?? 0) + count, lastAt: at });
       },
     },
     readRefusedReports: () => [...refusedReports.values()],

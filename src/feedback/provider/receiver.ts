@@ -103,9 +103,9 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       onError(`${provider} events`, error);
       return refuse('store', format.storeFailureStatus, 'the store failed; send the events again');
     }
-    for (let count = 0; count < result.broken; count += 1)
-      publish({ type: 'report.refused', at: now, reason: `${provider}-broken` });
-    for (let count = 0; count < result.ignored; count += 1) publish({ type: 'report.unrelated', at: now });
+    const { broken, ignored } = result;
+    if (broken > 0) publish({ type: 'report.refused', at: now, reason: `${provider}-broken`, count: broken });
+    if (ignored > 0) publish({ type: 'report.unrelated', at: now, count: ignored });
     return RECORDED;
   }
 
