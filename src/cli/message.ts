@@ -1,5 +1,6 @@
 /** `postrider message …`: finds, shows, explains, retries and cancels messages. */
 import type { Command } from 'commander';
+import { formatFailure } from '../model/failure.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
 import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
@@ -87,12 +88,17 @@ function formatConfirmation({
 }
 
 function formatEvent(
-  { at, type, by, detail, attempt: attemptIndex }: EventDetails,
+  { at, type, by, detail, class: failureClass, category, attempt: attemptIndex }: EventDetails,
   { attempts }: MessageDetails,
 ): string {
   const attempt = attemptIndex === null ? null : (attempts[attemptIndex] ?? null);
   const fault = attempt === null ? null : describeLocalFault(attempt);
-  const explanation = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
+  // The detail of a reported bounce begins with its class and category.
+  const failureText =
+    attempt === null || failureClass === null || category === null
+      ? ''
+      : `${formatFailure({ class: failureClass, category })}: `;
+  const explanation = fault === null ? detail && `${failureText}${detail}` : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const detailText = explanation === null ? '' : `  ${toPrintable(explanation)}`;
   const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;
   const transcriptLines =

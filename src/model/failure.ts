@@ -33,3 +33,17 @@ export interface Failure {
   readonly class: FailureClass;
   readonly category: FailureCategory;
 }
+
+/** Formats a failure as the beginning of a history detail: `hard (mailbox-unknown)`. */
+export function formatFailure({ class: failureClass, category }: Failure): string {
+  return `${failureClass} (${category})`;
+}
+
+/** Parses a failure at the beginning of a history detail (`formatFailure`), before a colon. Returns null for other details. */
+export function parseFailure(detail: string): Failure | null {
+  const end = detail.indexOf('): ');
+  const [classText = '', categoryText = ''] = end < 0 ? [] : detail.slice(0, end).split(' (');
+  const failureClass = FAILURE_CLASSES.find((name) => name === classText);
+  const category = FAILURE_CATEGORIES.find((name) => name === categoryText);
+  return failureClass === undefined || category === undefined ? null : { class: failureClass, category };
+}

@@ -6,6 +6,7 @@
  * of its message. A report that is not conclusive is added to the history and does not change the state.
  */
 import { parseAddress, toCanonicalAddress } from './address.ts';
+import { type Failure, formatFailure } from './failure.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
 /** The properties of the reported message that the decision needs. */
@@ -270,7 +271,8 @@ function formatDetail(event: RecipientEvent, to: string): string {
   const subjectText =
     reportedAddresses.length > 0 && !isAboutRecipient(event, to) ? `about ${reportedAddresses.join(', ')}` : null;
   const type = event.kind === 'complaint' ? event.feedbackType : null;
-  return formatEvidence(event.evidence, [type, subjectText].filter((part) => part !== null).join(', '));
+  const detail = formatEvidence(event.evidence, [type, subjectText].filter((part) => part !== null).join(', '));
+  return event.kind === 'bounce' ? `${formatFailure(event.failure)}: ${detail}`.slice(0, MAX_DETAIL_LENGTH) : detail;
 }
 
 /**
@@ -326,7 +328,13 @@ export type FeedbackEvent =
    * The message was not delivered. `mailboxMissing` is true only if the mailbox is known not to exist. Only such a
    * bounce suppresses the recipient.
    */
-  | (RecipientMembers & { readonly kind: 'bounce'; readonly permanent: boolean; readonly mailboxMissing: boolean })
+  | (RecipientMembers & {
+      readonly kind: 'bounce';
+      readonly permanent: boolean;
+      readonly mailboxMissing: boolean;
+      /** The class is `hard` if and only if `mailboxMissing` is true. */
+      readonly failure: Failure;
+    })
   /**
    * A complaint. `feedbackType` is a registered type (RFC 5965 section 7.3), such as `abuse`, `fraud`, `virus`,
    * `other`, `not-spam` or `opt-out`.

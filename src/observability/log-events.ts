@@ -27,6 +27,7 @@ export const LOG_FIELDS = {
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
   reason: 'a code, or the reason why an account was locked',
+  category: 'the cause of a failed delivery, see [feedback.md](feedback.md#classes-and-categories-of-failures)',
   reportSource: 'the channel through which the report arrived: `smtp`, `sns`, `sqs` or the name of a provider',
   reportType: 'the type of the report, such as `soft-bounced`',
   feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
@@ -54,6 +55,7 @@ export interface LogEvent {
 const REPLY_FIELDS = ['nextHop', 'smtpCode', 'enhancedCode', 'replyText', 'durationMs'] as const;
 const ATTEMPT_FIELDS = ['id', 'accountId', 'to', 'attemptCount', ...REPLY_FIELDS] as const;
 const SETTLED_FIELDS = [...ATTEMPT_FIELDS, 'reason', 'reportSource', 'detail'] as const;
+const FAILED_FIELDS = [...SETTLED_FIELDS, 'category'] as const;
 
 export const LOG_EVENTS = {
   'message.accepted': {
@@ -79,12 +81,12 @@ export const LOG_EVENTS = {
   },
   'message.deferred': {
     level: 'info',
-    fields: [...SETTLED_FIELDS, 'retryAt'],
+    fields: [...FAILED_FIELDS, 'retryAt'],
     meaning: 'The attempt failed temporarily. The next attempt is due at `retryAt`.',
   },
   'message.bounced': {
     level: 'info',
-    fields: SETTLED_FIELDS,
+    fields: FAILED_FIELDS,
     meaning:
       'Delivery failed permanently: the next hop refused the message, or an asynchronous bounce reported the failure. `reportSource` is present only for an asynchronous bounce.',
   },

@@ -9,7 +9,9 @@
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
+import { classifyOutcome } from '../classify/failure.ts';
 import type { EventOf } from '../model/events.ts';
+import { parseFailure } from '../model/failure.ts';
 import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { escapeJson, maskSecrets } from '../printing/escape.ts';
@@ -117,8 +119,8 @@ export function logHandlers(log: Log, node: string): Handlers {
     'message.replayed': ({ id, accountId, keyId, tookMs }) => ({ id, accountId, keyId, durationMs: roundMs(tookMs) }),
     'message.suppressed': ({ id, accountId, to }) => ({ id, accountId, to }),
     'message.delivered': getSettledFields,
-    'message.deferred': (event) => ({ ...getSettledFields(event), retryAt: formatIsoTime(event.dueAt) }),
-    'message.bounced': getSettledFields,
+    'message.deferred': (event) => ({ ...getFailedFields(event), retryAt: formatIsoTime(event.dueAt) }),
+    'message.bounced': getFailedFields,
     'message.complained': getSettledFields,
     'message.expired': getSettledFields,
     'message.uncertain': getSettledFields,
@@ -186,7 +188,7 @@ function getAttemptFields(
  * Returns the fields for a change of state: the fields of the attempt, the fields of the report, or only the id of the
  * message.
  */
-function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
+function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.complained'> {
   const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
   if (attempt !== null) {
     const { outcome } = attempt;
@@ -198,6 +200,13 @@ function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.
   if (type !== 'message.expired') return { id, accountId, to, detail };
   // The sweeper knows only the id of an expired message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
+}
+
+/** Returns the fields for a failure: those of the change of state, and the category of the attempt or of the report. */
+function getFailedFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
+  const { attempt, detail } = event;
+  const failure = attempt === null ? parseFailure(detail ?? '') : classifyOutcome(attempt.outcome);
+  return failure === null ? getSettledFields(event) : { ...getSettledFields(event), category: failure.category };
 }
 
 /** Rounds a duration in milliseconds to microseconds. */

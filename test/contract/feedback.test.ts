@@ -12,11 +12,17 @@ const HARD: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
   mailboxMissing: true,
+  failure: { class: 'hard', category: 'mailbox-unknown' },
   recipient: null,
   alias: null,
   evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
 };
-const SOFT: FeedbackEvent = { ...HARD, permanent: false, mailboxMissing: false };
+const SOFT: FeedbackEvent = {
+  ...HARD,
+  permanent: false,
+  mailboxMissing: false,
+  failure: { class: 'soft', category: 'mailbox-full' },
+};
 const COMPLAINT: FeedbackEvent = { ...HARD, kind: 'complaint', feedbackType: 'abuse' };
 const UNKNOWN: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 

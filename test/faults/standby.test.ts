@@ -30,6 +30,7 @@ const BOUNCE: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
   mailboxMissing: true,
+  failure: { class: 'hard', category: 'mailbox-unknown' },
   recipient: null,
   alias: null,
   evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },

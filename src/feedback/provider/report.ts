@@ -1,8 +1,10 @@
 /** Builds feedback reports from events of managed providers. The functions are pure. */
 import { createHash } from 'node:crypto';
+import type { Failure } from '../../model/failure.ts';
 import type { Evidence, FeedbackEvent, FeedbackReport } from '../../model/feedback.ts';
 import type { Diagnosis, ProviderEvent, ProviderFact } from '../../providers/event.ts';
 import type { EventProviderName } from '../../providers/provider.ts';
+import { withFailureClass } from '../read/classify-failure.ts';
 import { parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
@@ -74,7 +76,7 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
   const members = { recipient: recipientOf(event), alias: null, evidence };
   switch (fact.kind) {
     case 'bounce':
-      return { ...members, kind: 'bounce', permanent: true, mailboxMissing: isMailboxMissing(fact, classifier) };
+      return { ...members, kind: 'bounce', permanent: true, ...classifyBounce(fact, classifier) };
     case 'complaint':
       return { ...members, kind: 'complaint', feedbackType: 'abuse' };
     case 'provider-suppressed':
@@ -89,10 +91,14 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
   }
 }
 
-function isMailboxMissing(fact: Extract<ProviderFact, { kind: 'bounce' }>, classifier: FailureClassifier): boolean {
-  if (fact.failureClass !== 'by-text') return fact.failureClass === 'hard';
-  const { diagnostic, status } = fact.diagnosis;
-  return classifier.classify(diagnostic ?? '', parseEnhancedStatus(status ?? '')).mailboxMissing;
+/** The provider's class takes precedence over the class of the diagnosis. The diagnosis determines the category. */
+function classifyBounce(
+  { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
+  classifier: FailureClassifier,
+): { readonly mailboxMissing: boolean; readonly failure: Failure } {
+  const text = classifier.classify(diagnosis.diagnostic ?? '', parseEnhancedStatus(diagnosis.status ?? ''));
+  const failure = failureClass === 'by-text' ? text.failure : withFailureClass(failureClass, text.failure);
+  return { mailboxMissing: failure.class === 'hard', failure };
 }
 
 /** The type of the event is part of the evidence, because an operator finds it in the provider's documentation. */

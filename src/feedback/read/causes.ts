@@ -7,6 +7,7 @@
  * Phrases are in lower case and match at the beginning of a word (phrases.ts). A test checks every sample against its
  * rule.
  */
+import type { FailureCategory } from '../../model/failure.ts';
 import { MAILBOX_FULL_PHRASES, MAILBOX_MISSING_PHRASES } from './mailbox-phrases.ts';
 import { parsePhrases } from './phrases.ts';
 
@@ -19,6 +20,8 @@ export type Cause = 'missing' | 'refused' | 'temporary';
 export interface CauseRule {
   readonly name: string;
   readonly cause: Cause;
+  /** The category of the failure, unless `CATEGORY_PHRASES` contains a phrase of the text. */
+  readonly category: FailureCategory;
   /** If true, the phrases are vague, and a status code about the mailbox takes precedence over the rule. */
   readonly isVague?: true;
   /** The rule matches only texts that contain one of these phrases. */
@@ -32,6 +35,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'mailbox full',
     cause: 'temporary',
+    category: 'mailbox-full',
     phrases: MAILBOX_FULL_PHRASES,
     samples: [
       "The recipient's mailbox is full and cannot take messages now.",
@@ -46,6 +50,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'mailbox temporarily closed',
     cause: 'temporary',
+    category: 'network',
     phrases: [
       'found, try again',
       ...parsePhrases(`
@@ -76,6 +81,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'message refused',
     cause: 'refused',
+    category: 'policy',
     phrases: parsePhrases(`
       spam, junk mail, blacklist, black list, blocklist, block list, blocked, denylist, dnsbl, rbl, reputation
       spamhaus, spamcop, barracuda, unsolicited, virus detected, virus found, virus infected, virus-infected, contained a virus, contains a virus,
@@ -94,7 +100,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
       authentication checks, unauthenticated, reverse dns, ptr record, rdns, restricted recipient, restricted to
       delivery restrictions, delivery not authorized, not authorized, access denied, access rule
       administrative prohibition, recipnotpermitted, restriction, awaiting moderation, message refused
-      refused by recipient, challenge, spf-fehler, unerwünschte werbung, richtlinie, abgelehnt wegen, politique de
+      refused by recipient, recipient preferences, have permission to post, challenge, spf-fehler, unerwünschte werbung, richtlinie, abgelehnt wegen, politique de
       indésirable, correo no deseado, política de, posta indesiderata, spamverdacht, проверку на спам, спам
       отклонено политикой, 迷惑メール, 垃圾邮件, 垃圾郵件, 拒收, 스팸
     `),
@@ -109,6 +115,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'message too large',
     cause: 'refused',
+    category: 'size',
     phrases: parsePhrases(`
       message too large, message is too large, message too big, message is too big, mail too large, mail is too large
       too large message, message size, maximum message size, maximum size, size limit, size exceeds, size exceeded
@@ -126,6 +133,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'mail loop or protocol',
     cause: 'refused',
+    category: 'unknown',
     phrases: parsePhrases(`
       mail loop, mail loops back, loops back to, loop detected, looping, too many hops, hop count, too many received
       routing loop, local configuration error, maximum hop, mail forwarding loop, config error, system config error
@@ -137,6 +145,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'host unknown',
     cause: 'missing',
+    category: 'domain',
     phrases: parsePhrases(`
       host unknown, unknown host, host not found, no such host, hostname not found, unknown mail host
       bad destination host, host or domain name not found, host or domain not found, domain not found
@@ -145,7 +154,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
       domain isn't found, domain couldn't be found, domain could not be found, couldn't find any host
       couldn't find a mail exchanger, unable to find the domain, invalid domain, invalid destination domain
       domain name is invalid, all relevant mx records point to non-existent hosts, nxdomain
-      does not accept mail (nullmx), domain of the recipient does not exist, recipient domain does not exist
+      does not accept mail (nullmx), null mx, domain of the recipient does not exist, recipient domain does not exist
       mail domain mentioned in email address is unknown, destination domain does not exist
       domain not listed, bad domain, host does not exist
       domain has no mail exchangers, no mx record, no valid hosts, illegal host, does not exist in dns
@@ -168,6 +177,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'no such mailbox',
     cause: 'missing',
+    category: 'mailbox-unknown',
     phrases: MAILBOX_MISSING_PHRASES,
     exceptPhrases: parsePhrases(`
       sender does not exist, does not exist in dns, sender address, mail from, from address, relaying, backend
@@ -187,6 +197,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'delivery stopped after retries',
     cause: 'temporary',
+    category: 'network',
     isVague: true,
     phrases: parsePhrases(`
       retry timeout exceeded, retry time not reached, long failure period, message expired, expired from the queue
@@ -220,5 +231,63 @@ export const CAUSE_RULES: readonly CauseRule[] = [
       'Delivery was aborted after 72 hours.',
       'Zeitüberschreitung beim Verbindungsaufbau',
     ],
+  },
+];
+
+/**
+ * Phrases of more specific categories. An entry applies only to rules with the category `general`. The first entry with a phrase in
+ * the text decides.
+ */
+export const CATEGORY_PHRASES: readonly {
+  readonly category: FailureCategory;
+  readonly general: FailureCategory;
+  readonly phrases: readonly string[];
+}[] = [
+  {
+    category: 'reputation',
+    general: 'policy',
+    phrases: parsePhrases(`
+      blacklist, black list, blocklist, block list, denylist, dnsbl, rbl, reputation, spamhaus, spamcop, barracuda
+    `),
+  },
+  {
+    category: 'auth',
+    general: 'policy',
+    phrases: parsePhrases(`
+      spf, dkim, dmarc, authentication required, must authenticate, authentication checks, unauthenticated, reverse dns
+      ptr record, rdns, relaying, relay access, relay denied, unable to relay, not relay, cannot relay, relay not
+      open relay, not permitted to relay, rcpthosts
+    `),
+  },
+  {
+    category: 'content',
+    general: 'policy',
+    phrases: parsePhrases(`
+      spam, junk mail, unsolicited, virus, malware, phishing, suspicious, infected, message content, content filter
+      content reject, contents rejected, content violation, offensive content, attachment, filetype, file type
+      unerwünschte werbung, indésirable, correo no deseado, posta indesiderata, спам, 迷惑メール, 垃圾邮件, 垃圾郵件, 스팸
+    `),
+  },
+  { category: 'greylisted', general: 'network', phrases: parsePhrases('greylist, graylist') },
+  {
+    category: 'throttled',
+    general: 'network',
+    phrases: parsePhrases(
+      'too many connections, receiving mail at a rate, rate limit, ratelimit, too many messages too quickly',
+    ),
+  },
+  {
+    category: 'mailbox-disabled',
+    general: 'network',
+    phrases: parsePhrases('temporarily disabled, temporarily suspended, temporarily inactive, temporarily locked'),
+  },
+  {
+    category: 'mailbox-disabled',
+    general: 'mailbox-unknown',
+    phrases: parsePhrases(`
+      disabled, inactive, mailbox is not active, mailbox not active, suspended, deactivated, mailbox is closed
+      mailbox closed, account has been closed, account is closed, account closed, closed account, terminated
+      account is not active, account not active, account expired, account has expired, discontinued
+    `),
   },
 ];

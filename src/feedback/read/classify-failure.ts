@@ -7,25 +7,34 @@
  * mailbox. A full mailbox and an expired retry period are temporary failures.
  */
 import { classify, findRule } from '../../classify/classify.ts';
+import { classifyOutcome } from '../../classify/failure.ts';
+import type { Failure, FailureCategory, FailureClass } from '../../model/failure.ts';
 import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
-import { CAUSE_RULES, type CauseRule } from './causes.ts';
+import { CATEGORY_PHRASES, CAUSE_RULES, type CauseRule } from './causes.ts';
 import { findEnhancedStatus, findReplyCode } from './codes.ts';
 import { containsPhrase, normalizeText } from './phrases.ts';
 
-export interface FailureClass {
+/** The classification of a reported failure. */
+export interface FailureClassification {
   readonly permanent: boolean;
+  /** True if and only if the class of `failure` is `hard`. */
   readonly mailboxMissing: boolean;
+  /** False if the text contains no known cause and no specific code. The class is then `soft`. */
+  readonly known: boolean;
+  readonly failure: Failure;
 }
 
-/** A classification. `known` is false if the text contains no known cause and no specific code. */
-export interface FailureClassification extends FailureClass {
+/** The result of the rules of precedence, without the category. */
+interface Verdict {
+  readonly permanent: boolean;
+  readonly mailboxMissing: boolean;
   readonly known: boolean;
 }
 
-const TEMPORARY_FAILURE: FailureClassification = { permanent: false, mailboxMissing: false, known: true };
-const REFUSED_FAILURE: FailureClassification = { permanent: true, mailboxMissing: false, known: true };
-const MISSING_MAILBOX_FAILURE: FailureClassification = { permanent: true, mailboxMissing: true, known: true };
-const UNKNOWN_FAILURE: FailureClassification = { permanent: true, mailboxMissing: false, known: false };
+const TEMPORARY_FAILURE: Verdict = { permanent: false, mailboxMissing: false, known: true };
+const REFUSED_FAILURE: Verdict = { permanent: true, mailboxMissing: false, known: true };
+const MISSING_MAILBOX_FAILURE: Verdict = { permanent: true, mailboxMissing: true, known: true };
+const UNKNOWN_FAILURE: Verdict = { permanent: true, mailboxMissing: false, known: false };
 
 /** Reasons that count as temporary even after a permanent reply. */
 const TEMPORARY_REASONS: readonly Reason[] = ['mailbox-full', 'greylisted', 'throttled', 'unavailable', 'connection'];
@@ -43,6 +52,32 @@ const TEMPORARY_DETAILS: ReadonlySet<string> = new Set([
 const FULL_MAILBOX_DETAIL = '2.2';
 /** Status codes about the sender's address. */
 const SENDER_DETAILS: ReadonlySet<string> = new Set(['1.7', '1.8']);
+/** The category of a status code by its subject and detail, and by its subject alone (RFC 3463 section 3). */
+const DETAIL_CATEGORIES: ReadonlyMap<string, FailureCategory> = new Map([
+  ['1.1', 'mailbox-unknown'],
+  ['1.2', 'domain'],
+  ['1.3', 'mailbox-unknown'],
+  ['1.6', 'mailbox-unknown'],
+  ['1.7', 'policy'],
+  ['1.8', 'policy'],
+  ['1.10', 'mailbox-unknown'],
+  ['2.1', 'mailbox-disabled'],
+  ['2.2', 'mailbox-full'],
+  ['2.3', 'size'],
+  ['3.4', 'size'],
+  ['4.4', 'domain'],
+  ['4.310', 'domain'],
+]);
+const SUBJECT_CATEGORIES: ReadonlyMap<string, FailureCategory> = new Map([
+  ['3', 'network'],
+  ['4', 'network'],
+  ['6', 'content'],
+  ['7', 'policy'],
+]);
+/** The categories of a hard bounce. A hard bounce without such a cause concerns the mailbox. */
+const HARD_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'mailbox-disabled', 'domain'];
+/** The categories that a temporary failure cannot have, because they are permanent conditions. */
+const PERMANENT_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'domain'];
 /** General status codes. The text of the report is more specific than these codes. */
 const GENERIC_DETAILS: ReadonlySet<string> = new Set([
   '0.0',
@@ -68,14 +103,50 @@ const MAX_TEXT_LENGTH = 8_000;
  * code in the text takes precedence over `status`, because the status of a gateway is often wrong.
  */
 export function classifyFailure(source: string, status: string | null): FailureClassification {
+  const text = readFailureText(source, status);
+  const reply = classifyReplyText(text);
+  const verdict = decideVerdict(text, reply);
+  const failureClass = toFailureClass(verdict, reply);
+  const categories = [reply?.category, findTextCategory(text), findStatusCategory(text.statusDetail)];
+  return { ...verdict, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
+}
+
+/** Returns the failure with this class. It has the category of `failure`, unless the class excludes this category. */
+export function withFailureClass(failureClass: FailureClass, { category }: Failure): Failure {
+  return { class: failureClass, category: selectCategory(failureClass, [category]) };
+}
+
+/** The parts of a failure report that determine its classification. */
+interface FailureText {
+  readonly text: string;
+  /** The text from the reply code onwards. */
+  readonly replyText: string;
+  readonly code: number | null;
+  readonly enhanced: string | null;
+  readonly statusDetail: string;
+  readonly cause: CauseRule | null;
+}
+
+function readFailureText(source: string, status: string | null): FailureText {
   const excerpt = source.slice(0, MAX_TEXT_LENGTH);
   const foundCode = findReplyCode(excerpt);
   const code = foundCode?.code ?? null;
   const enhanced = findEnhancedStatus(excerpt) ?? (code !== null && isGenericStatus(status) ? null : status);
   const text = normalizeText(excerpt);
-  const cause = findCauseRule(text);
-  const hasCode = code !== null || (enhanced !== null && !GENERIC_DETAILS.has(enhanced.slice(2)));
-  const statusDetail = enhanced?.slice(2) ?? '';
+  return {
+    text,
+    replyText: excerpt.slice(foundCode?.index ?? 0),
+    code,
+    enhanced,
+    statusDetail: enhanced?.slice(2) ?? '',
+    cause: findCauseRule(text),
+  };
+}
+
+function decideVerdict(
+  { text, code, enhanced, statusDetail, cause }: FailureText,
+  reply: ReplyClassification | null,
+): Verdict {
   const concernsMailbox = MISSING_MAILBOX_DETAILS.has(statusDetail);
   // Text about a full or suspended mailbox takes precedence over every code, because such a mailbox exists.
   if (cause?.cause === 'temporary' && cause.isVague !== true && !(concernsMailbox && matchesMissingMailbox(text)))
@@ -84,10 +155,7 @@ export function classifyFailure(source: string, status: string | null): FailureC
   const missing = cause?.cause === 'missing' && !statusDetail.startsWith('7.') && !SENDER_DETAILS.has(statusDetail);
   if (statusDetail === FULL_MAILBOX_DETAIL) return TEMPORARY_FAILURE;
   if (missing && concernsMailbox) return MISSING_MAILBOX_FAILURE;
-  // A text without a code is not a reply, so the reply rules do not apply.
-  const reply =
-    hasCode || cause === null ? classifyReplyText(excerpt.slice(foundCode?.index ?? 0), code, enhanced) : null;
-  if (reply !== null) return reply.disabled && missing ? MISSING_MAILBOX_FAILURE : reply;
+  if (reply !== null) return reply.disabled && missing ? MISSING_MAILBOX_FAILURE : reply.verdict;
   if (TEMPORARY_DETAILS.has(statusDetail)) return missing ? MISSING_MAILBOX_FAILURE : TEMPORARY_FAILURE;
   if (concernsMailbox && cause?.cause !== 'refused') return MISSING_MAILBOX_FAILURE;
   if (missing) return MISSING_MAILBOX_FAILURE;
@@ -96,6 +164,43 @@ export function classifyFailure(source: string, status: string | null): FailureC
   const known =
     cause?.cause === 'refused' || code !== null || (enhanced !== null && !GENERIC_DETAILS.has(statusDetail));
   return known ? REFUSED_FAILURE : UNKNOWN_FAILURE;
+}
+
+function toFailureClass(
+  { permanent, mailboxMissing, known }: Verdict,
+  reply: ReplyClassification | null,
+): FailureClass {
+  if (mailboxMissing) return 'hard';
+  return permanent && known && reply?.isSoft !== true ? 'block' : 'soft';
+}
+
+/** Returns the first category that a failure of this class can have. */
+function selectCategory(
+  failureClass: FailureClass,
+  categories: readonly (FailureCategory | null | undefined)[],
+): FailureCategory {
+  const isPossible = (category: FailureCategory): boolean =>
+    failureClass === 'hard'
+      ? HARD_CATEGORIES.includes(category)
+      : category !== 'unknown' && !(failureClass === 'soft' && PERMANENT_CATEGORIES.includes(category));
+  for (const category of categories) {
+    if (category !== null && category !== undefined && isPossible(category)) return category;
+  }
+  return failureClass === 'hard' ? 'mailbox-unknown' : 'unknown';
+}
+
+function findTextCategory({ text, cause }: FailureText): FailureCategory | null {
+  if (cause === null) return null;
+  const { category } = cause;
+  return (
+    CATEGORY_PHRASES.find((entry) => entry.general === category && containsPhrase(text, entry.phrases))?.category ??
+    category
+  );
+}
+
+function findStatusCategory(statusDetail: string): FailureCategory | null {
+  const subject = statusDetail.slice(0, statusDetail.indexOf('.'));
+  return DETAIL_CATEGORIES.get(statusDetail) ?? SUBJECT_CATEGORIES.get(subject) ?? null;
 }
 
 /** Returns the first matching rule, or null. */
@@ -124,12 +229,30 @@ function isGenericStatus(status: string | null): boolean {
   return status !== null && !status.startsWith('5.7.') && GENERIC_DETAILS.has(status.slice(2));
 }
 
-/** A classification by a reply rule. `disabled` is true if the mailbox exists but is disabled. */
-type ReplyClassification = FailureClassification & { readonly disabled: boolean };
+/** A classification by a reply rule. */
+interface ReplyClassification {
+  readonly verdict: Verdict;
+  /** True if the mailbox exists but is disabled. */
+  readonly disabled: boolean;
+  /** True if the class of the reply is `soft`. */
+  readonly isSoft: boolean;
+  readonly category: FailureCategory;
+}
 
-/** Classifies a reply with the rules for SMTP replies. Returns null when no rule matches. */
-function classifyReplyText(text: string, code: number | null, enhanced: string | null): ReplyClassification | null {
-  const reply: Reply = { stage: 'rcpt', code: code ?? 550, enhanced, text: text.slice(0, MAX_REPLY_LENGTH) };
+/**
+ * Classifies a reply with the rules for SMTP replies. Returns null if no rule matches. A text without a code is not a reply, so
+ * the rules do not apply to a known cause.
+ */
+function classifyReplyText({
+  replyText,
+  code,
+  enhanced,
+  statusDetail,
+  cause,
+}: FailureText): ReplyClassification | null {
+  const hasCode = code !== null || (enhanced !== null && !GENERIC_DETAILS.has(statusDetail));
+  if (!hasCode && cause !== null) return null;
+  const reply: Reply = { stage: 'rcpt', code: code ?? 550, enhanced, text: replyText.slice(0, MAX_REPLY_LENGTH) };
   return classifyReply(reply) ?? classifyReply({ ...reply, stage: 'content' });
 }
 
@@ -138,17 +261,15 @@ function classifyReply(reply: Reply): ReplyClassification | null {
 }
 
 function toReplyClassification(outcome: Outcome): ReplyClassification | null {
-  switch (outcome.kind) {
-    case 'bounced': {
-      const disabled = outcome.reason === 'recipient-disabled';
-      if (TEMPORARY_REASONS.includes(outcome.reason)) return { ...TEMPORARY_FAILURE, disabled };
-      return { ...(outcome.suppress ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE), disabled };
-    }
-    case 'deferred':
-      // The reason concerns the configuration or reputation of the sender, but the message was refused permanently.
-      return { ...(TEMPORARY_REASONS.includes(outcome.reason) ? TEMPORARY_FAILURE : REFUSED_FAILURE), disabled: false };
-    case 'delivered':
-    case 'unanswered':
-      return null;
-  }
+  const failure = classifyOutcome(outcome);
+  if (failure === null || !('reason' in outcome)) return null;
+  const isTemporary = TEMPORARY_REASONS.includes(outcome.reason);
+  const isMissing = outcome.kind === 'bounced' && outcome.suppress;
+  return {
+    // A deferral for another reason concerns the configuration or reputation of the sender. The message was refused permanently.
+    verdict: isTemporary ? TEMPORARY_FAILURE : isMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
+    disabled: outcome.kind === 'bounced' && outcome.reason === 'recipient-disabled',
+    isSoft: failure.class === 'soft',
+    category: failure.category,
+  };
 }

@@ -3,8 +3,10 @@
  * a configuration set (`eventType`). The functions are pure, and never throw for any JSON.
  */
 
+import type { Failure } from '../../model/failure.ts';
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
+import { withFailureClass } from '../read/classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
@@ -124,8 +126,16 @@ function lacksStatus({ action, status, diagnosticCode }: JsonObject): boolean {
   return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
+/** The failure of a transient bounce by its sub-type. The diagnostic determines the failure of other sub-types. */
+const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
+  MailboxFull: { class: 'soft', category: 'mailbox-full' },
+  MessageTooLarge: { class: 'block', category: 'size' },
+  ContentRejected: { class: 'block', category: 'content' },
+  AttachmentRejected: { class: 'block', category: 'content' },
+};
+
 /**
- * Classifies a bounce. Transient and undetermined bounces are soft bounces. The sub-type and the server's diagnostic
+ * Classifies a bounce. Transient and undetermined bounces are not permanent. The sub-type and the server's diagnostic
  * determine the result for a permanent bounce.
  */
 function classifyBounce(
@@ -133,20 +143,28 @@ function classifyBounce(
   subType: string,
   recipient: JsonObject,
   classifier: FailureClassifier,
-): { permanent: boolean; mailboxMissing: boolean } {
-  if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
+): { permanent: boolean; mailboxMissing: boolean; failure: Failure } {
   const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
-  if (diagnostic === null && status === null) {
-    return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
-  }
   const classification = classifier.classify(diagnostic ?? '', status);
+  if (type !== 'Permanent') {
+    const known = Object.hasOwn(TRANSIENT_FAILURES, subType) ? TRANSIENT_FAILURES[subType] : undefined;
+    return {
+      permanent: false,
+      mailboxMissing: false,
+      failure: known ?? withFailureClass('soft', classification.failure),
+    };
+  }
   // NoEmail means that the address does not exist, unless the diagnostic reports a policy or a temporary failure.
   const isMissing =
-    subType === 'NoEmail' &&
-    classification.permanent &&
-    !isPolicy(status) &&
-    !isPolicy(findEnhancedStatus(diagnostic ?? ''));
-  return { permanent: true, mailboxMissing: isMissing || classification.mailboxMissing };
+    diagnostic === null && status === null
+      ? subType === 'General' || subType === 'NoEmail'
+      : subType === 'NoEmail' &&
+        classification.permanent &&
+        !isPolicy(status) &&
+        !isPolicy(findEnhancedStatus(diagnostic ?? ''));
+  const mailboxMissing = isMissing || classification.mailboxMissing;
+  const failureClass = mailboxMissing ? 'hard' : classification.failure.class;
+  return { permanent: true, mailboxMissing, failure: withFailureClass(failureClass, classification.failure) };
 }
 
 /** RFC 3463 section 3.8: the subject 7 means security or policy. */
@@ -181,13 +199,22 @@ function readDelay(delay: JsonObject): readonly FeedbackEvent[] {
   }));
 }
 
+/** The provider refuses a message because of a virus, or because it cannot render the template. */
+const REJECTION: Failure = { class: 'block', category: 'content' };
+
 /**
  * Creates the event of a message that the provider accepted and then refused. The failure concerns the message, never
  * the mailbox.
  */
 function createRejection(reason: string): FeedbackEvent {
   const evidence = { status: null, diagnostic: toOneLine(reason), reportingHost: null };
-  return { ...toRecipientMembers(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
+  return {
+    ...toRecipientMembers(null, evidence),
+    kind: 'bounce',
+    permanent: true,
+    mailboxMissing: false,
+    failure: REJECTION,
+  };
 }
 
 function toRecipientMembers(address: unknown, evidence: Evidence) {

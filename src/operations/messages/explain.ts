@@ -5,6 +5,7 @@
  * that are not recorded are omitted and not assumed.
  */
 
+import { classifyOutcome } from '../../classify/failure.ts';
 import type { Account } from '../../model/account.ts';
 import {
   type HistoryEntry,
@@ -19,9 +20,14 @@ import { formatCommandLine } from '../../printing/command-line.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 import { PROVIDERS } from '../../providers/providers.ts';
 import { type DeliveryStatus, describeDueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
-import { type AttemptDetails, findConfirmation, listFinishedAttempts, toAttemptDetails } from './schemas.ts';
+import {
+  type AttemptDetails,
+  FEEDBACK_PREFIX,
+  findConfirmation,
+  listFinishedAttempts,
+  toAttemptDetails,
+} from './schemas.ts';
 
-const FEEDBACK_PREFIX = 'feedback:';
 const SERVICE_LIST = '*';
 const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
   bounce: 'after a hard bounce',
@@ -319,14 +325,20 @@ function describeAttempt(attempt: Attempt): string {
     case 'delivered':
       return `The attempt at ${at} succeeded: ${nextHop} answered ${toSentence(formatReply(outcome))}`;
     case 'bounced':
-      return `The attempt at ${at} hard bounced (${outcome.reason}): ${nextHop} answered ${toSentence(formatReply(outcome))}`;
+      return `The attempt at ${at} bounced (${describeFailure(outcome)}): ${nextHop} answered ${toSentence(formatReply(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome))}`;
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, at ${at}, was deferred (${describeFailure(outcome)}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome))}`;
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
   }
+}
+
+/** Describes a failed attempt: `recipient-unknown; class hard, category mailbox-unknown`. */
+function describeFailure(outcome: Extract<Outcome, { reason: Reason }>): string {
+  const failure = classifyOutcome(outcome);
+  return failure === null ? outcome.reason : `${outcome.reason}; class ${failure.class}, category ${failure.category}`;
 }
 
 function formatReply({ reply }: Outcome): string {

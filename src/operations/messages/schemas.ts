@@ -3,13 +3,20 @@
  * messages. Pure.
  */
 import type { Static } from 'typebox';
+import { classifyOutcome } from '../../classify/failure.ts';
 import { formatIsoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure, parseFailure } from '../../model/failure.ts';
 import { type HistoryEntry, STATES, type StoredMessage, type StoredMessageSummary } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
 import { createStringEnum, nullable, SuppressionListEntry, Time } from '../schemas.ts';
+
+/** The beginning of the source of a history entry that a report caused. */
+export const FEEDBACK_PREFIX = 'feedback:';
+/** The types of entries of reported bounces. */
+const BOUNCE_VERBS: readonly string[] = ['bounced', 'bounce-reported', 'soft-bounced'];
 
 const summaryMembers = {
   id: Type.String({ format: 'uuid' }),
@@ -81,6 +88,14 @@ const EventDetails = Type.Object({
   type: Type.String({ description: 'The kind of event, such as `accepted`, `deferred`, `retried`.' }),
   by: Type.String({ description: 'The node, `operator`, `simulator`, or the source of a feedback report.' }),
   detail: nullable(Type.String()),
+  class: nullable(
+    createStringEnum(FAILURE_CLASSES, {
+      description: 'The class of the failure. Null for an event that is not a failed attempt or a reported bounce.',
+    }),
+  ),
+  category: nullable(
+    createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of the failure. Null if `class` is null.' }),
+  ),
   attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt of this event.' })),
 });
 export type EventDetails = Static<typeof EventDetails>;
@@ -153,14 +168,7 @@ export function toMessageDetails(
     confirmedAt: toIsoOrNull(findConfirmation(storedMessage)?.at ?? null),
     message: storedMessage.message,
     attempts: attempts.map(toAttemptDetails),
-    events: storedMessage.events.map((event, sequence) => ({
-      sequence,
-      at: formatIsoTime(event.at),
-      type: event.verb,
-      by: event.by,
-      detail: event.detail,
-      attempt: event.attempt === null ? null : attempts.indexOf(event.attempt),
-    })),
+    events: storedMessage.events.map((event, sequence) => toEventDetails(event, sequence, attempts)),
     suppressions: lists
       .filter(({ list }) => list === '*' || list === owner?.name)
       .map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) })),
@@ -175,6 +183,27 @@ export function findConfirmation({ events }: Pick<StoredMessage, 'events'>): His
 /** Returns the attempts with an outcome. A lease that expired without an outcome is not counted. */
 export function listFinishedAttempts({ events }: Pick<StoredMessage, 'events'>): readonly Attempt[] {
   return events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
+}
+
+function toEventDetails(event: HistoryEntry, sequence: number, attempts: readonly Attempt[]): EventDetails {
+  const failure = findFailure(event);
+  return {
+    sequence,
+    at: formatIsoTime(event.at),
+    type: event.verb,
+    by: event.by,
+    detail: event.detail,
+    class: failure?.class ?? null,
+    category: failure?.category ?? null,
+    attempt: event.attempt === null ? null : attempts.indexOf(event.attempt),
+  };
+}
+
+/** Returns the failure of an event: that of its attempt, or that of a reported bounce. Null for other events. */
+function findFailure({ attempt, verb, by, detail }: HistoryEntry): Failure | null {
+  if (attempt !== null) return classifyOutcome(attempt.outcome);
+  const isReport = by.startsWith(FEEDBACK_PREFIX) && BOUNCE_VERBS.includes(verb);
+  return isReport && detail !== null ? parseFailure(detail) : null;
 }
 
 export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversation }: Attempt): AttemptDetails {

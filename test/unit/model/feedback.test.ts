@@ -21,6 +21,7 @@ const createBounce = (members: Partial<Extract<FeedbackEvent, { kind: 'bounce' }
   kind: 'bounce',
   permanent: true,
   mailboxMissing: true,
+  failure: { class: 'hard', category: 'mailbox-unknown' },
   ...members,
 });
 const createComplaint = (feedbackType: string, recipient: string | null = TO): FeedbackEvent => ({
@@ -36,7 +37,7 @@ describe('a permanent bounce', () => {
       to: 'bounced',
       suppress: 'bounce',
       counts: true,
-      detail: '550 5.1.1 no such user (reported by mx.example.com)',
+      detail: 'hard (mailbox-unknown): 550 5.1.1 no such user (reported by mx.example.com)',
     });
   });
 
@@ -207,8 +208,8 @@ test('a detail has a maximum length and is never empty', () => {
     ]),
   );
   expect(details).toEqual([
-    expect.objectContaining({ detail: 'x'.repeat(1_500) }),
-    expect.objectContaining({ detail: 'no reason was given' }),
+    expect.objectContaining({ detail: `hard (mailbox-unknown): ${'x'.repeat(1_476)}` }),
+    expect.objectContaining({ detail: 'hard (mailbox-unknown): no reason was given' }),
   ]);
 });
 

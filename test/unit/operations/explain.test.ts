@@ -176,7 +176,9 @@ describe('the explanation', () => {
       events: [createEvent('deferred', { attempt: DEFERRED })],
     });
     expect(text).toContain('One delivery attempt was made; the next one is at 2030-01-01 12:06:00Z, in 5 min.');
-    expect(text).toContain('(mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full');
+    expect(text).toContain(
+      '(mailbox-full; class soft, category mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full',
+    );
     expect(text).toContain('Retries use exponential backoff with jitter; the longest delay is 2 h 18 min.');
     expect(text).toContain('it expires at 2030-01-02 12:00:00Z, in 23 h 59 min');
   });
@@ -231,7 +233,7 @@ describe('the explanation', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
     const openBreaker = createAttempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
     expect(explainText({ attempts: 2, events: [createEvent('deferred', { attempt: openBreaker })] })).toContain(
-      'failed for a reason that does not depend on this message (connection): relay.example:25, at connect, connection refused. It affects other messages too; `postrider doctor`',
+      'failed for a reason that does not depend on this message (connection; class soft, category network): relay.example:25, at connect, connection refused. It affects other messages too; `postrider doctor`',
     );
   });
 
@@ -246,7 +248,9 @@ describe('the explanation', () => {
     const text = explainText({
       events: [createEvent('deferred', { attempt: { ...createAttempt(outcome), remote: null } })],
     });
-    expect(text).toContain('(connection): relay.example:25 refused the connection. It affects other messages too;');
+    expect(text).toContain(
+      '(connection; class soft, category network): relay.example:25 refused the connection. It affects other messages too;',
+    );
   });
 
   it('does not report a signing failure as a reply of the next hop', () => {
@@ -300,7 +304,9 @@ describe('the explanation', () => {
       endedAt: BASE_TIME + 2000,
       events: [createEvent('bounced', { attempt: bouncedAttempt })],
     });
-    expect(text).toContain('hard bounced (recipient-unknown): relay.example:25 answered 550 5.1.1 no such mailbox');
+    expect(text).toContain(
+      `bounced (recipient-unknown; class ${suppress ? 'hard' : 'block'}, category mailbox-unknown): relay.example:25 answered 550 5.1.1 no such mailbox`,
+    );
     expect(text).toContain(expectedPart);
   });
 

@@ -1,6 +1,9 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RULES } from '../../../../src/classify/rules.ts';
-import { classifyFailure } from '../../../../src/feedback/read/classify-failure.ts';
+import { CATEGORY_PHRASES, CAUSE_RULES } from '../../../../src/feedback/read/causes.ts';
+import { classifyFailure, withFailureClass } from '../../../../src/feedback/read/classify-failure.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../../../src/model/failure.ts';
 
 const TEMPORARY = { permanent: false, mailboxMissing: false };
 const REFUSED = { permanent: true, mailboxMissing: false };
@@ -68,4 +71,57 @@ test('every sample reply that suppresses during delivery means a missing mailbox
       expect(classifyFailure(text, null), text).toMatchObject(MISSING);
     }
   }
+});
+
+describe('the class and the category', () => {
+  test.each([
+    ['550 5.4.1 Recipient address rejected: Access denied', null, 'hard', 'mailbox-unknown'],
+    ['550 #5.1.0 Address rejected.', '5.1.0', 'hard', 'mailbox-unknown'],
+    ['Domain b.example does not accept mail (nullMX)', '5.1.10', 'hard', 'domain'],
+    ['Host or domain name not found', '5.4.4', 'hard', 'domain'],
+    ['Host not found, try again', '5.4.4', 'soft', 'network'],
+    ['', '5.1.2', 'hard', 'domain'],
+    ['', '5.2.1', 'hard', 'mailbox-disabled'],
+    ['mailbox full', '5.0.0', 'soft', 'mailbox-full'],
+    ['450 4.2.0 greylisted', null, 'soft', 'greylisted'],
+    ['retry timeout exceeded', '5.0.0', 'soft', 'network'],
+    ['550 5.1.1 Mail refused due to recipient preferences', null, 'block', 'policy'],
+    ['the sender is listed at spamhaus', null, 'block', 'reputation'],
+    ['550 5.7.26 unauthenticated mail: DMARC', null, 'block', 'auth'],
+    ['the message was classified as spam', null, 'block', 'content'],
+    ['552 5.3.4 message too big', null, 'block', 'size'],
+    ['550 no', null, 'block', 'unknown'],
+    ['something happened', null, 'soft', 'unknown'],
+  ])('%s %s: %s, %s', (text, status, failureClass, category) => {
+    expect(classifyFailure(text, status).failure).toEqual({ class: failureClass, category });
+  });
+
+  test('the class is hard if and only if the mailbox is missing, and then the category is about the address', () => {
+    const phrases = [...CAUSE_RULES, ...CATEGORY_PHRASES].flatMap((rule) => rule.phrases);
+    const part = fc.oneof(
+      fc.constantFrom(...phrases),
+      fc.constantFrom('450', '550', '552', '556', '5.1.1', '5.2.1', '5.2.2', '5.4.1', '5.7.1', '4.4.7'),
+      fc.string({ maxLength: 8 }),
+    );
+    const texts = fc.array(part, { maxLength: 5 }).map((parts) => parts.join(' '));
+    const statuses = fc.constantFrom(null, '4.2.1', '5.0.0', '5.1.1', '5.1.2', '5.2.1', '5.2.2', '5.4.4', '5.7.1');
+    fc.assert(
+      fc.property(texts, statuses, (text, status) => {
+        const { failure, mailboxMissing, permanent } = classifyFailure(text, status);
+        expect(failure.class === 'hard').toBe(mailboxMissing);
+        if (mailboxMissing) expect(['mailbox-unknown', 'mailbox-disabled', 'domain']).toContain(failure.category);
+        if (!permanent) expect(failure.class).toBe('soft');
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('a hard bounce of a provider has a category about the address, for every diagnosis', () => {
+    for (const category of FAILURE_CATEGORIES) {
+      for (const failureClass of FAILURE_CLASSES) {
+        const failure = withFailureClass('hard', { class: failureClass, category });
+        expect(['mailbox-unknown', 'mailbox-disabled', 'domain']).toContain(failure.category);
+      }
+    }
+  });
 });
