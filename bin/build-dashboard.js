@@ -18,17 +18,17 @@ export async function buildDashboard({ fresh }) {
   // scripts.
   process.env.NODE_ENV = 'production';
   const { build, createLogger } = await import('vite');
-  const [dist, built] = ['dist', 'dist.new'].map((name) => join(root, 'dashboard', name));
+  const [dist, newDist] = ['dist', 'dist.new'].map((name) => join(root, 'dashboard', name));
   const toStderr = (line) => process.stderr.write(`${line}\n`);
   const customLogger = { ...createLogger('warn'), info: () => undefined, warn: toStderr, warnOnce: toStderr };
   await build({
     configFile: join(root, 'dashboard', 'vite.config.ts'),
     customLogger,
     logLevel: 'warn',
-    build: { outDir: built },
+    build: { outDir: newDist },
   });
   if (fresh) rmSync(dist, { recursive: true, force: true });
-  finishBuild(built, dist);
+  finishBuild(newDist, dist);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await buildDashboard({ fresh: false });

@@ -11,22 +11,22 @@ const MAX_BUILDS = 3;
 /** The file with the asset names of each build, the latest build first. The service does not serve this file. */
 const BUILDS_FILE = 'builds.json';
 
-/** Finishes the build in the folder `built` and renames it to `dist`, replacing an earlier build. */
-export function finishBuild(built, dist) {
-  const assets = filesIn(join(built, 'assets'));
-  for (const name of assets) compress(join(built, 'assets', name));
+/** Finishes the build in the folder `newDist` and renames it to `dist`, replacing an earlier build. */
+export function finishBuild(newDist, dist) {
+  const assets = filesIn(join(newDist, 'assets'));
+  for (const name of assets) compress(join(newDist, 'assets', name));
   const builds = [assets, ...earlierBuilds(dist)].slice(0, MAX_BUILDS);
   for (const name of new Set(builds.flat())) {
     for (const file of [name, `${name}.br`]) {
-      const [from, to] = [dist, built].map((folder) => join(folder, 'assets', file));
+      const [from, to] = [dist, newDist].map((folder) => join(folder, 'assets', file));
       if (!existsSync(to) && existsSync(from)) copyFileSync(from, to);
     }
   }
-  writeFileSync(join(built, BUILDS_FILE), JSON.stringify(builds));
+  writeFileSync(join(newDist, BUILDS_FILE), JSON.stringify(builds));
   const old = `${dist}.old`;
   rmSync(old, { recursive: true, force: true });
   if (existsSync(dist)) renameSync(dist, old);
-  renameSync(built, dist);
+  renameSync(newDist, dist);
   rmSync(old, { recursive: true, force: true });
 }
 

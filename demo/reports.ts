@@ -22,12 +22,12 @@ export function composeReport(kind: ReportKind, message: ReportedMessage): Buffe
 
 const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => readonly string[]>> = {
   bounce: (message) =>
-    composeDeliveryStatus(
+    composeDsn(
       message,
       '5.1.1',
       `550 5.1.1 <${message.to}>: Recipient address rejected: User unknown in virtual mailbox table`,
     ),
-  full: (message) => composeDeliveryStatus(message, '5.2.2', `552 5.2.2 <${message.to}>: user is over quota`),
+  full: (message) => composeDsn(message, '5.2.2', `552 5.2.2 <${message.to}>: user is over quota`),
   complaint: (message) => [
     `From: feedback-loop@${getDomain(message)}`,
     `To: <${message.returnPath}>`,
@@ -77,7 +77,7 @@ function getDomain({ to }: ReportedMessage): string {
   return to.slice(to.lastIndexOf('@') + 1);
 }
 
-function composeDeliveryStatus(message: ReportedMessage, status: string, diagnostic: string): readonly string[] {
+function composeDsn(message: ReportedMessage, status: string, diagnostic: string): readonly string[] {
   const host = `mx.${getDomain(message)}`;
   return [
     `From: MAILER-DAEMON@${host} (Mail Delivery System)`,

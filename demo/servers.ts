@@ -126,15 +126,15 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
     return finish(classifyReply('greeting', atGreeting.lines));
   }
   respond(`220 ${name} ${server.greeting}`);
-  const extensions = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
-  writeEhlo(transcript, [...extensions, ...(server.tls === null ? [] : ['STARTTLS'])]);
+  const ehloLines = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
+  writeEhlo(transcript, [...ehloLines, ...(server.tls === null ? [] : ['STARTTLS'])]);
   if (server.tls !== null) {
     transcript.client('STARTTLS');
     respond('220 2.0.0 Ready to start TLS');
     const atTls = isAt('starttls');
     if (atTls?.kind === 'lost') return finish(toConnectionOutcome('starttls', fillTemplate(atTls.text)));
     transcript.remark(`${host} [${server.address}], ${server.tls}`);
-    writeEhlo(transcript, [...extensions, 'SMTPUTF8']);
+    writeEhlo(transcript, [...ehloLines, 'SMTPUTF8']);
   }
   return finish(transact(attempt, server, failure, { transcript, respond, fillTemplate, classifyReply }));
 }

@@ -44,7 +44,10 @@ export class TextBuilder {
     }
   }
 
-  /** Adds preformatted text with its line breaks and spaces. */
+  /**
+   * Adds preformatted text. Line breaks and spaces are preserved, except for white space at the end of a line and for more
+   * than `MAX_BREAKS` consecutive line breaks.
+   */
   addPreformattedText(text: string): void {
     let start = 0;
     while (start <= text.length) {

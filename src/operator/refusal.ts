@@ -25,7 +25,7 @@ export const CROSS_ORIGIN_CREDENTIALS: Refusal = {
   message: 'Credentials from a page of another origin are not accepted; open this address directly',
 };
 
-/** Returns the refusal for a StoreError during authentication. Throws any other error. */
+/** Returns the refusal for a StoreError. Throws any other error. */
 export function toStoreRefusal(error: unknown): Refusal {
   if (!(error instanceof Error && error.name === 'StoreError')) throw error;
   const message = 'The store does not respond; retry later, or run `postrider doctor`';

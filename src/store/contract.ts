@@ -449,8 +449,8 @@ export interface StoreLifecycle {
 export type Store = StoreMethods & StoreLifecycle;
 
 /**
- * The kind of access of a method to the database. The kind determines the thread on which the method runs, and whether
- * the method fails when database files are missing.
+ * The kind of access of a method to the database. In the embedded store, the kind determines the thread on which
+ * the method runs, and whether the method fails when database files are missing. The PostgreSQL store does not use it.
  */
 export type MethodKind =
   /** A change. A successful result guarantees that the change is stored. */

@@ -51,7 +51,7 @@ test('a server on another port of this host receives the cookie and cannot use i
   await context.close();
 });
 
-test('tabs share a session, a sign-out in one tab ends the session in all tabs, and a cookie without the secret shows the sign-in page', async () => {
+test('tabs share a session, and a sign-out in one tab ends the session in all tabs', async () => {
   const service = await rig.serve(rig.folder());
   const { page, context, allowFaults } = await browsers.openSignedOut(service);
   allowFaults(UNAUTHORIZED, /^window: /);

@@ -1,7 +1,7 @@
 /**
  * The imports that each layer may have, as data. A layer is a folder of src. A layer with side effects may import
- * itself, the pure layers, and types of other layers. src/main.ts injects all other dependencies, so that each layer
- * can be tested and replaced separately.
+ * itself, the pure layers, the layers that `ALLOWED_LAYERS` lists for it, and types of other layers. src/main.ts injects
+ * all other dependencies, so that each layer can be tested and replaced separately.
  */
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';

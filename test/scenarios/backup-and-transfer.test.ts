@@ -110,7 +110,7 @@ test('a restore reports the queued messages that the service will send', async (
   rmSync(join(folder, 'data/postrider.db'));
   writeFileSync(join(folder, 'data/postrider.db-wal'), 'old log');
   const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
-  const printedFiles = /^The replaced database is (.*); remove it/m.exec(stdout)?.[1]?.split(' and ') ?? [];
+  const printedFiles = /^The replaced database is (.*); remove these files/m.exec(stdout)?.[1]?.split(' and ') ?? [];
   expect(printedFiles.map((name) => existsSync(join(folder, name)))).toEqual([true]);
 });
 

@@ -57,22 +57,22 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
 
 test('no output of a command contains the password of a mistyped database or relay', async () => {
   const folder = rig.folder();
-  const credentials = `user:${SECRET}@db.example`;
+  const authority = `user:${SECRET}@db.example`;
   const databases = [
-    `sqlite:postgres://${credentials}/db`,
-    `postgers://${credentials}/db`,
-    `postgres:${credentials}/db`,
-    credentials,
+    `sqlite:postgres://${authority}/db`,
+    `postgers://${authority}/db`,
+    `postgres:${authority}/db`,
+    authority,
   ];
   const results = await Promise.all([
     ...databases.map((database) => runCommand(folder, ['serve', '--json'], { POSTRIDER_DATABASE: database })),
     runCommand(folder, ['doctor'], { POSTRIDER_DATABASE: databases[0] ?? '' }),
     runCommand(folder, ['config', '--json'], { POSTRIDER_TRANSPORT: `smtp://user:12/${SECRET}@` }),
-    runCommand(folder, ['migrate-store', '--from', 'sqlite:x.db', '--to', `sqlite:postgres://${credentials}/db`]),
-    runCommand(folder, ['migrate-store', '--from', `mysql://${credentials}/db`, '--to', 'postgres://h/db']),
-    runCommand(folder, ['migrate-store', `--too=postgres://${credentials}/db`]),
-    runCommand(folder, [`postgres://${credentials}/db`]),
-    runCommand(folder, ['account', 'create', 'x', '--volume', `postgres://${credentials}/db`]),
+    runCommand(folder, ['migrate-store', '--from', 'sqlite:x.db', '--to', `sqlite:postgres://${authority}/db`]),
+    runCommand(folder, ['migrate-store', '--from', `mysql://${authority}/db`, '--to', 'postgres://h/db']),
+    runCommand(folder, ['migrate-store', `--too=postgres://${authority}/db`]),
+    runCommand(folder, [`postgres://${authority}/db`]),
+    runCommand(folder, ['account', 'create', 'x', '--volume', `postgres://${authority}/db`]),
   ]);
   for (const { code, stdout, stderr } of results) {
     expect(code).not.toBe(0);

@@ -87,5 +87,8 @@ export function toApiError(status: number, body: string): ApiError {
   } catch {
     // The answer is not from the service but from a proxy.
   }
-  return new ApiError(status, `The service answered with status ${status}`);
+  return new ApiError(
+    status,
+    `The response with status ${status} is not from the service. Check the proxy in front of the service`,
+  );
 }

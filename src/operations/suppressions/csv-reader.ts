@@ -201,7 +201,7 @@ interface ParsedRow {
   readonly info: { readonly lines: number; readonly empty_lines: number };
 }
 
-/** The fault that ended the parser, with its counts of lines. */
+/** The first fault in the file. `line` and `emptyLines` are the line counters of the parser at the fault. */
 interface ParseFault {
   readonly code: string;
   readonly line: number;

@@ -30,7 +30,7 @@ export function authenticateBySvix(
 ): AuthenticationResult {
   const { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signatures } = headers;
   if (id === undefined || timestamp === undefined || signatures === undefined)
-    return refuse('the request has no svix-id, svix-timestamp or svix-signature header field');
+    return refuse('the request lacks one of the header fields svix-id, svix-timestamp and svix-signature');
   const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
   const given = signatures.split(' ');
   const isSigned = matchesAny(keys, (key) => {

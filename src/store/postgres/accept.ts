@@ -144,22 +144,22 @@ export function prepareAccept(
   monotonic = SYSTEM_ENVIRONMENT.clock.monotonic,
   requireStandby: (session: Session) => Promise<void> = async () => undefined,
 ): Store['accept'] {
-  let checkStoredUntil = 0;
+  let mayBeStoredUntil = 0;
 
   return async function accept(batch) {
     try {
       return await database.transaction(
         async (transaction) => {
-          const checkStored = monotonic() < checkStoredUntil;
+          const mayBeStored = monotonic() < mayBeStoredUntil;
           // `requireStandby` runs in the transaction that accepts, and in the same round trip.
           const standbyCheck = requireStandby(transaction);
-          const [, answers] = await Promise.all([standbyCheck, acceptInTransaction(transaction, batch, checkStored)]);
+          const [, answers] = await Promise.all([standbyCheck, acceptInTransaction(transaction, batch, mayBeStored)]);
           return answers;
         },
         (session, answers) => allStored(session, batch, answers),
       );
     } catch (error) {
-      checkStoredUntil = monotonic() + UNKNOWN_RESULT_MS;
+      mayBeStoredUntil = monotonic() + UNKNOWN_RESULT_MS;
       throw error;
     }
   };
@@ -168,9 +168,9 @@ export function prepareAccept(
 async function acceptInTransaction(
   transaction: Transaction,
   batch: readonly NewMessage[],
-  checkStored: boolean,
+  mayBeStored: boolean,
 ): Promise<readonly AcceptResult[]> {
-  const context = await readContext(transaction, batch, checkStored);
+  const context = await readContext(transaction, batch, mayBeStored);
   const accepted: AcceptedMessage[] = [];
   const lookups: AcceptanceLookups = {
     findByIdempotencyKey(message) {
@@ -206,7 +206,7 @@ async function acceptInTransaction(
 async function readContext(
   transaction: Transaction,
   batch: readonly NewMessage[],
-  checkStored: boolean,
+  mayBeStored: boolean,
 ): Promise<AcceptContext> {
   const ids = [...new Set(batch.map(({ accountId }) => accountId))];
   const keyedMessages = batch.flatMap(({ accountId, idempotency }) =>
@@ -223,7 +223,7 @@ async function readContext(
           keyedMessages.map(({ key }) => key),
         ]),
     transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
-    checkStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : emptyResult,
+    mayBeStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : emptyResult,
   ]);
   const counts = accounts.map((row) => toLimitUsage(rows.toAccount(row)));
   // The limit was set between the two statements. Other transactions already count under the limit, but this

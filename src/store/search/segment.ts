@@ -318,8 +318,8 @@ class ByteReader {
   readonly #bytes: Buffer;
   #position = 0;
 
-  constructor(readBytes: Uint8Array) {
-    this.#bytes = Buffer.from(readBytes.buffer, readBytes.byteOffset, readBytes.byteLength);
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   get isAtEnd(): boolean {

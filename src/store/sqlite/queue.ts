@@ -99,7 +99,7 @@ export function prepareClaim(
       remaining.messages -= 1;
       found.push(row);
     }
-    return { found, full: false };
+    return { found, isFull: false };
   }
 
   /**

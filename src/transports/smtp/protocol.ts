@@ -111,8 +111,8 @@ function checkText(textName: string, text: string, eightBit: boolean, maxOctets:
 // Parses the bytes of a server into SMTP replies. The bytes may be split into chunks at any position.
 //
 // Guarantees: the time is linear in the number of bytes. The memory is limited to 2 KiB per line and 16 KiB per reply
-// (RFC 5321 section 4.5.3.1.5 has 512 octets per line). A bare LF is accepted as a line end. On an error the parser
-// returns one line, and the connection is then unusable.
+// (RFC 5321 section 4.5.3.1.5 has 512 octets per line). A bare LF is accepted as a line end. On an error
+// `push` returns the error as one line of text, and the connection is then unusable.
 
 const MAX_LINE_OCTETS = 2_048;
 const MAX_REPLY_OCTETS = 16_384;
