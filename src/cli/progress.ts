@@ -1,6 +1,6 @@
 /**
- * Shows the progress of a long command: one line on the terminal that is overwritten, and erased at the end. Only the
- * permanent lines are written to a pipe or a file.
+ * Shows the progress of a long command: one line on the terminal that is overwritten, and erased at the end. Lines
+ * written with `writeLine` are permanent. A pipe or a file receives only these lines.
  */
 import { formatCount, formatSpan, shorten } from '../printing/text.ts';
 

@@ -17,7 +17,7 @@ export function checkDkim(expected: string, observedRecords: readonly string[]):
   if (observedRecords.length > 1) {
     // RFC 6376 section 3.6.2.2: with several records the result is undefined.
     return createWrongFinding(
-      `${observedRecords.length} records at one selector, so a verifier may use any of them; remove the other records`,
+      `${observedRecords.length} records at one selector, so a verifier may use any of them; keep only the record that is shown`,
     );
   }
   const tags = parseTags(observedRecords[0] ?? '');

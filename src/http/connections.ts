@@ -418,7 +418,7 @@ export class Connections implements HttpConnections {
 
   #sendAndClose(socket: Duplex, response: string | Buffer): void {
     if (socket.destroyed) return;
-    // node:http removes its error listener after CONNECT and after a failed TLS handshake.
+    // After CONNECT, node:http has removed its error listener. After a failed TLS handshake, it has not added one.
     socket.on('error', ignoreEvent);
     socket.end(response, () => socket.destroy());
     socket.once(

@@ -256,7 +256,10 @@ function readParameter(value: string, start: number): { readonly text: string; r
   return { text, end: afterSemicolon(value, at + 1) };
 }
 
-/** Returns the index after the next semicolon. If another parameter precedes the semicolon, returns `startIndex`. */
+/**
+ * Returns the index after the next semicolon. If there is none, or if an equals sign precedes it, returns `startIndex`, but
+ * at most the length of `value`.
+ */
 function afterSemicolon(value: string, startIndex: number): number {
   const end = value.indexOf(';', startIndex);
   const equals = value.indexOf('=', startIndex);

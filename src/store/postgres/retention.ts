@@ -53,7 +53,7 @@ const PURGE_BODIES: Statement = {
     SELECT (SELECT count(*) FROM purged)::int AS purged, (SELECT count(*) FROM scanned)::int AS scanned,
       (SELECT id FROM scanned ORDER BY id DESC LIMIT 1) AS last`,
 };
-const PURGE_KEYS: Statement = {
+const PURGE_IDEMPOTENCY_KEYS: Statement = {
   name: 'retention_purge_keys',
   text: `DELETE FROM idempotency WHERE (account_id, key) IN (
     SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
@@ -113,7 +113,7 @@ export function prepareRetention(
       }
       const [purgedBodies, purgedKeys] = await Promise.all([
         purgeBodies(database, endedBefore, limit),
-        database.query(PURGE_KEYS, [keysBefore, limit]),
+        database.query(PURGE_IDEMPOTENCY_KEYS, [keysBefore, limit]),
       ]);
       return Math.max(purgedBodies, purgedKeys.length);
     },

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { commandRig, launch } from './command-rig.ts';
 
 describe('suppression lists', () => {
-  it('an address is added, listed and removed in any spelling', async () => {
+  it('an address is added and removed in any spelling, and listed in its canonical form', async () => {
     const rig = await commandRig();
     expect(await rig.runJson('suppression', 'add', 'acme', 'Ada@Bücher.Example', '--reason', 'complaint')).toEqual({
       address: 'ada@xn--bcher-kva.example',

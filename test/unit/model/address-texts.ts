@@ -3,14 +3,14 @@ import fc from 'fast-check';
 
 const atext = fc.constantFrom(..."abcxyzABCXYZ0189!#$%&'*+-/=?^_`{|}~");
 const unicodeText = fc.constantFrom('é', 'ü', 'ß', 'Å', '用', '户', 'я', 'Ж', 'ع', 'א', '😀', 'i', 'ﬁ', 'ǆ');
-const qtext = fc.constantFrom(...'abc xyz.@,;:<>()[]', '\\"', '\\\\', '\\a', '\\ ', 'é', '用');
+const quotedContent = fc.constantFrom(...'abc xyz.@,;:<>()[]', '\\"', '\\\\', '\\a', '\\ ', 'é', '用');
 
 const atom = fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: atext, minLength: 1, maxLength: 12 }) },
   { weight: 1, arbitrary: fc.string({ unit: fc.oneof(atext, unicodeText), minLength: 1, maxLength: 4 }) },
 );
 const dotAtom = fc.array(atom, { minLength: 1, maxLength: 3 }).map((atoms) => atoms.join('.'));
-const quotedString = fc.string({ unit: qtext, maxLength: 15 }).map((content) => `"${content}"`);
+const quotedString = fc.string({ unit: quotedContent, maxLength: 15 }).map((content) => `"${content}"`);
 
 const letter = fc.constantFrom(...'abcdefghijklmnopqrstuvwxyzABCXYZ');
 const innerCharacter = fc.constantFrom(...'abcxyz0189-');

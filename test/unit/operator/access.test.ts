@@ -29,26 +29,26 @@ test('all addresses of an IPv6 /64 network are one peer', () => {
 
 test('wrong passwords of many peers increase the delay of each password up to a limit, and cause no refusal', () => {
   const checkPassword = createCheck(new AccessControl('right'));
-  const getDelay = (now: number) => {
+  const getDelayMs = (now: number) => {
     const decision = checkPassword('198.51.100.1', 'right', now);
     if (decision.kind !== 'granted') throw new Error(`the result for the correct password is ${decision.kind}`);
     return decision.delayMs;
   };
-  const delays: number[] = [];
+  const delaysMs: number[] = [];
   for (let n = 0; n < 1_000; n += 1) {
-    delays.push(getDelay(n));
+    delaysMs.push(getDelayMs(n));
     expect(checkPassword(`2001:db8:1:${n.toString(16)}::1`, 'wrong', n)).toEqual({
       kind: 'challenge',
-      delayMs: delays.at(-1),
+      delayMs: delaysMs.at(-1),
     });
   }
   // A few typing errors cause no delay.
-  expect(delays.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 0));
-  expect(delays.slice(0, 100)).toEqual(delays.slice(0, 100).toSorted((left, right) => left - right));
-  expect(Math.max(...delays)).toBe(MAX_DELAY_MS);
+  expect(delaysMs.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 0));
+  expect(delaysMs.slice(0, 100)).toEqual(delaysMs.slice(0, 100).toSorted((left, right) => left - right));
+  expect(Math.max(...delaysMs)).toBe(MAX_DELAY_MS);
   // The delay ends a few minutes later. A clock that is set back does not change it.
-  expect(getDelay(10 * 60_000)).toBe(0);
-  expect(getDelay(-10 * 60_000)).toBe(MAX_DELAY_MS);
+  expect(getDelayMs(10 * 60_000)).toBe(0);
+  expect(getDelayMs(-10 * 60_000)).toBe(MAX_DELAY_MS);
 });
 
 test('a request without a password is not delayed and causes no delay', () => {
