@@ -7,8 +7,8 @@ import { startServer } from '../test/rig/postgres-server.ts';
 import { type BenchService, createBenchFolder, removeFolder, runCommand, startPostrider } from './postrider.ts';
 
 const SECRET = '5e'.repeat(32);
-const ROUNDS = 3;
-const REQUESTS = 8_000;
+const ROUNDS = 5;
+const REQUESTS = 30_000;
 
 export interface PoolerBenchParts {
   record(measure: string, value: number, unit: string, target?: string | null): void;
