@@ -1,6 +1,6 @@
 /**
- * Measures the receipt of provider events: the number of delivery events that are recorded per second in batches of 1,000,
- * and the rate of accepting beside a stream of events over the rate without one.
+ * Measures how many delivery events per second are recorded in batches of 1,000. Also measures the accept rate during a
+ * stream of events, relative to the accept rate without events.
  */
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ export interface EventLoadResult {
 
 export interface EventBench {
   readonly service: BenchService;
-  /** Sends events about `count` further messages. Rejects if a request was refused. */
+  /** Sends one event for each of the next `count` messages. Rejects if a request was refused. */
   readonly send: (count: number, eventsPerSecond: number | null) => Promise<EventLoadResult>;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Compares the rate of accepting through PgBouncer in transaction mode with the rate on a direct connection. Both nodes use
- * databases of one server, and the rounds alternate. The server, PgBouncer, the nodes and the load generator share the cores.
+ * Compares the accept rate through PgBouncer in transaction mode with the accept rate on a direct connection. Both
+ * nodes use databases of one server, and the rounds alternate. The server, PgBouncer, the nodes and the load generator
+ * share the processor cores.
  */
 import { isPgBouncerInstalled, launchPgBouncer } from '../test/rig/pgbouncer.ts';
 import { startServer } from '../test/rig/postgres-server.ts';

@@ -1,9 +1,10 @@
 /**
- * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the messages of
- * SNS, and `/events/PROVIDER` for the events of the other providers.
+ * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the
+ * messages of SNS, and `/events/PROVIDER` for the events of each other provider.
  *
- * Guarantees: each request gets one response, or its connection is closed. An exception in a receiver gives a 500 and is
- * reported. A failure to listen rejects with a one-line Error that names the setting and the address.
+ * Guarantees: each request gets one response, or its connection is closed. If a receiver throws, the response is 500
+ * and the error is reported. If the server cannot listen, `start` rejects with a one-line Error that names the setting
+ * and the address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
@@ -21,7 +22,7 @@ import {
   sendAnswer,
 } from './http-server.ts';
 
-/** The maximum time for which a shutdown waits for the requests in progress. */
+/** The maximum time for which a shutdown waits for requests in progress. */
 const MAX_CLOSE_MS = 10_000;
 
 /** Handles the requests of one path. Resolves to null when the client has disconnected. */
@@ -32,11 +33,11 @@ export interface EventListenerParts {
   readonly bind: Bind;
   readonly connections: HttpConnections;
   readonly clock: Clock;
-  /** Enables HTTPS; null means plain HTTP behind a proxy. */
+  /** Enables HTTPS. Null means plain HTTP behind a proxy. */
   readonly certificate: CertificatePair | null;
   /** The receivers by path, for example `/events/postmark`. */
   readonly routes: ReadonlyMap<string, EventRoute>;
-  /** Receivers that exist only so that a provider can test a URL. They are not named in responses. Default: none. */
+  /** Receivers that exist only so that a provider can test a URL. Responses do not name their paths. Default: none. */
   readonly testRoutes?: ReadonlyMap<string, EventRoute>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;

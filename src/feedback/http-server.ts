@@ -11,12 +11,12 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { HttpConnections } from '../http/connections.ts';
 
-/** The maximum size of all bodies that are being received. */
+/** The maximum total size of all bodies that are being received. */
 const MAX_UNREAD_BYTES = 64 * 1_048_576;
 const MIN_TLS_VERSION = 'TLSv1.2';
-/** Error codes that mean that the client has disconnected. */
+/** Error codes that mean that the client disconnected. */
 const DISCONNECT_CODES: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'];
-/** The time limits for a request. The names are those of `node:http`; the values are milliseconds. */
+/** The time limits of a request, in milliseconds. The names are those of `node:http`. */
 export interface RequestTimeLimits {
   readonly headersTimeout: number;
   readonly requestTimeout: number;
@@ -32,7 +32,7 @@ const MAX_HEADER_BYTES = 16_384;
 
 export interface HttpAnswer {
   readonly status: number;
-  /** A text of one line for the client. */
+  /** A one-line text for the client. */
   readonly message: string;
   /** The methods of the response header field `Allow`, for the status 405. Default: `POST`. */
   readonly allow?: string;
@@ -58,8 +58,8 @@ export interface EventServer {
 }
 
 /**
- * Creates an HTTPS server, or an HTTP server if `certificate` is null. `onBrokenRequest` is called for each request that is not
- * valid HTTP.
+ * Creates an HTTPS server, or an HTTP server if `certificate` is null. The server calls `onBrokenRequest` before it
+ * responds to a request that is not valid HTTP, is too slow or has too large header fields.
  */
 export function createEventServer(
   certificate: CertificatePair | null,
@@ -99,9 +99,9 @@ export function createEventServer(
   };
 }
 
-/** Reads request bodies within one limit for all requests. */
+/** Reads request bodies. One limit applies to the total size of the bodies of all requests. */
 export interface BodyReader {
-  /** Reads the whole body of at most `maxBytes`. Never rejects. */
+  /** Reads a body of at most `maxBytes`. Never rejects. */
   read(request: IncomingMessage, maxBytes: number): Promise<RequestBody>;
 }
 
@@ -139,7 +139,7 @@ export function createBodyReader(): BodyReader {
   };
 }
 
-/** Sends a response. After a refusal, also closes the connection. */
+/** Sends a response. Closes the connection after a 4xx response. */
 export function sendAnswer(response: ServerResponse, { status, message, allow = 'POST' }: HttpAnswer): void {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (status === 405) headers.allow = allow;

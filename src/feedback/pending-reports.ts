@@ -1,9 +1,9 @@
 /**
- * Applies pending reports: provider events that arrived before the outcome of their message was recorded. Every node with the
- * role `feedback` runs this loop, and the store applies each report once.
+ * Applies pending reports: provider events that arrived before the outcome of their message was recorded. Every node
+ * with the role `feedback` runs this loop. The store applies each report once.
  *
- * Guarantees: a report that another node has stored is applied at most `MAX_INTERVAL_MS` after it is due. An error of the
- * store is reported, and the loop continues.
+ * Guarantees: a report that another node has stored is applied at most `MAX_INTERVAL_MS` after it is due, unless the
+ * store fails. An error of the store is reported, and the loop continues.
  */
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
@@ -22,7 +22,7 @@ export interface PendingReportsParts {
 }
 
 export interface PendingReports {
-  /** Schedules a run, because this node has stored a pending report. */
+  /** Schedules a run. Called when this node has stored a pending report. */
   wake(): void;
   /** Stops the loop and waits for the current run. */
   close(): Promise<void>;
@@ -49,7 +49,7 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
     });
   }
 
-  /** Resolves to the time until the next run in milliseconds. */
+  /** Applies the reports that are due. Resolves to the time until the next run, in milliseconds. */
   async function run(): Promise<number> {
     const now = clock.now();
     try {

@@ -1,6 +1,6 @@
 /**
- * Authenticates requests of providers. The functions are pure. They compare secrets in constant time. They never throw,
- * whatever the request contains.
+ * Authenticates requests of providers. The functions are pure and compare secrets in constant time. The functions never
+ * throw, whatever the request contains.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
 import type { AuthenticationResult, ProviderRequest } from './event.ts';
@@ -8,7 +8,10 @@ import type { AuthenticationResult, ProviderRequest } from './event.ts';
 /** A parsed secret of POSTRIDER_EVENTS_<PROVIDER>, or the reason why the text is not a secret. */
 export type ParsedSecret<Secret> =
   | { readonly ok: true; readonly secret: Secret }
-  /** One line that does not contain the secret, for example `the value has no colon; give USER:PASSWORD`. */
+  /**
+   * One line that does not contain the secret, for example `the secret has fewer than 8 characters; copy it from the
+   * provider`.
+   */
   | { readonly ok: false; readonly fault: string };
 
 /** Authenticates a POST request before its events are interpreted. `now` is milliseconds since the epoch. */
@@ -18,19 +21,24 @@ export const AUTHENTICATED: AuthenticationResult = { kind: 'authenticated' };
 
 const MIN_SECRET_LENGTH = 8;
 
-/** Returns true if the texts are equal. The duration does not depend on the position of a difference. */
+/** Returns true if both values are equal. The duration does not depend on the position of a difference. */
 export function equalsInConstantTime(one: string | Buffer, other: string | Buffer): boolean {
   return timingSafeEqual(createHash('sha256').update(one).digest(), createHash('sha256').update(other).digest());
 }
 
-/** Returns true if a secret matches. All secrets are compared, so that the duration does not reveal which one matched. */
+/**
+ * Returns true if a secret matches. Compares all secrets, so that the duration does not reveal which secret matches.
+ */
 export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret: Secret) => boolean): boolean {
   let found = false;
   for (const secret of secrets) found = matches(secret) || found;
   return found;
 }
 
-/** Creates the function that authenticates by several secrets, from a parser of one secret and a check by all of them. */
+/**
+ * Returns the function that parses a list of secrets with `parse` and creates the authenticator for all of them. If a
+ * secret is invalid, the function returns its fault.
+ */
 export function createAuthenticateBy<Secret>(
   parse: (text: string) => ParsedSecret<Secret>,
   authenticate: (request: ProviderRequest, secrets: readonly Secret[], now: number) => AuthenticationResult,
@@ -50,14 +58,17 @@ export function refuse(reason: string): AuthenticationResult {
   return { kind: 'refused', reason };
 }
 
-/** Parses a signing secret that is used as text. */
+/** Parses a signing secret whose characters are the key. */
 export function parseTextSecret(text: string): ParsedSecret<string> {
   return text.length < MIN_SECRET_LENGTH
     ? { ok: false, fault: `the secret has fewer than ${MIN_SECRET_LENGTH} characters; copy it from the provider` }
     : { ok: true, secret: text };
 }
 
-/** Parses `USER:PASSWORD` of HTTP basic authentication (RFC 7617). Returns the expected value of `Authorization`, with the scheme in lower case. */
+/**
+ * Parses `USER:PASSWORD` of HTTP basic authentication (RFC 7617). Returns the expected value of `Authorization` with
+ * the scheme in lower case.
+ */
 export function parseBasicSecret(text: string): ParsedSecret<string> {
   const colon = text.indexOf(':');
   if (colon < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
@@ -66,7 +77,10 @@ export function parseBasicSecret(text: string): ParsedSecret<string> {
   return { ok: true, secret: `basic ${Buffer.from(text).toString('base64')}` };
 }
 
-/** Parses `USER:PASSWORD`, or `Bearer TOKEN` (RFC 6750). Returns the expected value of `Authorization`, with the scheme in lower case. */
+/**
+ * Parses `USER:PASSWORD` or `Bearer TOKEN` (RFC 6750). Returns the expected value of `Authorization` with the scheme in
+ * lower case.
+ */
 export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
   if (!text.toLowerCase().startsWith('bearer ')) return parseBasicSecret(text);
   const token = text.slice('bearer '.length).trim();
@@ -75,7 +89,10 @@ export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
     : { ok: true, secret: `bearer ${token}` };
 }
 
-/** Authenticates `Authorization` by its expected values. The scheme is case-insensitive (RFC 9110 section 11.1). */
+/**
+ * Authenticates a request by the expected values of its header field `Authorization`. The scheme is case-insensitive
+ * (RFC 9110 section 11.1).
+ */
 export function authenticateByAuthorization(
   { headers }: ProviderRequest,
   expected: readonly string[],
@@ -107,7 +124,7 @@ export function isBase64Hmac(
 
 export type PublicKey = ReturnType<typeof createPublicKey>;
 
-/** Parses a public key in base64 DER (SPKI) without PEM lines. `type` is the key type of `node:crypto`. */
+/** Parses a public key (DER, SPKI) in base64 without PEM lines. `type` is the key type of `node:crypto`. */
 export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<PublicKey> {
   const fault = 'the value is not a public key in base64 DER; copy the key without its PEM lines';
   const key = Buffer.from(text, 'base64');
@@ -122,7 +139,9 @@ export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<P
   }
 }
 
-/** Verifies a base64 signature. Returns false for a malformed signature. */
+/**
+ * Returns true if `signature` is the base64 signature of `content` by `key`. Returns false for a malformed signature.
+ */
 export function isSignedBy(key: PublicKey, algorithm: 'sha1' | 'sha256', content: Buffer, signature: string): boolean {
   try {
     return verify(algorithm, content, key, Buffer.from(signature, 'base64'));

@@ -2,10 +2,10 @@
 import { NO_EVENTS, type ProviderEvent, type ReadResult } from './event.ts';
 import { type Json, toObject } from './json.ts';
 
-/** The result of one member: an event, or the counter of `ReadResult` to which the member belongs. */
+/** The result of reading one member: an event, or the name of the count in `ReadResult` that includes the member. */
 export type MemberResult = ProviderEvent | 'ignored' | 'broken';
 
-/** Reads every member of a batch, in order. A member that is not an object is broken. */
+/** Reads every member of a batch, in order. A member that is not an object is counted as broken. */
 export function readBatch(members: readonly unknown[], readMember: (member: Json) => MemberResult): ReadResult {
   const events: ProviderEvent[] = [];
   const counts = { ignored: 0, broken: 0 };

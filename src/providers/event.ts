@@ -1,36 +1,39 @@
 /**
- * Defines the events of managed email providers, in the form in which every provider's parser returns them. The parsers
- * are pure. They never throw, whatever the body of a request contains.
+ * Defines the events of managed email providers in the form that the parsers of all providers return. The parsers are
+ * pure. The parsers never throw, whatever the body of a request contains.
  */
 import type { FailureClass } from '../model/failure.ts';
 
 /** One HTTP request of a provider. */
 export interface ProviderRequest {
   readonly method: 'GET' | 'HEAD' | 'POST';
-  /** Header fields. The names are in lower case. Repeated fields are joined with `, `. */
+  /** The header fields by name in lower case. The values of a repeated field are joined with `, `. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
   /** The public URL of the endpoint: POSTRIDER_FEEDBACK_URL and the path. Null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
 }
 
-/** The diagnosis in the event. The texts are untrusted and have not been shortened. */
+/** The diagnosis that an event contains. The texts are untrusted and not shortened. */
 export interface Diagnosis {
-  /** Enhanced status code such as `5.1.1` (RFC 3463), or null. */
+  /** The enhanced status code, for example `5.1.1` (RFC 3463), or null. It is not validated. */
   readonly status: string | null;
   /** The reply of the receiving server, or the provider's description, or null. */
   readonly diagnostic: string | null;
-  /** The receiving server, or null. */
+  /** The name or the address of the receiving server, or null. */
   readonly host: string | null;
 }
 
-/** The reason for which an address is on the provider's suppression list, as far as the provider reports it. */
+/**
+ * The reason for the entry of an address on the provider's suppression list. `unknown`: the provider does not report
+ * the reason.
+ */
 export type ProviderListReason = 'bounce' | 'complaint' | 'unsubscribe' | 'manual' | 'unknown';
 
 export type ProviderFact =
   /**
-   * The provider has given up. `by-text`: the provider reports no class, and the diagnosis determines the class. If the
-   * diagnosis has no known cause, the class is `soft`.
+   * The provider has given up the delivery. `by-text`: the provider reports no class, and the diagnosis determines the
+   * class. If the diagnosis has no known cause, the class is `soft`.
    */
   | { readonly kind: 'bounce'; readonly failureClass: FailureClass | 'by-text'; readonly diagnosis: Diagnosis }
   /** The recipient reported the message as spam. */
@@ -45,10 +48,13 @@ export type ProviderFact =
   /** The recipient's mail server accepted the message. */
   | { readonly kind: 'delivered'; readonly diagnosis: Diagnosis };
 
-/** The meaning of a documented type of event. `ignored`: the event has no meaning for Postrider. */
+/** The meaning of a documented type of event. `ignored`: Postrider ignores the event. */
 export type EventMeaning = FailureClass | 'by-text' | Exclude<ProviderFact['kind'], 'bounce'> | 'ignored';
 
-/** Returns the fact of an event with this meaning, or null for `ignored`. `listReason` is used for `provider-suppressed`. */
+/**
+ * Returns the fact of an event with this meaning, or null for `ignored`. `listReason` applies only to
+ * `provider-suppressed`.
+ */
 export function createFact(
   meaning: EventMeaning,
   diagnosis: Diagnosis,
@@ -81,11 +87,11 @@ export interface ProviderEvent {
    * provider's id of the event, or a digest of the event (`digestOf`).
    */
   readonly key: string;
-  /** The id of the message: from its metadata, or from the Message-ID of Postrider. Null if the event contains neither. */
+  /** The id of the message from the message's metadata or from its Message-ID. Null if the event contains neither. */
   readonly messageId: string | null;
-  /** The provider's id of the message, or null. It is used if `messageId` is null. */
+  /** The provider's id of the message, or null. Postrider uses it only if `messageId` is null. */
   readonly reference: string | null;
-  /** The recipient as written. Null if the event names no recipient. */
+  /** The recipient as the provider writes it, or null if the event names no recipient. */
   readonly recipient: string | null;
   /** The time of the event in milliseconds since the epoch, or null. */
   readonly at: number | null;
@@ -94,8 +100,8 @@ export interface ProviderEvent {
 
 export type ReadResult =
   /**
-   * `ignored` is the number of events that concern no message of Postrider or have a type without a meaning for
-   * Postrider (opens, clicks, tests). `broken` is the number of members that are not events.
+   * `ignored` is the number of events that concern no message of Postrider, and of events of a type that Postrider
+   * ignores (opens, clicks, tests). `broken` is the number of members that are not events.
    */
   | {
       readonly kind: 'events';
@@ -103,12 +109,12 @@ export type ReadResult =
       readonly ignored: number;
       readonly broken: number;
       /**
-       * Keys of an authenticated request that contains no event. They are recorded, so that a replay of the authentication
-       * with another body has no effect. If absent, there are none.
+       * The keys of an authenticated request without events. Postrider records the keys, so that a request with the
+       * same signature and another body has no effect. Absent if there are none.
        */
       readonly recordedKeys?: readonly string[];
     }
-  /** The body is not in the provider's format. `reason` is one line, for example `the body is not JSON`. */
+  /** The body is not in the provider's format. `reason` is one line, for example `the body is not a JSON object`. */
   | { readonly kind: 'broken'; readonly reason: string };
 
 export type AuthenticationResult =
@@ -116,5 +122,5 @@ export type AuthenticationResult =
   /** The response is 401. `reason` is one line without secrets, for example `the signature is invalid`. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** A request that reports the result of a test of the endpoint has an empty list of events. */
+/** The result of a request without events. */
 export const NO_EVENTS: Extract<ReadResult, { kind: 'events' }> = { kind: 'events', events: [], ignored: 0, broken: 0 };

@@ -5,19 +5,22 @@ import { isMessageId } from '../model/submission.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Maximum length of an id of a provider. */
+/** The maximum length of a provider's id, in characters. */
 const MAX_ID_LENGTH = 256;
-/** The Message-ID of Postrider contains the id of the message before the `@`. */
+/** The length of a message id, in characters. The Message-ID of Postrider contains the message id before the `@`. */
 const UUID_LENGTH = 36;
-/** Maximum nesting of objects and arrays. JSON.stringify is recursive and fails at a greater depth. */
+/**
+ * The maximum nesting depth of objects and arrays. `JSON.stringify` is recursive and throws on very deeply nested
+ * values.
+ */
 const MAX_DEPTH = 64;
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Parses UTF-8 JSON. Returns undefined if the bytes are not UTF-8 or not JSON, or are nested deeper than 64 levels. A byte
- * order mark is skipped.
+ * Parses UTF-8 JSON. Returns undefined if the bytes are not UTF-8 or not JSON, or if objects and arrays are nested
+ * deeper than 64 levels. A byte order mark is skipped.
  */
 export function parseJson(body: Buffer): unknown {
   if (isDeeperThan(MAX_DEPTH, body)) return undefined;
@@ -28,7 +31,7 @@ export function parseJson(body: Buffer): unknown {
   }
 }
 
-/** Returns true if the text nests objects and arrays deeper than `depth`. Brackets inside strings do not count. */
+/** Returns true if objects and arrays are nested deeper than `depth`. Brackets inside strings do not count. */
 function isDeeperThan(depth: number, json: Buffer): boolean {
   let open = 0;
   let inString = false;
@@ -45,7 +48,7 @@ function isDeeperThan(depth: number, json: Buffer): boolean {
   return false;
 }
 
-/** Returns the row of a table. A name such as `constructor` that the table does not contain itself has no row. */
+/** Returns the row of the table with this name, or undefined. An inherited name such as `constructor` has no row. */
 export function rowOf<Row>(table: Readonly<Record<string, Row>>, name: string | null): Row | undefined {
   return name !== null && Object.hasOwn(table, name) ? table[name] : undefined;
 }
@@ -55,26 +58,32 @@ export function toObject(value: unknown): Json | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null;
 }
 
-/** Returns the elements of an array, or the value itself as the only element. Undefined and null give no element. */
+/**
+ * Returns the elements of an array, or the value itself as the only element. Returns an empty list for undefined and
+ * null.
+ */
 export function toList(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   return value === undefined || value === null ? [] : [value];
 }
 
-/** Returns a text that is not empty. Numbers are converted, because providers write ids and codes in both forms. */
+/**
+ * Returns a non-empty text, or null. Numbers are converted to text, because providers write ids and codes both as
+ * numbers and as text.
+ */
 export function toText(value: unknown): string | null {
   if (typeof value === 'number' && Number.isFinite(value)) return String(value);
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** Returns a number, also from a text such as `"605"`. Returns null for another value. */
+/** Returns a number, or null. Text such as `"605"` is converted to a number. */
 export function toNumber(value: unknown): number | null {
   if (typeof value === 'number') return Number.isFinite(value) ? value : null;
   if (typeof value !== 'string' || value.length > 32 || !/^-?\d+(?:\.\d+)?$/.test(value)) return null;
   return Number(value);
 }
 
-/** Returns a boolean, also from the texts and numbers that stand for one. Returns null for another value. */
+/** Returns a boolean, or null. The numbers and texts that mean true or false are converted to a boolean. */
 export function toBoolean(value: unknown): boolean | null {
   if (typeof value === 'boolean') return value;
   if (value === 1 || value === '1' || value === 'true' || value === 'True') return true;
@@ -82,7 +91,7 @@ export function toBoolean(value: unknown): boolean | null {
   return null;
 }
 
-/** Returns the time in milliseconds since the epoch of an ISO 8601 text with a time zone, or null. */
+/** Parses an ISO 8601 time with a time zone. Returns milliseconds since the epoch, or null for another value. */
 export function timeOfIsoText(value: unknown): number | null {
   if (typeof value !== 'string' || value.length > 40 || !/^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/.test(value))
     return null;
@@ -90,7 +99,10 @@ export function timeOfIsoText(value: unknown): number | null {
   return Number.isNaN(at) ? null : at;
 }
 
-/** Returns the time in milliseconds since the epoch of a Unix time in seconds, which may have a fraction. */
+/**
+ * Converts a Unix time in seconds, with or without a fraction, to milliseconds since the epoch. Returns null for
+ * another value.
+ */
 export function timeOfUnixSeconds(value: unknown): number | null {
   const seconds = toNumber(value);
   return seconds === null || seconds < 0 || seconds > 1e11 ? null : Math.round(seconds * 1000);
@@ -103,8 +115,8 @@ export function toId(value: unknown): string | null {
 }
 
 /**
- * Returns the message id in a metadata object with the member `postrider-id`. Providers return the metadata as an object,
- * as an object in JSON text, or as an array of one of these. Returns null if there is no valid id.
+ * Returns the message id in a metadata object with the member `postrider-id`. Providers return the metadata as an
+ * object, as JSON text of an object, or as an array that contains an object. Returns null if there is no valid id.
  */
 export function messageIdOfMetadata(metadata: unknown): string | null {
   const found = toObject(typeof metadata === 'string' ? parseShortJson(metadata) : toList(metadata)[0]);
@@ -116,7 +128,9 @@ export function toMessageId(value: unknown): string | null {
   return typeof value === 'string' && isMessageId(value) ? value : null;
 }
 
-/** Returns the message id in a Message-ID of Postrider, with or without angle brackets; otherwise null. */
+/**
+ * Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another value.
+ */
 export function messageIdOfHeader(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const bare = value.startsWith('<') ? value.slice(1) : value;

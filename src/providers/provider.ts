@@ -16,7 +16,7 @@ export type ProviderName =
   | 'ses'
   | 'postal';
 
-/** A provider with an endpoint for events of its own. The events of Amazon SES have the endpoint `/ses`. */
+/** A provider whose events have an endpoint `/events/PROVIDER`. The events of Amazon SES have the endpoint `/ses`. */
 export type EventProviderName = Exclude<ProviderName, 'ses'>;
 
 /** A header field of a message, in ASCII. */
@@ -33,26 +33,35 @@ export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
 
 /** The properties of a provider's SMTP relay. */
 export interface RelayProfile {
-  /** Host names of the relay, in lower case. `*` stands for one label or a part of it. Empty: only `?provider=` selects it. */
+  /**
+   * Patterns of the host names of the relay, in lower case. `*` matches one or more characters of one label. If the
+   * list is empty, only `?provider=` selects the relay.
+   */
   readonly hosts: readonly string[];
-  /** Parameters of the transport URL that this relay accepts, with their meaning. */
+  /** The parameters of the transport URL that only some relays accept, and that this relay accepts. */
   readonly parameters: readonly RelayParameter[];
   /**
-   * Returns the header fields that identify the message in the provider's events. They are added before the message is
-   * signed, and only for this provider.
+   * Returns the header fields that identify the message in the provider's events. Postrider adds the fields before it
+   * signs the message, and only for this provider.
    */
   readonly metadata: (messageId: string, parameters: RelayParameters) => readonly HeaderField[];
-  /** Header fields, in lower case, that the provider replaces or removes. They must not be signed. */
+  /** The header fields, in lower case, that the provider replaces or removes. Postrider does not sign these fields. */
   readonly rewrittenFields: readonly string[];
-  /** True if bounces return to the envelope sender of Postrider. Null: not documented. */
+  /**
+   * True if the provider keeps the envelope sender, so that bounces return to Postrider. Null if this is not
+   * documented.
+   */
   readonly keepsEnvelopeSender: boolean | null;
   /** The maximum size of a message in bytes, or null if it is not documented. */
   readonly maxMessageBytes: number | null;
-  /** The suggested SPF record of a sending domain, or null if the provider needs none there. */
+  /** The suggested SPF record of a sending domain, or null if the provider needs no SPF record at that domain. */
   readonly spf: string | null;
-  /** The default of `?connections=`, or null for the default of every relay. */
+  /** The default of `?connections=`, or null if the default for all relays applies. */
   readonly connections: number | null;
-  /** Returns the provider's id of the message in the text of the reply to the message, or null. */
+  /**
+   * Returns the provider's id of the message in the text of the reply to the message, or null. Null if replies contain
+   * no id.
+   */
   readonly referenceOfReply: ((text: string) => string | null) | null;
   /** The pages of the provider's documentation that this profile follows. */
   readonly sources: readonly string[];
@@ -60,29 +69,29 @@ export interface RelayProfile {
 
 /** The format and the authentication of a provider's events. */
 export interface EventFormat {
-  /** The value of POSTRIDER_EVENTS_<PROVIDER> in words, for example `USER:PASSWORD`. */
+  /** The form of one secret in POSTRIDER_EVENTS_<PROVIDER>, in words, for example `USER:PASSWORD`. */
   readonly secretForm: string;
-  /** A value that `createAuthenticate` accepts. */
+  /** An example of a valid secret. */
   readonly secretExample: string;
   /**
-   * Returns the function that authenticates requests by the secrets in POSTRIDER_EVENTS_<PROVIDER>. `texts` are the
-   * secrets as written, at least one.
+   * Returns the function that authenticates requests by the secrets in POSTRIDER_EVENTS_<PROVIDER>. `texts` contains at
+   * least one secret as written.
    */
   readonly createAuthenticate: (texts: readonly string[]) => ParsedSecret<Authenticate>;
   /** True if a request can be authenticated by its header fields, before its body is received. */
   readonly authenticatesByHeader: boolean;
   /**
-   * Returns true for the request by which the provider tests the URL before its secret exists. The response is 200, with and
-   * without a secret in the settings, and nothing is recorded. If absent, the provider sends no such request.
+   * Returns true for the request with which the provider tests the URL before its secret exists. The response is 200,
+   * whether or not a secret is set, and nothing is recorded. If absent, the provider sends no such request.
    */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;
   /** True if the signature covers the key of an event and not the event. If absent, the whole event is authenticated. */
   readonly signsKeyOnly?: true;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
-  /** The status of the response if the store fails, so that the provider sends the events again. */
+  /** The status of the response if the store fails. After this status, the provider sends the events again. */
   readonly storeFailureStatus: 429 | 503;
-  /** The documented types of events and their meaning. A test reads a sample file for each row. */
+  /** The documented types of events and their meanings. A test reads the sample file of each row. */
   readonly table: readonly EventTableRow[];
   readonly sources: readonly string[];
 }
@@ -98,7 +107,7 @@ export interface EventTableRow {
 
 export interface Provider {
   readonly name: ProviderName;
-  /** The name for people, for example `Postmark`. */
+  /** The display name, for example `Postmark`. */
   readonly title: string;
   /** Null if the provider has no SMTP relay of its own. */
   readonly relay: RelayProfile | null;

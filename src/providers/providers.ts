@@ -1,4 +1,4 @@
-/** All providers, and the choice of a relay's profile. */
+/** Lists all providers, and finds the provider of a relay. */
 import { BREVO } from './brevo/brevo.ts';
 import { MAILERSEND } from './mailersend/mailersend.ts';
 import { MAILGUN } from './mailgun/mailgun.ts';
@@ -33,13 +33,15 @@ export function findProvider(name: string | null): Provider | null {
   return PROVIDERS.find((provider) => provider.name === name) ?? null;
 }
 
-/** Returns the provider whose relay has this host name, or null. */
+/** Returns the provider of the relay with this host name, or null. */
 export function findProviderByHost(host: string): Provider | null {
   const name = (host.endsWith('.') ? host.slice(0, -1) : host).toLowerCase();
   return PROVIDERS.find(({ relay }) => relay?.hosts.some((pattern) => matchesHost(name, pattern)) === true) ?? null;
 }
 
-/** Returns true if the name equals the pattern. `*` in the pattern stands for one or more characters of one label. */
+/**
+ * Returns true if the host name matches the pattern. `*` in the pattern matches one or more characters of one label.
+ */
 function matchesHost(name: string, pattern: string): boolean {
   const [names, patterns] = [name.split('.'), pattern.split('.')];
   return names.length === patterns.length && patterns.every((label, at) => matchesLabel(names[at] ?? '', label));

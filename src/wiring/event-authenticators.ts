@@ -7,11 +7,11 @@ import { PROVIDERS } from '../providers/providers.ts';
 
 export interface EventAuthenticators {
   authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
-  /** Replaces the secrets of a provider. Returns null, or one line with the reason why they are not valid. */
+  /** Replaces the secrets of a provider. Returns null, or one line with the reason why a secret is invalid. */
   replace(name: EventProviderName, secrets: readonly string[]): string | null;
 }
 
-/** Creates the authenticators of all configured providers. The secrets were checked when the settings were loaded. */
+/** Creates the authenticators of all configured providers. The secrets were validated when the settings were loaded. */
 export function createEventAuthenticators(secrets: Settings['eventSecrets']): EventAuthenticators {
   const current = new Map<EventProviderName, Authenticate>();
   const replace = (name: EventProviderName, texts: readonly string[]): string | null => {

@@ -1,24 +1,24 @@
 /**
- * Creates the requests by which providers send their events, from the sample files in src/providers. The signatures are made
- * with `node:crypto` and not with the code of the service. Each provider is one row of `EVENT_SENDERS`.
+ * Creates the requests by which providers send their events, from the sample files in src/providers. Signs the requests
+ * with `node:crypto` and not with the code of the service. Each provider has one row in `EVENT_SENDERS`.
  */
 import { createHash, createHmac, createSign, generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventProviderName } from '../../src/providers/provider.ts';
 
-/** The message and the recipient that the sample files are about. */
+/** The message id and the recipient in the sample files. */
 const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
 const SAMPLE_RECIPIENT = 'recipient@example.com';
 const SAMPLES = join(import.meta.dirname, '../../src/providers');
 
-/** A request of a provider without its path. */
+/** A request of a provider, without its path. */
 export interface EventRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** One installation of a provider: a secret, and the requests that are authenticated by it. */
+/** An account at a provider: its secret, and the requests that are authenticated with this secret. */
 export interface EventSender {
   /** The value of POSTRIDER_EVENTS_<PROVIDER>. */
   readonly secret: string;
@@ -32,7 +32,7 @@ export interface EventSenderRow {
   readonly createSender: () => EventSender;
   /** The sample files of a hard bounce and of a delivery. */
   readonly samples: { readonly hardBounce: string; readonly delivery: string };
-  /** The ids in the samples by which the provider identifies an event. Each request replaces their digits. */
+  /** The ids in the samples by which the provider identifies an event. `createEventBody` replaces their digits. */
   readonly eventIds: readonly string[];
 }
 
@@ -99,7 +99,7 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
   },
 ];
 
-/** Returns the body of a sample file about another message and recipient, with event ids that no other body has. */
+/** Returns the body of a sample file with another message and recipient, and with random digits in the event ids. */
 export function createEventBody(
   { name, eventIds }: Pick<EventSenderRow, 'name' | 'eventIds'>,
   sample: string,
@@ -119,14 +119,14 @@ function replaceDigits(text: string): string {
   return text.replaceAll(/[0-9]/g, () => String(randomInt(10)));
 }
 
-/** Basic authentication (RFC 7617). */
+/** Creates a sender that uses HTTP basic authentication (RFC 7617). */
 function createBasicSender(): EventSender {
   const secret = `events:${randomBytes(16).toString('hex')}`;
   const authorization = `Basic ${Buffer.from(secret).toString('base64')}`;
   return { secret, sign: (body) => ({ headers: { ...JSON_TYPE, authorization }, body }) };
 }
 
-/** ECDSA with SHA-256 over a timestamp and the body. */
+/** Creates a sender that signs a timestamp and the body with ECDSA and SHA-256. */
 function createSendgridSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   return {
@@ -143,7 +143,9 @@ function createSendgridSender(): EventSender {
   };
 }
 
-/** HMAC-SHA256 over a timestamp and the token of the body, in the body. */
+/**
+ * Creates a sender that signs a timestamp and the token in the body with HMAC-SHA256. The body contains the signature.
+ */
 function createMailgunSender(): EventSender {
   const secret = randomBytes(16).toString('hex');
   return {
@@ -161,7 +163,7 @@ function createMailgunSender(): EventSender {
   };
 }
 
-/** The hexadecimal HMAC-SHA256 of the body. */
+/** Creates a sender that signs the body with a hexadecimal HMAC-SHA256. */
 function createMailtrapSender(): EventSender {
   const secret = randomBytes(16).toString('hex');
   const sign = (body: Buffer): EventRequest => {
@@ -171,7 +173,7 @@ function createMailtrapSender(): EventSender {
   return { secret, sign };
 }
 
-/** The RSA signature (PKCS#1 v1.5, SHA-256) of the body. */
+/** Creates a sender that signs the body with RSA (PKCS#1 v1.5, SHA-256). */
 function createPostalSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const sign = (body: Buffer): EventRequest => {
@@ -181,7 +183,7 @@ function createPostalSender(): EventSender {
   return { secret: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), sign };
 }
 
-/** HMAC-SHA256 over an id, a timestamp and the body. A repeated body has the same id. */
+/** Creates a sender that signs an id, a timestamp and the body with HMAC-SHA256. A repeated body has the same id. */
 function createResendSender(): EventSender {
   const key = randomBytes(24);
   return {
@@ -196,7 +198,7 @@ function createResendSender(): EventSender {
   };
 }
 
-/** HMAC-SHA1 over the URL and the only field of the form. */
+/** Creates a sender that signs the URL and the only field of the form with HMAC-SHA1. */
 function createMandrillSender(): EventSender {
   const secret = randomBytes(16).toString('base64url');
   return {

@@ -1,6 +1,6 @@
 /**
- * Tests provider events over real sockets, for each provider of the table: an authenticated event changes only its message,
- * and every other request changes nothing.
+ * Tests provider events over real sockets, for each provider in `EVENT_SENDERS`: an authenticated event changes only
+ * its message, and every other request changes nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -68,7 +68,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('events of %
     (
       await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, ['suppression', 'list', name])
     ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
-  /** Returns everything that an event about the message may change. */
+  /** Returns all data that an event about the message can change. */
   const readAll = async (id: string) => ({
     message: await store.findMessage(id),
     suppressed: await listSuppressed(),

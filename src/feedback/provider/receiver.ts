@@ -2,8 +2,8 @@
  * Receives the events of one managed provider (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/events/PROVIDER`).
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
- * committed every event of the request. A repeated request, also in part or in another order, changes nothing. If the
- * store fails, the status makes the provider send the request again.
+ * committed every event of the request. Events that are repeated, in the same request or in another one, change
+ * nothing. If the store fails, the status of the response makes the provider send the request again.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
@@ -18,7 +18,7 @@ import type { BodyReader, HttpAnswer } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
 import { createEventReports, createKeyReport } from './report.ts';
 
-/** The maximum size of a body. Providers send up to 1,000 events in one request. */
+/** The maximum size of a request body. Providers send up to 1,000 events in one request. */
 const MAX_BODY_BYTES = 10_000_000;
 
 export interface ProviderReceiverParts {
@@ -30,7 +30,7 @@ export interface ProviderReceiverParts {
   readonly authenticate: Authenticate;
   /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
-  /** True if an event can name the message by the provider's id. */
+  /** True if an event can identify its message by the provider's id. */
   readonly usesReferences: boolean;
   readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   readonly clock: Clock;
@@ -39,13 +39,13 @@ export interface ProviderReceiverParts {
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** The reason of a refusal, after the name of the provider; the label of a metric. */
+/** The reason for a refusal. The label of the metric is the name of the provider, a hyphen and the reason. */
 type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'store';
 
 const RECORDED: HttpAnswer = { status: 200, message: 'recorded' };
 const TEST_SUCCEEDED: HttpAnswer = { status: 200, message: 'the test of the URL has succeeded' };
 const NO_BODY = Buffer.alloc(0);
-/** The maximum size of a request that tests the URL. */
+/** The maximum size of the body of a request that tests the URL. */
 const MAX_TEST_BYTES = 4_096;
 
 /** Creates the receiver for the path `/events/PROVIDER`. */
@@ -122,7 +122,9 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   };
 }
 
-/** The parts of a path that answers only the test of the URL, because the secret of the provider is not set. */
+/**
+ * The dependencies of a receiver that accepts only the test of the URL, because the secret of the provider is not set.
+ */
 export interface TestRouteParts {
   readonly provider: EventProviderName;
   readonly isEndpointTest: NonNullable<EventFormat['isEndpointTest']>;
@@ -130,8 +132,8 @@ export interface TestRouteParts {
 }
 
 /**
- * Creates the receiver for `/events/PROVIDER` without a secret. The response is 200 to GET, to HEAD and to the test of the URL,
- * and 404 to every other request. Nothing is recorded.
+ * Creates the receiver for `/events/PROVIDER` without a secret. The response to GET, to HEAD and to the test of the URL
+ * is 200. The response to every other request is 404. Nothing is recorded.
  */
 export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
   const missing: HttpAnswer = {
@@ -150,7 +152,7 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
   };
 }
 
-/** Some providers request the URL when it is registered. */
+/** Returns the response to GET and HEAD. Some providers request the URL when an operator registers it. */
 function answerGet(provider: EventProviderName): HttpAnswer {
   return { status: 200, message: `the endpoint for events of ${provider}` };
 }

@@ -10,13 +10,13 @@ import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.t
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 const MAX_TYPE_LENGTH = 80;
-/** RFC 5321 section 4.5.3.1: local part, at sign, domain. */
+/** The maximum length of a local part, an at sign and a domain (RFC 5321 section 4.5.3.1). */
 const MAX_ADDRESS_LENGTH = 320;
 
 /**
- * Builds the reports of the events of one request, in their order. `now` is milliseconds since the epoch. `usesReferences` is
- * true if an event may name its message by the provider's id. `signsKeyOnly` is true if the signature of the request covers the
- * key and not the event. Each text is classified once per request.
+ * Builds the reports of the events of one request, in their order. `now` is milliseconds since the epoch.
+ * `usesReferences` is true if an event can identify its message by the provider's id. `signsKeyOnly` is true if the
+ * signature of the request covers the key and not the event. Each text is classified once per request.
  */
 export function createEventReports(
   provider: EventProviderName,
@@ -60,7 +60,10 @@ export function createKeyReport(provider: EventProviderName, key: string, now: n
   };
 }
 
-/** References of different providers are different, because an id of one provider can equal an id of another. */
+/**
+ * Returns the reference to the message, or null. A reference begins with the name of the provider, because two
+ * providers can use the same id.
+ */
 function messageRefOf(
   provider: EventProviderName,
   { messageId, reference }: ProviderEvent,
@@ -91,7 +94,10 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
   }
 }
 
-/** The provider's class takes precedence over the class of the diagnosis. The diagnosis determines the category. */
+/**
+ * Classifies a bounce. The provider's class takes precedence over the class of the diagnosis. The diagnosis determines
+ * the category.
+ */
 function classifyBounce(
   { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
   classifier: FailureClassifier,
@@ -101,15 +107,18 @@ function classifyBounce(
   return { mailboxMissing: failure.class === 'hard', failure };
 }
 
-/** The type of the event is part of the evidence, because an operator finds it in the provider's documentation. */
+/**
+ * Creates the evidence. The text begins with the type of the event, which an operator finds in the provider's
+ * documentation.
+ */
 function evidenceOf({ status, diagnostic, host }: Diagnosis, type: string): Evidence {
   const text = diagnostic === null ? type : `${type}: ${diagnostic}`;
   return createEvidence(parseEnhancedStatus(status ?? ''), text, host);
 }
 
 /**
- * Returns the recipient of the event. A text that is not an address is returned as it is, so that it differs from every
- * recipient of a message.
+ * Returns the recipient of the event. A text that is not an address is returned as one line, so that it differs from
+ * every recipient of a message.
  */
 function recipientOf({ recipient }: ProviderEvent): string | null {
   if (recipient === null) return null;

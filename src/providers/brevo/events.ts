@@ -1,6 +1,7 @@
 /**
- * Reads the transactional webhooks of Brevo. The type is in `event`. The body is one event, or an array of events if the
- * webhook has `batched`. https://developers.brevo.com/docs/transactional-webhooks
+ * Reads the transactional webhooks of Brevo. The type is in `event`. The body is one event, or an array of events if
+ * the webhook is batched.
+ * https://developers.brevo.com/docs/transactional-webhooks
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicOrBearerSecret } from '../authentication.ts';
 import { type MemberResult, readObjectOrArray } from '../batch.ts';
@@ -19,7 +20,9 @@ import {
 } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
-/** The meaning of each `event`. An event without a row is ignored. Brevo uses both spellings of an unsubscribe. */
+/**
+ * The meaning of each `event`. An event without a row is ignored. Brevo writes both `unsubscribe` and `unsubscribed`.
+ */
 const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
   hard_bounce: 'hard',
   invalid_email: 'hard',
@@ -34,7 +37,7 @@ const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
   delivered: 'delivered',
 };
 
-/** Parts of the `reason` of a blocked message, for example `blocked : due to unsubscribed user`. */
+/** Phrases in the `reason` of a blocked message, for example in `blocked : due to unsubscribed user`. */
 const LIST_REASONS: readonly (readonly [part: string, reason: ProviderListReason])[] = [
   ['unsubscribe', 'unsubscribe'],
   ['bounce', 'bounce'],
@@ -43,7 +46,7 @@ const LIST_REASONS: readonly (readonly [part: string, reason: ProviderListReason
   ['admin', 'manual'],
 ];
 
-/** A Unix time above this limit is in milliseconds. As seconds it would be in the year 5138. */
+/** The maximum Unix time in seconds, in the year 5138. A greater value is a time in milliseconds. */
 const MAX_SECONDS = 1e11;
 
 export const BREVO_EVENTS: EventFormat = {
@@ -52,7 +55,7 @@ export const BREVO_EVENTS: EventFormat = {
   createAuthenticate: createAuthenticateBy(parseBasicOrBearerSecret, authenticateByAuthorization),
   authenticatesByHeader: true,
   read: ({ body }) => readObjectOrArray(parseJson(body), readBrevoEvent),
-  // Brevo discards an event after any 4xx but 429 and after any 5xx.
+  // Brevo discards an event after any 5xx and after any 4xx except 429.
   storeFailureStatus: 429,
   table: [
     { type: 'hard_bounce', meaning: 'hard', sample: 'hard-bounce.json' },
@@ -100,7 +103,10 @@ function readBrevoEvent(event: Json): MemberResult {
   };
 }
 
-/** `ts_epoch` is documented in milliseconds, and the examples contain seconds. `date` has no time zone. */
+/**
+ * Returns the time of the event in milliseconds since the epoch, or null. Brevo documents `ts_epoch` in milliseconds,
+ * but its examples contain seconds. `date` is not read, because it has no time zone.
+ */
 function timeOf({ ts_epoch: epoch, ts_event: seconds, ts }: Json): number | null {
   const found = toNumber(epoch);
   const at = found !== null && found > MAX_SECONDS ? timeOfUnixSeconds(found / 1000) : timeOfUnixSeconds(epoch);

@@ -1,6 +1,6 @@
 /**
- * Reads the webhooks of MailerSend, in the versions 1.0 and 2.0. The type is in `type`. In the version 1.0 `data.email` is an
- * object with the message and the recipient. MailerSend ends the version 1.0 on 2026-12-01.
+ * Reads versions 1.0 and 2.0 of the webhooks of MailerSend. The type is in `type`. In version 1.0, `data.email` is an
+ * object that contains the message and the recipient. MailerSend ends version 1.0 on 2026-12-01.
  * https://developers.mailersend.com/api/v1/webhooks.html, https://www.mailersend.com/help/webhooks
  */
 import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
@@ -27,7 +27,7 @@ const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
   'activity.delivered': 'delivered',
 };
 
-/** The members of `data.meta` with the reason. Each type has one of them. */
+/** The members of `data.meta` that contain the reason. An event has at most one of these members. */
 const REASON_MEMBERS: readonly string[] = [
   'bounce_reason',
   'suppression_reason',
@@ -97,16 +97,19 @@ function readMailerSendEvents(value: unknown): ReadResult {
   return { kind: 'events', events: [event], ignored: 0, broken: 0 };
 }
 
-/** Returns the id in the reply of the relay, and the recipient. */
+/** Returns the provider's id of the message and the recipient. The reply of the relay contains the same id. */
 function addresseeOf(data: Json): Pick<ProviderEvent, 'reference' | 'recipient'> {
   const email = toObject(data.email);
   if (email !== null)
     return { reference: toId(toObject(email.message)?.id), recipient: toText(toObject(email.recipient)?.email) };
-  // The reference of the version 2.0 names the member `email`. Requests contain `recipient`.
+  // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
   return { reference: toId(data.message_id), recipient: toText(data.recipient) ?? toText(data.email) };
 }
 
-/** Version 1.0: `data.morph`. Version 2.0: `data.meta`, which is an empty array if there is no diagnosis. */
+/**
+ * Returns the diagnosis. It is in `data.morph` in version 1.0 and in `data.meta` in version 2.0. `data.meta` is an
+ * empty array if there is no diagnosis.
+ */
 function diagnosisOf(data: Json): Diagnosis {
   const morph = toObject(data.morph);
   const meta = toObject(data.meta);

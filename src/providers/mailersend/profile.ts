@@ -7,7 +7,8 @@ const REPLY_PREFIX = 'message queued as ';
 export const MAILERSEND_RELAY: RelayProfile = {
   hosts: ['smtp.mailersend.net'],
   parameters: [],
-  // MailerSend has no header field that its events return. Events are matched by the id in the reply.
+  // The events of MailerSend contain no header field of the message. Postrider matches events by the id in the reply of
+  // the relay.
   metadata: () => [],
   rewrittenFields: [],
   keepsEnvelopeSender: null,
@@ -21,7 +22,10 @@ export const MAILERSEND_RELAY: RelayProfile = {
   ],
 };
 
-/** Returns the id in `250 Message queued as 61eec2dc16ae8b627a4b87e7`, with or without the code, or null. */
+/**
+ * Returns the provider's id of the message in a reply such as `250 Message queued as 61eec2dc16ae8b627a4b87e7`. The
+ * code can be absent. Returns null if the reply contains no id.
+ */
 function findMessageId(text: string): string | null {
   const start = text.toLowerCase().indexOf(REPLY_PREFIX);
   if (start < 0) return null;

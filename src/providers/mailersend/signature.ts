@@ -6,7 +6,10 @@ import { AUTHENTICATED, isHexHmacSha256, matchesAny, refuse } from '../authentic
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
 import { parseJson, toObject } from '../json.ts';
 
-/** The public secret of the request `webhook.test`. MailerSend saves a webhook only if that request is answered with 2xx. */
+/**
+ * The publicly known secret that signs the request `webhook.test`. MailerSend saves a webhook only if the response to
+ * this request is 2xx.
+ */
 const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 const MAX_TEST_BYTES = 4_096;
 
@@ -22,7 +25,9 @@ export function authenticateBySignature(
     : refuse('the signature is invalid');
 }
 
-/** Returns true for the test of the URL. The signing secret does not exist before the test has succeeded. */
+/**
+ * Returns true if the request is the test of the URL. The signing secret does not exist before the test has succeeded.
+ */
 export function isWebhookTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;
   if (authenticateBySignature(request, [TEST_SECRET]).kind === 'refused') return false;

@@ -1,6 +1,7 @@
 /**
- * Reads the webhooks of Mailgun. A request has one event. The signature in the body covers a timestamp and a token, and
- * not the event. The token is therefore the key of the event, and it is recorded if the request has no event too.
+ * Reads the webhooks of Mailgun. A request contains one event. The signature in the body covers a timestamp and a
+ * token, and not the event. The token is therefore the key of the event. The token of a request without an event is
+ * recorded as well.
  * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
  */
 import { createHmac } from 'node:crypto';
@@ -40,16 +41,20 @@ import { type FormFields, isForm, lastOf, readForm } from './form.ts';
 import { readLegacyEvent } from './legacy.ts';
 import { formatReply, isTooOld, listReasonOfCode } from './reply.ts';
 
-/** The body is parsed before it is authenticated. A request has one event, so that a JSON body is small. */
+/** The maximum size of a JSON body. The body contains one event, and is parsed before it is authenticated. */
 const MAX_JSON_BYTES = 1024 * 1024;
 
 /**
- * The digits of a Unix time in seconds. The signature covers the concatenation of timestamp and token. The fixed length
- * excludes that digits move from one to the other, which makes another token with the same signature.
+ * The number of digits of a Unix time in seconds. The signature covers the concatenation of timestamp and token. With a
+ * variable length, digits could be moved from the timestamp to the token, and the signature would also be valid for the
+ * changed token.
  */
 const TIMESTAMP_LENGTH = 10;
 
-/** Recorded tokens are stored for 90 days. An older request is refused, so that it cannot be repeated with another body. */
+/**
+ * The maximum age of a request. Recorded tokens are stored for 90 days. A token is therefore still stored if a request
+ * with the token is repeated within 60 days with another body.
+ */
 const MAX_AGE_MS = 60 * 24 * 3_600_000;
 const MAX_FUTURE_MS = 24 * 3_600_000;
 
@@ -75,7 +80,7 @@ const LIST_REASONS: Readonly<Record<string, ProviderListReason>> = {
 interface SignedBody {
   readonly timestamp: string;
   readonly token: string;
-  /** The signature by the key of the account, and the one by the key of the parent account, in lower case. */
+  /** The signatures by the key of the account and by the key of the parent account, in lower case. */
   readonly signatures: readonly string[];
   /** The event of a webhook, or the fields of a legacy webhook. */
   readonly content:
@@ -149,7 +154,10 @@ export const MAILGUN_EVENTS: EventFormat = {
   ],
 };
 
-/** https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks */
+/**
+ * Verifies the signature of the timestamp and the token, and checks the age of the timestamp.
+ * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
+ */
 function authenticateMailgun(request: ProviderRequest, keys: readonly string[], now: number): AuthenticationResult {
   const signed = parseSignedBody(request);
   if (signed === null) return refuse('the body has no valid signature, timestamp and token');
@@ -173,7 +181,10 @@ function readMailgunEvent(request: ProviderRequest): ReadResult {
   return { ...NO_EVENTS, events: [event] };
 }
 
-/** Returns the parts of the body, or null if the body is neither a form nor JSON with a complete signature. */
+/**
+ * Returns the signature and the content of the body, or null if the body is neither a form nor JSON with a complete
+ * signature.
+ */
 function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null {
   const contentType = headers['content-type'] ?? '';
   if (isForm(contentType)) {
@@ -201,7 +212,7 @@ function createSignedBody(signature: Json, content: SignedBody['content']): Sign
   return { timestamp, token, signatures, content };
 }
 
-/** Returns the event, `ignored` for an event without a meaning for Postrider, or null if there is no event. */
+/** Returns the event, `ignored` if Postrider ignores the event, or null if the body contains no event. */
 function readEvent(event: Json, token: string): ProviderEvent | 'ignored' | null {
   const type = toText(event.event);
   if (type === null) return null;
@@ -232,8 +243,8 @@ function listReasonOf(event: Json): ProviderListReason | null {
 }
 
 /**
- * A permanent failure is also one of a recipient's server that blocks the sender, or of a message that is too old.
- * Mailgun reports the class of most bounces in `bounce-type`.
+ * Returns the meaning of a permanent failure. Mailgun also reports a permanent failure if the recipient's server blocks
+ * the sender, or if the message is too old. Mailgun reports the class of most bounces in `bounce-type`.
  */
 function failureClassOf(event: Json, { status }: Diagnosis): EventMeaning {
   const delivery = toObject(event['delivery-status']);
@@ -261,7 +272,10 @@ function diagnosisOf(event: Json): Diagnosis {
   };
 }
 
-/** A rejected message has no member `recipient`. Postrider writes one address without a display name to `To`. */
+/**
+ * Returns the address in `To`, or null if the value is not an address without a display name. The event of a rejected
+ * message has no member `recipient`. Postrider writes one address without a display name to `To`.
+ */
 function toBareAddress(value: unknown): string | null {
   const text = toText(value);
   return text !== null && [' ', ',', '<', ';'].every((character) => !text.includes(character)) ? text : null;

@@ -1,6 +1,6 @@
 /** Reads the fields of a form (application/x-www-form-urlencoded or multipart/form-data, RFC 7578). The functions are pure and never throw. */
 
-/** The fields of a form in their order. A name can occur several times. */
+/** The fields of a form in their order. Several fields can have the same name. */
 export type FormFields = readonly (readonly [name: string, value: string])[];
 
 const MULTIPART = 'multipart/form-data';
@@ -11,7 +11,7 @@ const MAX_PARTS = 1_000;
 const [LINE_END, HEADER_END] = ['\r\n', '\r\n\r\n'];
 const MAX_HEADER_BYTES = 4_096;
 
-/** Returns true if the content type is one of the two forms. */
+/** Returns true if the content type is the type of a form. */
 export function isForm(contentType: string): boolean {
   const type = contentType.toLowerCase();
   return type.startsWith(URL_ENCODED) || type.startsWith(MULTIPART);
@@ -24,12 +24,12 @@ export function readForm(contentType: string, body: Buffer): FormFields {
   return boundary === null ? [] : readParts(body, `--${boundary}`);
 }
 
-/** Returns the first value of a field, or null. */
+/** Returns the value of the first field with this name, or null. */
 export function firstOf(fields: FormFields, name: string): string | null {
   return fields.find(([other]) => other === name)?.[1] ?? null;
 }
 
-/** Returns the last value of a field, or null. */
+/** Returns the value of the last field with this name, or null. */
 export function lastOf(fields: FormFields, name: string): string | null {
   return fields.findLast(([other]) => other === name)?.[1] ?? null;
 }
@@ -58,7 +58,7 @@ function readParts(body: Buffer, delimiter: string): FormFields {
   return fields;
 }
 
-/** Returns the name of the field of a part, or null if the part is a file. */
+/** Returns the field name of a part. Returns null if the part is a file or has no name. */
 function nameOf(header: string): string | null {
   if (header.toLowerCase().includes('filename')) return null;
   const at = header.indexOf('name="');

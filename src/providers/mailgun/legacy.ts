@@ -1,6 +1,7 @@
 /**
  * Reads the legacy webhooks of Mailgun. A body is a form, and the variables of the message are fields of the form. If a
- * variable has the name of another field, the field of the event comes first, and the fields of the signature come last.
+ * variable has the name of a field of the event, the field of the event comes first. The fields of the signature come
+ * last.
  * https://help.mailgun.com/hc/en-us/articles/14048832145051-Legacy-Webhooks
  */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
@@ -21,7 +22,7 @@ const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
 
 const MAX_HEADERS_LENGTH = 256 * 1024;
 
-/** Returns the event of a form, `ignored` for an event without a meaning for Postrider, or null if the form has no event. */
+/** Returns the event of a form, `ignored` if Postrider ignores the event, or null if the form contains no event. */
 export function readLegacyEvent(fields: FormFields, token: string): ProviderEvent | 'ignored' | null {
   const type = firstOf(fields, 'event');
   if (type === null || type === '') return null;
@@ -53,7 +54,10 @@ function diagnosisOf(fields: FormFields): Diagnosis {
   return { status: code, diagnostic: formatReply(code, text), host: null };
 }
 
-/** `Message-Id` has several spellings. Some events have the header fields of the message as JSON: an array of name and value. */
+/**
+ * Returns the message id, or null. The field `Message-Id` has two spellings. Some events contain the header fields of
+ * the message as a JSON array of pairs of name and value.
+ */
 function messageIdOf(fields: FormFields): string | null {
   const ofVariable = messageIdOfMetadata({ [MESSAGE_ID_TAG]: firstOf(fields, MESSAGE_ID_TAG) });
   if (ofVariable !== null) return ofVariable;

@@ -1,18 +1,21 @@
-/** Interprets the reply codes in Mailgun's events. */
+/** Interprets the reply codes in the events of Mailgun. */
 import type { ProviderListReason } from '../event.ts';
 import { toNumber } from '../json.ts';
 
-/** The codes of Mailgun for a recipient on one of its suppression lists. They occur in events and are not documented. */
+/** The codes for a recipient on a suppression list of Mailgun. The codes occur in events and are not documented. */
 const LIST_REASONS = new Map<number, ProviderListReason>([
   [605, 'bounce'],
   [606, 'unsubscribe'],
   [607, 'complaint'],
 ]);
 
-/** The code of Mailgun for a message that was not delivered within the time of its retries. It is not documented. */
+/** The code for a message that was not delivered within the retry period of Mailgun. The code is not documented. */
 const TOO_OLD = 602;
 
-/** Returns the reason of the suppression list, or null if the code is not one of a list. */
+/**
+ * Returns the reason for the entry on a suppression list, or null if the code does not mean that the recipient is on a
+ * list.
+ */
 export function listReasonOfCode(code: unknown): ProviderListReason | null {
   return LIST_REASONS.get(toNumber(code) ?? 0) ?? null;
 }
@@ -21,7 +24,7 @@ export function isTooOld(code: unknown): boolean {
   return toNumber(code) === TOO_OLD;
 }
 
-/** Returns the reply with its SMTP code in front. A code that is not one of SMTP is left out. */
+/** Returns the reply text, preceded by its SMTP reply code. Another code is omitted. */
 export function formatReply(code: unknown, text: string | null): string | null {
   const number = toNumber(code);
   const isSmtpCode = number !== null && Number.isInteger(number) && number >= 200 && number < 600;

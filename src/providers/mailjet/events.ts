@@ -26,8 +26,8 @@ const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
 };
 
 /**
- * Errors for which Mailjet blocks a recipient. The other errors of a blocked message concern the message, the sender or
- * Mailjet. https://dev.mailjet.com/email/guides/webhooks/#possible-values-for-errors
+ * Errors for which Mailjet suppresses a recipient. The other errors of a blocked message concern the message, the
+ * sender or Mailjet itself. https://dev.mailjet.com/email/guides/webhooks/#possible-values-for-errors
  */
 const LIST_ERRORS: Readonly<Record<string, ProviderListReason>> = {
   'user unknown': 'bounce',
@@ -114,7 +114,7 @@ function readMailjetEvent(event: Json): MemberResult {
   };
 }
 
-/** Returns the meaning of the event, or null if it has none for Postrider. */
+/** Returns the fact of the event, or null if Postrider ignores the event. */
 function factOf(type: string, event: Json): ProviderFact | null {
   const error = toText(event.error)?.toLowerCase() ?? '';
   const diagnosis = { status: null, diagnostic: diagnosticOf(event), host: null };
@@ -140,14 +140,19 @@ function meaningOfBlocked(error: string): EventMeaning {
   return REFUSALS.has(error) ? 'block' : 'soft';
 }
 
-/** `comment` and `smtp_reply` contain the reply of the receiving server. */
+/**
+ * Returns the description of the error, or null. `comment` and `smtp_reply` contain the reply of the receiving server.
+ */
 function diagnosticOf(event: Json): string | null {
   const members = [event.error_related_to, event.error, event.comment, event.smtp_reply, event.source];
   const texts = members.map(toText).filter((text) => text !== null);
   return texts.length === 0 ? null : texts.join(': ');
 }
 
-/** Most values of `MessageID` are greater than the greatest integer of JavaScript and lose digits, so `MessageID` is the last choice. */
+/**
+ * Returns the provider's id of the message, or null. `MessageID` is the last choice, because most of its values exceed
+ * the greatest safe integer of JavaScript and lose digits.
+ */
 function referenceOf({ Message_GUID: guid, mj_message_id: id, MessageID: numeric }: Json): string | null {
   return (
     toId(guid) ?? toId(id) ?? (typeof numeric === 'number' && !Number.isSafeInteger(numeric) ? null : toId(numeric))

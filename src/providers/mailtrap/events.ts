@@ -37,7 +37,7 @@ import {
 import type { EventFormat } from '../provider.ts';
 
 /**
- * The meaning of each `event`. Mailtrap retries after a soft bounce, and reports `bounce` when it gives up. A suspension
+ * The meaning of each `event`. Mailtrap retries after a soft bounce, and sends `bounce` when it gives up. A suspension
  * lasts until the sending limit of the account allows the message. `reject` means that the recipient is on the
  * suppression list of Mailtrap. https://help.mailtrap.io/article/87-statuses-and-events
  */
@@ -52,8 +52,8 @@ const MEANINGS: Readonly<Record<string, EventMeaning>> = {
 };
 
 /**
- * The meaning of `bounce` by its `bounce_category`, for the categories after which Mailtrap itself does not suppress the
- * recipient. Every other category is a hard bounce.
+ * The meaning of a `bounce` with one of the values of `bounce_category` after which Mailtrap does not suppress the
+ * recipient. A bounce of every other category is a hard bounce.
  * https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization
  */
 const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
@@ -65,7 +65,10 @@ const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
   dnsFail: 'soft',
 };
 
-/** The words in the `reason` of `reject` that name the reason of the entry. */
+/**
+ * Phrases in the `reason` of a `reject` event, and the reason for the entry on the suppression list that each of them
+ * names.
+ */
 const LIST_REASONS: readonly (readonly [string, ProviderListReason])[] = [
   ['unsubscri', 'unsubscribe'],
   ['spam', 'complaint'],
@@ -108,7 +111,10 @@ export const MAILTRAP_EVENTS: EventFormat = {
   ],
 };
 
-/** https://docs.mailtrap.io/email-api-smtp/advanced/webhooks#webhook-signature-verification */
+/**
+ * Verifies the signature of the body.
+ * https://docs.mailtrap.io/email-api-smtp/advanced/webhooks#webhook-signature-verification
+ */
 function authenticateBySignature({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult {
   const signature = headers['mailtrap-signature'];
   if (signature === undefined) return refuse('the request has no Mailtrap-Signature header field');
@@ -137,7 +143,9 @@ function readMailtrapEvents(body: Buffer): ReadResult {
   return { kind: 'events', events, ignored, broken };
 }
 
-/** Returns the members of the body, parsed but not checked. Returns null if the body has neither of the two formats. */
+/**
+ * Returns the members of the body, parsed but not checked. Returns null if the body is not in one of the two formats.
+ */
 function listMembers(body: Buffer): readonly unknown[] | null {
   const value = parseJson(body);
   if (value === undefined) {
@@ -147,7 +155,7 @@ function listMembers(body: Buffer): readonly unknown[] | null {
   const object = toObject(value);
   if (object === null) return Array.isArray(value) ? value : null;
   if (object.events !== undefined) return toList(object.events);
-  // JSON Lines with a single line.
+  // The body is one line of JSON Lines.
   return object.event === undefined ? null : [object];
 }
 
@@ -166,7 +174,7 @@ function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
 }
 
-/** Returns the event, or null if it has no meaning for Postrider. */
+/** Returns the event, or null if Postrider ignores the event. */
 function createEvent(type: string, member: Json): ProviderEvent | null {
   const fact = createFact(meaningOf(type, member), diagnosisOf(member), listReasonOf(member));
   if (fact === null) return null;
@@ -186,7 +194,10 @@ function meaningOf(type: string, member: Json): EventMeaning {
   return byCategory ?? rowOf(MEANINGS, type) ?? 'ignored';
 }
 
-/** `response` is a reply of the receiving server with or without its code, which is also in `response_code`. */
+/**
+ * Returns the diagnosis. `response` is the reply of the receiving server, with or without the code, which is also in
+ * `response_code`.
+ */
 function diagnosisOf(member: Json): Diagnosis {
   const response = toText(member.response);
   const code = toNumber(member.response_code);

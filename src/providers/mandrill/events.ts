@@ -1,6 +1,7 @@
 /**
- * Reads the webhooks of Mandrill: the form field `mandrill_events`, a JSON array of up to 1,000 events. The type is in `event`.
- * A change of the allowlist or the denylist has `type` in its place and no message.
+ * Reads the webhooks of Mandrill: the form field `mandrill_events`, which contains a JSON array of up to 1,000 events.
+ * The type is in `event`. An event about a change of the allowlist or the denylist has `type` instead of `event`, and
+ * contains no message.
  * https://mailchimp.com/developer/transactional/docs/webhooks/
  */
 import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
@@ -85,7 +86,7 @@ function readMandrillEvent(item: Json): MemberResult {
   if (fact === null) return 'ignored';
   return {
     type,
-    // The member `_id` of an event is the id of the message and not of the event.
+    // The member `_id` is the id of the message and not the id of the event.
     key: digestOf(item),
     messageId: messageIdOfMetadata(message.metadata),
     reference: toId(message._id) ?? toId(item._id),
@@ -95,7 +96,10 @@ function readMandrillEvent(item: Json): MemberResult {
   };
 }
 
-/** A bounce has its reply in `diag`; a deferral and a delivery have it in the last of the `smtp_events`. */
+/**
+ * Returns the diagnosis. The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is
+ * in the last element of `smtp_events`.
+ */
 function diagnosisOf(message: Json): Diagnosis {
   const session = toObject(toList(message.smtp_events).at(-1));
   return {

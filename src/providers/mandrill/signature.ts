@@ -1,5 +1,5 @@
 /**
- * Authenticates the webhooks of Mandrill: the base64 HMAC-SHA1 of the URL and the form fields.
+ * Authenticates the webhooks of Mandrill by the base64 HMAC-SHA1 of the URL and the form fields.
  * https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/#authenticating-webhook-requests
  */
 import { AUTHENTICATED, isBase64Hmac, matchesAny, refuse } from '../authentication.ts';
@@ -8,7 +8,10 @@ import { type FormField, findField, parseForm } from '../form.ts';
 
 export const EVENTS_FIELD = 'mandrill_events';
 
-/** The public key of the test of the URL. The key of a webhook does not exist before the test has succeeded. */
+/**
+ * The publicly known key that signs the test of the URL. The key of a webhook does not exist before the test has
+ * succeeded.
+ */
 const TEST_KEY = 'test-webhook';
 const MAX_TEST_BYTES = 4_096;
 
@@ -31,14 +34,17 @@ export function authenticateByUrlAndForm(
     : refuse('the signature is invalid; POSTRIDER_FEEDBACK_URL must be the registered URL without /events/mandrill');
 }
 
-/** Returns true for the test of the URL: an empty list of events, signed with the public key `test-webhook`. */
+/**
+ * Returns true if the request is the test of the URL: an empty list of events, signed with the publicly known key
+ * `test-webhook`.
+ */
 export function isUrlTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;
   if (authenticateByUrlAndForm(request, [TEST_KEY]).kind === 'refused') return false;
   return findField(parseForm(request.body) ?? [], EVENTS_FIELD)?.trim() === '[]';
 }
 
-/** Sorts by the names, in the order of their code units. */
+/** Returns the fields, sorted by name in the order of UTF-16 code units. */
 function sortByName(fields: readonly FormField[]): readonly FormField[] {
   return fields.toSorted((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0));
 }

@@ -1,6 +1,7 @@
 /**
- * Reads the webhooks of Postal. A request has one event with the members `event`, `timestamp`, `payload` and `uuid`. The
- * documentation shows the payload without them, so a bare payload is read too, and `status` is then the type.
+ * Reads the webhooks of Postal. A request contains one event with the members `event`, `timestamp`, `payload` and
+ * `uuid`. The documentation shows only the payload, so a body that is a bare payload is read as well. Its `status` then
+ * determines the type.
  * https://docs.postalserver.io/developer/webhooks
  */
 import {
@@ -36,7 +37,7 @@ import {
 } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
-/** The meaning of each `event`. `MessageBounced` does not say what kind of bounce message arrived. */
+/** The meaning of each `event`. `MessageBounced` does not report the class of the bounce. */
 const MEANINGS: Readonly<Record<string, EventMeaning>> = {
   MessageSent: 'delivered',
   MessageDelayed: 'deferred',
@@ -45,7 +46,7 @@ const MEANINGS: Readonly<Record<string, EventMeaning>> = {
   MessageHeld: 'deferred',
 };
 
-/** The event of each `status` of a payload. */
+/** The type of event for each `status` of a bare payload. */
 const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
   Sent: 'MessageSent',
   SoftFail: 'MessageDelayed',
@@ -53,7 +54,10 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
   Held: 'MessageHeld',
 };
 
-/** The texts in the `details` of a message that is held because its recipient is on the suppression list. */
+/**
+ * The phrase in the `details` of a message that is held because its recipient is on the suppression list, and the
+ * phrases of reasons that are failures.
+ */
 const LIST_TEXT = 'is on the suppression list';
 const FAILURE_REASONS = ['hard fail', 'soft fail', 'bounce'];
 
@@ -94,8 +98,8 @@ function parsePostalKey(text: string): ParsedSecret<PublicKey> {
 }
 
 /**
- * Verifies the RSA signature (PKCS#1 v1.5) of the body. `X-Postal-Signature-256` is sent by Postal 3.2.0 and later. The
- * SHA-1 signature of `X-Postal-Signature` counts only if the other is absent.
+ * Verifies the RSA signature (PKCS#1 v1.5) of the body. Postal 3.2.0 and later versions send `X-Postal-Signature-256`.
+ * The SHA-1 signature in `X-Postal-Signature` is accepted only if `X-Postal-Signature-256` is absent.
  */
 function authenticateBySignature({ headers, body }: ProviderRequest, keys: readonly PublicKey[]): AuthenticationResult {
   const sha256 = headers['x-postal-signature-256'];
@@ -116,7 +120,8 @@ function readPostalEvent(value: unknown): ReadResult {
   const message = toObject(payload.message) ?? toObject(payload.original_message) ?? {};
   const messageId = messageIdOfHeader(message.message_id);
   const fact = createFact(meaningOf(type, payload), diagnosisOf(payload), listReasonOf(payload));
-  // Postal sends no other data of the message than its Message-ID, so another Message-ID is a message of another program.
+  // Postal identifies a message only by its Message-ID. A Message-ID without a message id of Postrider is from another
+  // program.
   if (fact === null || messageId === null || message.direction === 'incoming') return { ...NO_EVENTS, ignored: 1 };
   const event = {
     type,
@@ -140,13 +145,16 @@ function meaningOf(type: string, payload: Json): EventMeaning {
   return rowOf(MEANINGS, type) ?? 'ignored';
 }
 
-/** `output` is the reply of the receiving server. `details` is the description of Postal. */
+/** Returns the diagnosis. `output` is the reply of the receiving server. `details` is a description by Postal. */
 function diagnosisOf(payload: Json): Diagnosis {
   const bounceSubject = toText(toObject(payload.bounce)?.subject);
   return { status: null, diagnostic: toText(payload.output) ?? toText(payload.details) ?? bounceSubject, host: null };
 }
 
-/** Postal adds a recipient by itself only after failures, with a reason such as `too many hard fails`. */
+/**
+ * Returns the reason for the entry on the suppression list. Postal itself adds a recipient only after failures, with a
+ * reason such as `too many hard fails`.
+ */
 function listReasonOf(payload: Json): ProviderListReason {
   const details = toText(payload.details) ?? '';
   const reason = details.slice(details.indexOf(LIST_TEXT) + LIST_TEXT.length).toLowerCase();

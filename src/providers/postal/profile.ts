@@ -1,7 +1,7 @@
 /**
- * The relay of Postal. Every installation has its own host name, so only `?provider=postal` selects the profile. Events
- * identify a message by its Message-ID, which Postal keeps. Postal replaces the envelope sender with an address of its
- * return path domain.
+ * The relay of Postal. Every installation has its own host name, so only `?provider=postal` selects this profile.
+ * Events identify a message by its Message-ID, which Postal does not change. Postal replaces the envelope sender with
+ * an address of its return path domain.
  */
 import type { RelayProfile } from '../provider.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Reads the webhooks of Postmark. The type is in `RecordType`; a bounce has a `Type` as well.
- * https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages beside it.
+ * Reads the webhooks of Postmark. The type is in `RecordType`. A bounce also has a `Type`.
+ * https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages on the other webhooks.
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
 import {
@@ -117,7 +117,7 @@ function createEvent(type: string, body: Json, fact: ProviderFact): ProviderEven
   };
 }
 
-/** Returns the meaning of the webhook, or null if it has none for Postrider. */
+/** Returns the fact of the event, or null if Postrider ignores the event. */
 function factOf(type: string, body: Json): ProviderFact | null {
   switch (type) {
     case 'Bounce':
@@ -132,7 +132,10 @@ function factOf(type: string, body: Json): ProviderFact | null {
   }
 }
 
-/** https://postmarkapp.com/developer/webhooks/subscription-change-webhook */
+/**
+ * Returns the fact of a change of the suppression list of Postmark.
+ * https://postmarkapp.com/developer/webhooks/subscription-change-webhook
+ */
 function factOfSubscription(body: Json): ProviderFact {
   const reason = toText(body.SuppressionReason);
   const diagnosis = { status: null, diagnostic: reason, host: null };

@@ -1,5 +1,6 @@
 /**
- * Reads the webhooks of Resend. The type is in `type`; a bounce has a class in `data.bounce.type`, as in Amazon SES.
+ * Reads the webhooks of Resend. The type is in `type`. `data.bounce.type` contains the class of a bounce, as in Amazon
+ * SES.
  * https://resend.com/docs/webhooks/event-types and the pages below it.
  */
 import { createAuthenticateBy } from '../authentication.ts';
@@ -46,7 +47,7 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   Undetermined: 'soft',
 };
 
-/** The values of `bounce.subType` for a message that was not sent. */
+/** The values of `bounce.subType` for a message that was not sent, because the recipient is on a suppression list. */
 const LIST_SUB_TYPES: readonly (string | null)[] = ['Suppressed', 'OnAccountSuppressionList'];
 
 /** Types that have no meaning for Postrider. */
@@ -118,7 +119,8 @@ function readResendEvents(value: unknown, webhookId: string | null): ReadResult 
   if (meaning === undefined) return { ...NO_EVENTS, ignored: 1 };
   const data = toObject(body.data);
   if (data === null) return { kind: 'broken', reason: 'the event has no data' };
-  // Each message of Postrider has one recipient. An event does not name the recipient that it concerns.
+  // Each message of Postrider has one recipient. An event with several recipients does not name the recipient that it
+  // concerns.
   if (toList(data.to).length > 1) return { ...NO_EVENTS, ignored: 1 };
   const fact = meaning === 'by-bounce' ? factOfBounce(toObject(data.bounce) ?? {}) : factOf(meaning, data);
   if (fact === null) return { ...NO_EVENTS, ignored: 1 };
@@ -135,7 +137,10 @@ function readResendEvents(value: unknown, webhookId: string | null): ReadResult 
   return { kind: 'events', events: [event], ignored: 0, broken: 0 };
 }
 
-/** Returns the id in the header field of Postrider, or in the Message-ID. Not every event contains the header fields. */
+/**
+ * Returns the message id in the header field `X-Postrider-Id`, otherwise in the Message-ID, otherwise null. Not every
+ * event contains the header fields.
+ */
 function messageIdOf(data: Json): string | null {
   for (const item of toList(data.headers)) {
     const field = toObject(item);
@@ -151,7 +156,10 @@ function typeOf(type: string, data: Json): string {
   return bounceType === null ? type : `${type}/${bounceType}`;
 }
 
-/** https://resend.com/docs/webhooks/emails/bounced */
+/**
+ * Returns the fact of a bounce, or null if Postrider ignores the bounce.
+ * https://resend.com/docs/webhooks/emails/bounced
+ */
 function factOfBounce(bounce: Json): ProviderFact | null {
   const message = toText(bounce.message);
   const diagnosis = diagnosisOf(toText(toList(bounce.diagnosticCode)[0]) ?? message);
@@ -163,7 +171,9 @@ function factOfBounce(bounce: Json): ProviderFact | null {
   );
 }
 
-/** Returns the meaning of a bounce without `bounce.type`. Its class is only in a fixed sentence of Resend. */
+/**
+ * Returns the meaning of a bounce without `bounce.type`. Only a fixed sentence in `bounce.message` reports its class.
+ */
 function meaningOfOldBounce(message: string): EventMeaning {
   if (message.includes('suppressed sending')) return 'provider-suppressed';
   return message.includes('hard bounce') ? 'hard' : 'by-text';

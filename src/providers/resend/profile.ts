@@ -1,7 +1,10 @@
 /** The relay of Resend. */
 import type { RelayProfile } from '../provider.ts';
 
-/** The header field with the message id. Resend has no field for metadata and returns custom header fields in its events. */
+/**
+ * The header field that contains the message id. Resend has no field for metadata and returns custom header fields in
+ * its events.
+ */
 export const ID_FIELD = 'X-Postrider-Id';
 
 export const RESEND_RELAY: RelayProfile = {

@@ -11,7 +11,7 @@ const PREFIX = 'whsec_';
 const MIN_KEY_BYTES = 16;
 const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
 
-/** Parses `whsec_` and the key in base64. Returns the key. */
+/** Parses a signing secret: `whsec_`, followed by the key in base64. Returns the key. */
 export function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
   if (!text.startsWith(PREFIX))
     return { ok: false, fault: `the secret does not begin with ${PREFIX}; copy it from Resend` };
@@ -22,7 +22,10 @@ export function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
   return { ok: true, secret: key };
 }
 
-/** Authenticates the signature and the timestamp, which may differ from `now` by at most 5 minutes. */
+/**
+ * Authenticates a request by its signatures and its timestamp. The timestamp may differ from `now` by at most 5
+ * minutes.
+ */
 export function authenticateBySvix(
   { headers, body }: ProviderRequest,
   keys: readonly Buffer[],

@@ -1,6 +1,6 @@
 /**
- * Reads the Event Webhook of SendGrid. A body is an array of events. The type is in `event`; a bounce has a `type` and a
- * dropped message a `reason` as well. The unique arguments of a message are members of its events.
+ * Reads the Event Webhook of SendGrid. A body is an array of events. The type is in `event`. A bounce also has a
+ * `type`, and a dropped message also has a `reason`. The unique arguments of a message are members of its events.
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
  */
 import {
@@ -39,13 +39,13 @@ import {
 } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
-/** The header fields of a signed request. */
+/** The header fields of a signed request, in lower case. */
 const SIGNATURE_FIELD = 'x-twilio-email-event-webhook-signature';
 const TIMESTAMP_FIELD = 'x-twilio-email-event-webhook-timestamp';
 
 /**
- * SendGrid sends an event for 24 hours until it is accepted. It is not documented whether a repeated request has a new
- * timestamp.
+ * The maximum difference between the timestamp and the clock. SendGrid repeats an event for up to 24 hours until it is
+ * accepted. SendGrid does not document whether a repeated request has a new timestamp.
  */
 const WINDOW_MS = 25 * 3_600_000;
 
@@ -143,7 +143,7 @@ function parseVerificationKey(text: string): ParsedSecret<PublicKey> {
 }
 
 /**
- * The signature covers the timestamp and the body.
+ * Verifies the signature, which covers the timestamp and the body, and checks the timestamp.
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
  */
 function authenticateSendgrid(
@@ -182,7 +182,7 @@ function createEvent(type: string, event: Json, fact: ProviderFact): ProviderEve
   return {
     type: subtype === null ? type : `${type}/${subtype}`,
     key: toId(event.sg_event_id) ?? digestOf(event),
-    // A bounce that returned by mail may lack the unique arguments.
+    // The event of a bounce that returned by mail can lack the unique arguments.
     messageId:
       messageIdOfMetadata(event) ?? messageIdOfMetadata(event.unique_args) ?? messageIdOfHeader(event['smtp-id']),
     reference: toId(event.sg_message_id),
@@ -192,7 +192,7 @@ function createEvent(type: string, event: Json, fact: ProviderFact): ProviderEve
   };
 }
 
-/** Returns the fact of the event, or null if the event has no meaning for Postrider. */
+/** Returns the fact of the event, or null if Postrider ignores the event. */
 function factOf(type: string, event: Json): ProviderFact | null {
   const diagnosis = diagnosisOf(event);
   switch (type) {
@@ -211,7 +211,7 @@ function lowerCaseOf(value: unknown): string | null {
   return toText(value)?.trim().toLowerCase() ?? null;
 }
 
-/** `ip` is an address of SendGrid, so that the receiving server is not known. */
+/** Returns the diagnosis. The host is null, because `ip` is an address of SendGrid and not of the receiving server. */
 function diagnosisOf(event: Json): Diagnosis {
   return { status: toText(event.status), diagnostic: toText(event.response) ?? toText(event.reason), host: null };
 }

@@ -1,4 +1,4 @@
-/** Amazon SES. The events of its API and of its SMTP interface have the endpoint `/ses` or an SQS queue. */
+/** Amazon SES. The events of its API and of its SMTP interface arrive at the endpoint `/ses` or in an SQS queue. */
 import type { Provider } from '../provider.ts';
 import { SES_RELAY } from './profile.ts';
 

@@ -1,5 +1,6 @@
 /**
- * Reads the webhooks of SparkPost. The body is an array of `{"msys":{CLASS:EVENT}}`. The type is in `type` of the event.
+ * Reads the webhooks of SparkPost. The body is an array of `{"msys":{CLASS:EVENT}}`. The member `type` of an event
+ * contains its type.
  * https://developers.sparkpost.com/api/webhooks/
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
@@ -37,7 +38,8 @@ const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
 };
 
 /**
- * The meaning of each `bounce_class` except 25. 60 is an automatic reply, 80 a subscription, 100 a challenge.
+ * The meaning of each `bounce_class` except 25. Class 60 is an automatic reply, class 80 is a subscription, and class
+ * 100 is a challenge.
  * https://support.sparkpost.com/docs/deliverability/bounce-classification-codes
  */
 const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
@@ -66,10 +68,12 @@ const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
 /** Admin Failure: the recipient is on a suppression list, or another policy of SparkPost prevented the attempt. */
 const ADMIN_FAILURE = '25';
 
-/** Parts of the reason of a rejection that concerns the sender and not the recipient. */
+/** Phrases in the reason of a rejection that concerns the sender and not the recipient. */
 const SENDER_FAULTS: readonly string[] = ['sending domain', 'sending limit', 'relaying denied'];
 
-/** Types of a report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write an underscore. */
+/**
+ * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write an underscore.
+ */
 const NOT_SPAM: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
 
 /** The class of messages that SparkPost received for the account. */
@@ -157,7 +161,7 @@ function readSparkPostEvents(value: unknown): ReadResult {
   return readBatch(toList(value), readSparkPostEvent);
 }
 
-/** A test of the webhook contains an empty `msys`. */
+/** Reads one member of the batch. The member of a webhook test contains an empty `msys`. */
 function readSparkPostEvent(member: Json): MemberResult {
   const msys = toObject(member.msys);
   if (msys === null) return 'broken';
@@ -184,10 +188,11 @@ function createEvent(type: string, event: Json, fact: ProviderFact): ProviderEve
   };
 }
 
-/** Returns the meaning of the event, or null if it has none for Postrider. */
+/** Returns the fact of the event, or null if Postrider ignores the event. */
 function factOf(type: string, event: Json): ProviderFact | null {
   const diagnosis = diagnosisOf(event);
-  // The host of these events is the server. The address in an event of the recipient is the recipient's.
+  // In these events, `ip_address` is the address of the receiving server. In events that the recipient causes, it is
+  // the address of the recipient.
   const serverDiagnosis = { ...diagnosis, host: toText(event.ip_address) };
   switch (type) {
     case 'bounce':
@@ -209,7 +214,10 @@ function factOf(type: string, event: Json): ProviderFact | null {
   }
 }
 
-/** https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions describes class 25. */
+/**
+ * Returns the meaning of a bounce. Class 25:
+ * https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions
+ */
 function meaningOfBounce(bounceClass: string | null, diagnosis: Diagnosis): EventMeaning {
   if (bounceClass === ADMIN_FAILURE) return contains(diagnosis, ['suppress']) ? 'provider-suppressed' : 'block';
   return rowOf(BOUNCE_CLASSES, bounceClass) ?? 'by-text';
@@ -220,7 +228,10 @@ function contains({ diagnostic }: Diagnosis, parts: readonly string[]): boolean 
   return parts.some((part) => text.includes(part));
 }
 
-/** `raw_reason` is the reply of the server. In `reason` SparkPost removes variable parts such as addresses. */
+/**
+ * Returns the diagnosis. `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as
+ * addresses, from `reason`.
+ */
 function diagnosisOf(event: Json): Diagnosis {
   return { status: null, diagnostic: toText(event.raw_reason) ?? toText(event.reason), host: null };
 }

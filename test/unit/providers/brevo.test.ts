@@ -1,4 +1,4 @@
-/** Tests of the webhooks and the relay of Brevo. */
+/** Tests the webhooks and the relay of Brevo. */
 import { describe, expect, it } from 'vitest';
 import { BREVO_EVENTS } from '../../../src/providers/brevo/events.ts';
 import { BREVO_RELAY } from '../../../src/providers/brevo/profile.ts';

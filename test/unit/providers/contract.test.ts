@@ -1,6 +1,6 @@
 /**
- * The contract of every provider: its parser over its samples, damaged samples, and the recognition of its relay.
- * Every sample is about the message SAMPLE_ID and the recipient SAMPLE_RECIPIENT.
+ * Tests the contract of every provider: the parser with samples and with damaged samples, and the recognition of the
+ * relay. Every sample is about the message SAMPLE_ID and the recipient SAMPLE_RECIPIENT.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ function meaningOf({ fact }: ProviderEvent): EventMeaning {
   return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
 }
 
-/** Returns every JSON value that differs from `value` in one member: absent, or of another type. */
+/** Returns JSON values that differ from `value` in one member, which is absent or has another value. */
 function mutations(value: unknown): unknown[] {
   if (Array.isArray(value)) {
     return [[], ...value.flatMap((item, at) => mutations(item).map((changed) => value.with(at, changed)))];
@@ -47,7 +47,9 @@ function mutations(value: unknown): unknown[] {
   ]);
 }
 
-/** Returns the bodies that differ from the sample in one member. In a form, a field and the JSON in a field are changed. */
+/**
+ * Returns bodies that differ from the sample in one member. In a form, the field or the JSON in the field is changed.
+ */
 function damage(name: string, body: Buffer): Buffer[] {
   if (!name.endsWith('.form'))
     return mutations(JSON.parse(body.toString())).map((value) => Buffer.from(JSON.stringify(value)));
@@ -63,7 +65,7 @@ function mutateJson(text: string): string[] {
   return /^[[{]/.test(text) ? mutations(JSON.parse(text)).map((value) => JSON.stringify(value)) : [];
 }
 
-/** Inserts a member into the first object of a sample. Returns the sample itself if it has no object. */
+/** Inserts a member into the first object of a sample. Returns the sample unchanged if it contains no object. */
 function insertMember(name: string, body: Buffer, member: string): Buffer {
   const insert = (text: string) => text.replace('{', () => `{${member},`);
   if (!name.endsWith('.form')) return Buffer.from(insert(body.toString()));

@@ -1,4 +1,4 @@
-/** Tests of the functions that read untrusted JSON. */
+/** Tests the functions that read untrusted JSON. */
 import { describe, expect, it } from 'vitest';
 import { parseJson, rowOf, toMessageId } from '../../../src/providers/json.ts';
 

@@ -1,4 +1,4 @@
-/** MailerSend: the signature, the test of the URL, both versions of its events, and the reply of its relay. */
+/** Tests the signature, the test of the URL, both versions of the events, and the reply of the relay of MailerSend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Authenticate } from '../../../src/providers/authentication.ts';

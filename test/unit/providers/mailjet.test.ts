@@ -1,4 +1,4 @@
-/** Tests of the events and the relay of Mailjet. */
+/** Tests the events and the relay of Mailjet. */
 import { describe, expect, it } from 'vitest';
 import { MAILJET_EVENTS } from '../../../src/providers/mailjet/events.ts';
 import { MAILJET_RELAY } from '../../../src/providers/mailjet/profile.ts';

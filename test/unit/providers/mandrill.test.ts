@@ -1,4 +1,4 @@
-/** Mandrill: the signature over URL and form, the test of the URL, and batches. */
+/** Tests the signature over URL and form, the test of the URL, and the batches of Mandrill. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Authenticate } from '../../../src/providers/authentication.ts';
@@ -19,7 +19,7 @@ function createAuthenticate(...keys: string[]): Authenticate {
   return parsed.secret;
 }
 
-/** Signs the URL and the fields, which are given in the order of their names. */
+/** Signs the URL and the fields. The fields must be in the order of their names. */
 function sign(key: string, url: string, fields: readonly [string, string][]): string {
   return createHmac('sha1', key)
     .update(url + fields.flat().join(''), 'utf8')

@@ -1,4 +1,4 @@
-/** Tests of the webhooks and the relay of Postal. The signatures are made with node:crypto directly. */
+/** Tests the webhooks and the relay of Postal. The tests create signatures with node:crypto directly. */
 import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

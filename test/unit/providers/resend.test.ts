@@ -1,4 +1,4 @@
-/** Resend: signatures of Svix, and the forms of its events. */
+/** Tests the Svix signatures and the event formats of Resend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Authenticate } from '../../../src/providers/authentication.ts';

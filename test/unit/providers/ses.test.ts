@@ -1,4 +1,4 @@
-/** Tests of the relay profile of the SMTP interface of Amazon SES. */
+/** Tests the relay profile of the SMTP interface of Amazon SES. */
 import { describe, expect, it } from 'vitest';
 import { findProviderByHost } from '../../../src/providers/providers.ts';
 import { SES_RELAY } from '../../../src/providers/ses/profile.ts';

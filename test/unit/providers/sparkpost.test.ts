@@ -1,4 +1,4 @@
-/** Tests of the webhooks and the relay of SparkPost. */
+/** Tests the webhooks and the relay of SparkPost. */
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/providers/json.ts';
 import { SPARKPOST_EVENTS } from '../../../src/providers/sparkpost/events.ts';
@@ -14,7 +14,7 @@ import {
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('sparkpost', SPARKPOST_EVENTS);
 
-/** Returns the member of the batch in a sample file, whose event has other members. */
+/** Returns the batch member in a sample file. `members` replace members of its event. */
 function createMember(sample: string, members: Json = {}): Json {
   const [{ msys }] = readSample(sample) as [{ msys: Record<string, Json> }];
   const changed = Object.entries(msys).map(([name, event]) => [name, withMembers(event, members)]);
