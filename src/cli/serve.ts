@@ -125,7 +125,7 @@ export function formatBanner(service: StartedService, settings: Settings, onTerm
   if (operatorUrl !== null) addresses.push(['Operator', operatorUrl]);
   if (signInUrl !== null) addresses.push(['One-time sign-in', signInUrl]);
   if (feedback.smtp !== null) addresses.push(['Bounces (SMTP)', feedback.smtp]);
-  if (feedback.http !== null) addresses.push(['Events (SNS)', feedback.http]);
+  if (feedback.http !== null) addresses.push(['Provider events', feedback.http]);
   if (inboxPath !== null && operatorUrl !== null && !operatorUrl.startsWith('unix:'))
     addresses.push(['Inbox', `${operatorUrl}/inbox`]);
   if (inboxPath !== null) addresses.push(['Inbox (Maildir)', inboxPath]);
