@@ -105,7 +105,7 @@ export interface BodyReader {
   read(request: IncomingMessage, maxBytes: number): Promise<RequestBody>;
 }
 
-export function createBodyReader(): BodyReader {
+export function createBodyReader(maxUnreadBytes: number = MAX_UNREAD_BYTES): BodyReader {
   let unreadBytes = 0;
   return {
     read(request, maxBytes) {
@@ -126,7 +126,7 @@ export function createBodyReader(): BodyReader {
           length += chunk.length;
           unreadBytes += chunk.length;
           chunks.push(chunk);
-          const refusal = length > maxBytes ? 'too-large' : unreadBytes > MAX_UNREAD_BYTES ? 'busy' : null;
+          const refusal = length > maxBytes ? 'too-large' : unreadBytes > maxUnreadBytes ? 'busy' : null;
           if (refusal === null) return;
           request.pause();
           finish({ kind: refusal });
@@ -139,13 +139,13 @@ export function createBodyReader(): BodyReader {
   };
 }
 
-/** Sends a response. Closes the connection after a 4xx response. */
+/** Sends a response. Closes the connection after a 4xx response, and if the body of the request was not read to its end. */
 export function sendAnswer(response: ServerResponse, { status, message, allow = 'POST' }: HttpAnswer): void {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (status === 405) headers.allow = allow;
   if (status === 401) headers['www-authenticate'] = 'Basic realm="postrider", charset="UTF-8"';
   if (status === 503 || status === 429) headers['retry-after'] = '20';
-  if (status >= 400 && status < 500) headers.connection = 'close';
+  if ((status >= 400 && status < 500) || !response.req.complete) headers.connection = 'close';
   response.writeHead(status, headers).end(formatResponseBody({ status, message }));
 }
 

@@ -6,6 +6,7 @@
 import type { Failure } from '../../model/failure.ts';
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
+import { toObject } from '../../providers/json.ts';
 import { withFailureClass } from '../read/classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
@@ -268,10 +269,6 @@ function parseJson(text: string): unknown {
   } catch {
     return null;
   }
-}
-
-function toObject(value: unknown): JsonObject | null {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
 }
 
 function toObjects(value: unknown): readonly JsonObject[] {
