@@ -1,0 +1,234 @@
+/**
+ * The types of webhooks: endpoints, the events that are sent to them, and deliveries. Pure. All times are in
+ * milliseconds since the epoch.
+ *
+ * The store records an event in the transaction of its change (the outbox). The worker creates one delivery for each
+ * endpoint that receives the event. A delivery contains no copy of the message: it names the entry in the history of the
+ * message, from which the payload is built (webhook-payload.ts).
+ */
+import type { HistoryEntry, State } from './message.ts';
+
+/** The types of events about a message. The history entry of the event has the type without `message.`. */
+export const MESSAGE_EVENT_TYPES = [
+  'message.accepted',
+  'message.delivered',
+  'message.confirmed',
+  'message.deferred',
+  'message.bounced',
+  'message.complained',
+  'message.suppressed',
+  'message.expired',
+  'message.cancelled',
+  'message.uncertain',
+] as const;
+export type MessageEventType = (typeof MESSAGE_EVENT_TYPES)[number];
+
+/** The types of events about a domain, an account, a suppression list or an endpoint. */
+export const RESOURCE_EVENT_TYPES = [
+  'domain.authenticated',
+  'domain.failing',
+  'account.warned',
+  'account.locked',
+  'account.unlocked',
+  'suppression.added',
+  'suppression.removed',
+  'webhook.disabled',
+] as const;
+export type ResourceEventType = (typeof RESOURCE_EVENT_TYPES)[number];
+
+/** Every type to which an endpoint can subscribe. The order determines the bits of a subscription, so it never changes. */
+export const WEBHOOK_EVENT_TYPES = [...MESSAGE_EVENT_TYPES, ...RESOURCE_EVENT_TYPES] as const;
+export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
+
+/** The type of a test delivery. An endpoint receives it regardless of its subscription. */
+export const WEBHOOK_TEST_TYPE = 'webhook.test';
+
+/** The types of an endpoint without an explicit subscription. */
+export const DEFAULT_WEBHOOK_EVENT_TYPES: readonly WebhookEventType[] = WEBHOOK_EVENT_TYPES.filter(
+  (type) => type !== 'message.accepted' && type !== 'message.deferred',
+);
+
+/** Returns the bit of a type in a subscription. */
+export function getEventBit(type: WebhookEventType): number {
+  return 1 << WEBHOOK_EVENT_TYPES.indexOf(type);
+}
+
+/** Returns the subscription as a sum of bits, as the store contains it. */
+export function toEventMask(types: readonly WebhookEventType[]): number {
+  return types.reduce((mask, type) => mask | getEventBit(type), 0);
+}
+
+/** Returns the types of a subscription in the order of `WEBHOOK_EVENT_TYPES`. Unknown bits are ignored. */
+export function listEventTypes(mask: number): readonly WebhookEventType[] {
+  return WEBHOOK_EVENT_TYPES.filter((type) => (mask & getEventBit(type)) !== 0);
+}
+
+/**
+ * The reason why an endpoint is disabled. `operator`: an operator disabled it. `gone`: it answered 410. `failing`: it
+ * had no success for five days, while attempts failed.
+ */
+export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
+export type DisabledReason = (typeof DISABLED_REASONS)[number];
+
+/** An endpoint without a success for this time, while an attempt failed, is disabled. */
+export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
+
+/** The maximum number of endpoints of an installation. */
+export const MAX_WEBHOOKS = 10_000;
+
+/** An endpoint. It contains no secret. */
+export interface Webhook {
+  readonly id: number;
+  readonly url: string;
+  /** The account whose events the endpoint receives; null for the events of every account. */
+  readonly accountId: number | null;
+  /** The name of that account, or null. */
+  readonly account: string | null;
+  readonly name: string | null;
+  readonly events: readonly WebhookEventType[];
+  /** The reason and the time of the change to `disabled`; null if the endpoint is enabled. */
+  readonly disabled: { readonly reason: DisabledReason; readonly at: number } | null;
+  readonly createdAt: number;
+  /** The time of the first failed attempt since the last success. Null if no attempt has failed since. */
+  readonly failingSince: number | null;
+}
+
+/** An endpoint to be stored. */
+export interface NewWebhook {
+  readonly url: string;
+  /** The name of the account, or null for the events of every account. */
+  readonly account: string | null;
+  readonly name: string | null;
+  readonly events: readonly WebhookEventType[];
+  /** The encrypted signing secret. */
+  readonly sealed: string;
+}
+
+/** The members of an endpoint that an operator can change. An absent member stays unchanged. */
+export type WebhookChange = Partial<Pick<Webhook, 'url' | 'name' | 'events'>>;
+
+/** The result of creating an endpoint. */
+export type CreateWebhookResult =
+  | { readonly kind: 'done'; readonly value: Webhook }
+  /** The account does not exist. */
+  | { readonly kind: 'missing' }
+  /** There are `MAX_WEBHOOKS` endpoints. */
+  | { readonly kind: 'too-many' }
+  /** A node of an earlier version is alive. It would record no events. */
+  | { readonly kind: 'earlier-node'; readonly node: string; readonly version: string };
+
+/** The facts about an event that determine its payload. */
+export type RecordedWebhookEvent = RecordedMessageEvent | RecordedResourceEvent;
+
+/** An event about a message: one entry of its history, and the message as accepted. */
+export interface RecordedMessageEvent {
+  readonly kind: 'message';
+  readonly type: MessageEventType;
+  readonly id: string;
+  /** The name of the account. */
+  readonly account: string;
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+  /** The position of the entry in the history, from 0 (`accepted`). */
+  readonly sequence: number;
+  /** The state of the message after the change. */
+  readonly state: State;
+  /** True if the change suppressed the recipient, or if the recipient was already suppressed. */
+  readonly suppressed: boolean;
+  readonly entry: HistoryEntry;
+}
+
+/** An event about another object, or a test. `data` is that of the payload, as the transaction of the change wrote it. */
+export interface RecordedResourceEvent {
+  readonly kind: 'resource';
+  readonly type: ResourceEventType | typeof WEBHOOK_TEST_TYPE;
+  readonly at: number;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** `pending`: an attempt is due or in progress. `failed`: the schedule ended without a success. */
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** One attempt to send a webhook, as it is stored and shown to operators. */
+export interface WebhookAttempt {
+  readonly at: number;
+  readonly durationMs: number;
+  /** The HTTP status of the answer. Null without an answer. */
+  readonly status: number | null;
+  /** The reason of the failure on one line. Null after a success. */
+  readonly error: string | null;
+  /** The first 512 bytes of the body of the answer as text. Null without an answer. */
+  readonly body: string | null;
+}
+
+/** The maximum number of stored attempts of a delivery. The newest are kept. */
+export const MAX_STORED_ATTEMPTS = 30;
+
+/** The delivery of one event to one endpoint. */
+export interface WebhookDelivery {
+  /** A UUID. It is the `webhook-id` of every attempt. */
+  readonly id: string;
+  readonly webhookId: number;
+  readonly type: WebhookEventType | typeof WEBHOOK_TEST_TYPE;
+  /** The id of the message, or null for an event about another object. */
+  readonly messageId: string | null;
+  readonly status: DeliveryStatus;
+  readonly createdAt: number;
+  /** The attempts, oldest first, at most `MAX_STORED_ATTEMPTS`. */
+  readonly attempts: readonly WebhookAttempt[];
+  /** The time when the next attempt is due, or when the lease of the current attempt ends. Null unless `pending`. */
+  readonly nextAttemptAt: number | null;
+}
+
+/** A delivery that is leased for one attempt. The owner and the number fence the lease. */
+export interface LeasedDelivery {
+  readonly id: string;
+  readonly webhookId: number;
+  readonly owner: string;
+  /** The number of the lease, which increases with each claim of the delivery. */
+  readonly lease: number;
+  /** The URL and the secrets of the endpoint at the time of the claim. */
+  readonly url: string;
+  /** The encrypted secrets: the current one and, until its grace period ends, the previous one. */
+  readonly sealed: readonly string[];
+  /** The number of this attempt in the schedule, 1 for the first. A replay starts at 1 again. */
+  readonly attempt: number;
+  readonly event: RecordedWebhookEvent;
+}
+
+/** The result of the attempt of a leased delivery. */
+export interface DeliverySettlement extends Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'> {
+  readonly attempt: WebhookAttempt;
+  readonly result:
+    | { readonly kind: 'delivered' }
+    /** `dueAt` is the time of the next attempt. */
+    | { readonly kind: 'retry'; readonly dueAt: number }
+    | { readonly kind: 'failed' };
+  /** True if the endpoint answered 410, so that it is disabled at once. */
+  readonly isGone: boolean;
+}
+
+export type DeliverySettleResult =
+  /** `disabled` is the reason if this settlement disabled the endpoint, otherwise null. */
+  | { readonly kind: 'settled'; readonly disabled: DisabledReason | null }
+  /** The lease has expired and has another owner, or the endpoint was deleted. Nothing was written. */
+  | { readonly kind: 'lost' };
+
+/** The deliveries that a replay makes due at once. */
+export interface ReplaySelection {
+  /** Only deliveries that were created at or after this time. */
+  readonly since: number;
+  /** True to include delivered ones. Otherwise only deliveries without a success are included. */
+  readonly includesDelivered: boolean;
+}
+
+/** Figures of one endpoint for the overview and the metrics. */
+export interface WebhookStatistics {
+  readonly webhookId: number;
+  readonly pending: number;
+  /** The time when the oldest pending delivery was created. Null if none is pending. */
+  readonly oldestPendingAt: number | null;
+  readonly failed: number;
+}

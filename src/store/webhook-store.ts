@@ -1,0 +1,147 @@
+/**
+ * Defines the role of the store for webhooks: endpoints, the outbox of events, and deliveries.
+ *
+ * The methods that accept, settle, expire, recover, cancel or change write the events of their changes to the outbox in
+ * the same transaction. Nothing is written for a type to which no endpoint subscribes. An endpoint receives every event
+ * of its subscription that is recorded after the call that created or changed the endpoint has resolved, on every node.
+ */
+import type { ChangeResult } from '../model/account.ts';
+import type { Actor } from '../model/audit.ts';
+import type {
+  CreateWebhookResult,
+  DeliverySettlement,
+  DeliverySettleResult,
+  DeliveryStatus,
+  LeasedDelivery,
+  NewWebhook,
+  ReplaySelection,
+  Webhook,
+  WebhookChange,
+  WebhookDelivery,
+  WebhookStatistics,
+} from '../model/webhook.ts';
+
+/** The operations of operators on endpoints and deliveries. */
+export interface WebhookStore {
+  createWebhook(webhook: NewWebhook, now: number, actor?: Actor): Promise<CreateWebhookResult>;
+  /** Lists the endpoints in order of their ids. */
+  listWebhooks(): Promise<readonly Webhook[]>;
+  findWebhook(id: number): Promise<Webhook | null>;
+  updateWebhook(id: number, change: WebhookChange, actor?: Actor): Promise<ChangeResult<Webhook>>;
+  /**
+   * Enables the endpoint. Resolves to the endpoint. The caller then makes its deliveries due (`releaseDeliveries`). An
+   * endpoint that is already enabled stays unchanged.
+   */
+  enableWebhook(id: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
+  /**
+   * Disables the endpoint with the reason `operator`. Events are still recorded for it. An endpoint that is already
+   * disabled keeps its reason and time.
+   */
+  disableWebhook(id: number, now: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
+  /** Replaces the secret. Attempts are also signed with the previous secret until `previousUntil`. */
+  rotateWebhookSecret(id: number, sealed: string, previousUntil: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
+  /** Deletes the endpoint. No claim returns its deliveries any more; `purgeDeliveries` removes them. */
+  deleteWebhook(id: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
+  /**
+   * Adds a delivery of type `webhook.test` with the id `deliveryId` (a UUIDv7), due at `now`. Resolves to `exists` if the
+   * endpoint is disabled.
+   */
+  addTestDelivery(id: number, deliveryId: string, now: number, actor?: Actor): Promise<ChangeResult<WebhookDelivery>>;
+  /**
+   * Lists the deliveries of an endpoint with ids less than `before`, newest first. `status` selects the deliveries of
+   * one status.
+   */
+  listDeliveries(
+    id: number,
+    status: DeliveryStatus | null,
+    before: string | null,
+    limit: number,
+  ): Promise<ChangeResult<readonly WebhookDelivery[]>>;
+  findDelivery(id: number, deliveryId: string): Promise<WebhookDelivery | null>;
+  /**
+   * Makes a delivery due at `now` and restarts its schedule, in every status. A delivery whose attempt is in progress
+   * stays unchanged. Resolves to `missing` if the endpoint has no such delivery.
+   */
+  replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): Promise<ChangeResult<WebhookDelivery>>;
+  /**
+   * Does the same for the next selected deliveries with ids greater than `after`, in order of id, and reads at most
+   * `limit` rows. Resolves to the number of replayed deliveries and to the id after which the next call continues (null
+   * at the end). The call with `after` null writes the audit log entry.
+   */
+  replayDeliveries(
+    id: number,
+    selection: ReplaySelection,
+    after: string | null,
+    now: number,
+    limit: number,
+    actor?: Actor,
+  ): Promise<ChangeResult<{ readonly replayed: number; readonly next: string | null }>>;
+  /**
+   * Makes up to `limit` pending deliveries of the endpoint due at `now` that are due later and have no attempt in
+   * progress. Resolves to their number. If it equals `limit`, more may remain.
+   */
+  releaseDeliveries(id: number, now: number, limit: number): Promise<number>;
+  /** Returns the figures of every endpoint that has a pending or failed delivery, by id. */
+  readWebhookStatistics(): Promise<readonly WebhookStatistics[]>;
+}
+
+/** The limits of one claim of deliveries. */
+export interface DeliveryClaimLimits {
+  /** The maximum number of deliveries of the claim. */
+  readonly total: number;
+  /** The maximum number of deliveries of one endpoint that this node may have in progress. */
+  readonly perWebhook: number;
+  /** The numbers of deliveries that this node has in progress, by endpoint. Endpoints without any may be absent. */
+  readonly inProgress: readonly { readonly webhookId: number; readonly count: number }[];
+}
+
+export interface ClaimedDeliveries {
+  readonly deliveries: readonly LeasedDelivery[];
+  /** True if more deliveries may be due whose endpoints are below the limit. */
+  readonly hasMore: boolean;
+}
+
+/** The operations of the webhook worker. */
+export interface WebhookWorkerStore {
+  /**
+   * Moves up to `limit` events from the outbox to deliveries, one for each endpoint that receives the event, in one
+   * transaction. The deliveries are due at `now`. Any number of nodes may call it concurrently. `seed` is a random text
+   * of 16 hexadecimal digits, which makes the ids of the deliveries unique. Resolves to the numbers of events and
+   * deliveries. If `hasMore` is true, the caller calls again at once.
+   */
+  fanOutEvents(
+    now: number,
+    seed: string,
+    limit: number,
+  ): Promise<{ readonly events: number; readonly deliveries: number; readonly hasMore: boolean }>;
+  /**
+   * Leases due deliveries of enabled endpoints until `leaseUntil`: of each endpoint the earliest due ones. One claim
+   * examines a limited number of endpoints, and the next claim continues with the next endpoint. A delivery whose lease
+   * has expired is due again.
+   */
+  claimDeliveries(
+    limits: DeliveryClaimLimits,
+    owner: string,
+    leaseUntil: number,
+    now: number,
+  ): Promise<ClaimedDeliveries>;
+  /**
+   * Records the attempts of leased deliveries. A failed attempt of an endpoint without a success for `MAX_FAILING_MS`,
+   * or the answer 410, disables the endpoint in the same transaction. Test deliveries never disable an endpoint for
+   * `failing`.
+   */
+  settleDeliveries(batch: readonly DeliverySettlement[], now: number): Promise<readonly DeliverySettleResult[]>;
+  /**
+   * Releases leases without an attempt. The deliveries are due at `now`, and their attempts are not counted.
+   */
+  releaseDeliveryLeases(
+    batch: readonly Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>[],
+    now: number,
+  ): Promise<void>;
+  /**
+   * Purges up to `limit` deliveries that were delivered at or before `deliveredBefore`, up to `limit` deliveries in any
+   * status that were created at or before `createdBefore`, and up to `limit` deliveries of deleted endpoints. Resolves to
+   * the greatest of the counts. If it equals `limit`, more rows may remain.
+   */
+  purgeDeliveries(deliveredBefore: number, createdBefore: number, limit: number): Promise<number>;
+}
