@@ -1,12 +1,20 @@
 /**
- * The failure of a command: a message of one line, and an exit code. The exit code is 1 if the work failed, and 2 if
- * the command was used wrongly.
+ * The failure of a command: a message of one line, and an exit code. The exit code is 1 if the work failed, 2 if the
+ * command was used wrongly, and `EXIT_INVALID_SETTINGS` if a setting prevents the start of the service.
  */
+
+/**
+ * The exit code of `serve` if a setting is invalid (EX_CONFIG of sysexits.h). A supervisor must not restart the service,
+ * because the next start fails too.
+ */
+export const EXIT_INVALID_SETTINGS = 78;
+
+type FailureExitCode = 1 | 2 | typeof EXIT_INVALID_SETTINGS;
 
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
-  readonly exitCode: 1 | 2;
-  constructor(message: string, exitCode: 1 | 2 = 1) {
+  readonly exitCode: FailureExitCode;
+  constructor(message: string, exitCode: FailureExitCode = 1) {
     super(message);
     this.exitCode = exitCode;
   }

@@ -1,17 +1,19 @@
 /**
  * `postrider serve`: runs the service until a signal stops it. The first SIGTERM or SIGINT drains and stops the
  * service. A second signal ends the process at once. No accepted message is lost, because the next start recovers the
- * leases. When the store fails, the process exits with code 1, so that a supervisor restarts it.
+ * leases. When the store fails, the process exits with code 1, so that a supervisor restarts it. If a setting is invalid,
+ * it exits with code 78, so that a supervisor does not restart it.
  */
 
 import type { Command } from 'commander';
 import { readSettings } from '../config/load.ts';
-import type { Settings } from '../config/settings.ts';
+import { type Settings, SettingsError } from '../config/settings.ts';
 import { createFirstCurlCommand, FIRST_SENDER, getFirstRecipient } from '../http/curl.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
 import type { Context } from './context.ts';
+import { CommandFailure, EXIT_INVALID_SETTINGS } from './failure.ts';
 import { notifyReady } from './systemd.ts';
 import { applyStyle, formatPairs } from './text.ts';
 
@@ -50,7 +52,7 @@ export function addServeCommand(program: Command, context: Context): void {
     .option('--no-key', 'create no API key on an empty store, so that no key is written to a log')
     .option('--json', 'print the addresses of the service as one line of JSON');
   serve.action(async (flags: { json?: boolean; key: boolean }) => {
-    const { settings, described } = readSettings(context.environment, context.dotEnv());
+    const { settings, described } = readServiceSettings(context);
     const { startService } = await import('../main.ts');
     // The handlers are registered before the start, so that a signal during the start does not kill the process.
     const stopSignal = waitForStopSignal(context);
@@ -90,6 +92,16 @@ export function addServeCommand(program: Command, context: Context): void {
     // A handle that a library left open must not keep the process alive.
     process.exit(0);
   });
+}
+
+/** Reads the settings. @throws CommandFailure with `EXIT_INVALID_SETTINGS` if a setting is invalid */
+function readServiceSettings(context: Context): ReturnType<typeof readSettings> {
+  try {
+    return readSettings(context.environment, context.dotEnv());
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    throw new CommandFailure(describeError(error), EXIT_INVALID_SETTINGS);
+  }
 }
 
 /**

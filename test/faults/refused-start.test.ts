@@ -1,12 +1,13 @@
 /**
- * Tests that a start that cannot succeed ends the process with one line and exit code 1. The start leaves no lock, lease,
- * node, socket or temporary file.
+ * Tests that a start that cannot succeed ends the process with one line and a non-zero exit code. The start leaves no lock,
+ * lease, node, socket or temporary file.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { EXIT_INVALID_SETTINGS } from '../../src/cli/failure.ts';
 import { SETTINGS_TABLE } from '../../src/config/table.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
@@ -18,12 +19,16 @@ import { getWrongForms, SECRET_WORD, type SettingKey } from '../rig/wrong-settin
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 const DATABASE_PATH = 'data/postrider.db';
 
-/** Runs `serve`, which must end with one line that contains `errorText`. `wrap` adds a shell prefix to the command. */
+/**
+ * Runs `serve`, which must end with exit code `code` and one line that contains `errorText`. `wrap` adds a shell prefix to
+ * the command.
+ */
 async function expectRefusedStart(
   folder: string,
   settings: Record<string, string>,
   errorText: string,
   wrap?: (command: string) => string,
+  code: number = 1,
 ): Promise<FailedStart> {
   const failure: unknown = await startProcess(folder, settings, wrap).then(
     () => new Error(`the service started with ${JSON.stringify(settings)}`),
@@ -31,7 +36,7 @@ async function expectRefusedStart(
   );
   if (!(failure instanceof FailedStart)) throw failure;
   expect(failure.stderr).toMatch(ONE_LINE);
-  expect(failure).toMatchObject({ code: 1, stderr: expect.stringContaining(errorText) });
+  expect(failure).toMatchObject({ code, stderr: expect.stringContaining(errorText) });
   return failure;
 }
 
@@ -57,13 +62,14 @@ async function listRemainingNodes(database: Parameters<typeof openStore>[0]): Pr
   }
 }
 
-test('a wrong value of any setting ends the process with one line and creates no file', async () => {
+test('a wrong value of any setting ends the process with one line and exit code 78, and creates no file', async () => {
   const folder = createTemporaryFolder();
   for (const key of Object.keys(SETTINGS_TABLE) as SettingKey[]) {
     const { name, example } = SETTINGS_TABLE[key];
     // The first form that is not blank is the example with a line break, which is wrong for every setting.
     const wrongForm = getWrongForms(key, example).find(({ value }) => /^[^\p{Cc}]+$/u.test(value.trim()));
-    const { stdout, stderr } = await expectRefusedStart(folder, { [name]: wrongForm?.value ?? '' }, name);
+    const settings = { [name]: wrongForm?.value ?? '' };
+    const { stdout, stderr } = await expectRefusedStart(folder, settings, name, undefined, EXIT_INVALID_SETTINGS);
     expect(stdout).toBe('');
     expect(stderr).not.toContain(SECRET_WORD);
   }

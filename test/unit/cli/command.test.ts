@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { EXIT_INVALID_SETTINGS } from '../../../src/cli/failure.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
@@ -377,12 +378,16 @@ describe('settings', () => {
       expect(textOutput.stdout).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
     }));
 
-  it.each(['config', 'serve', 'account list'])('an invalid setting stops `%s` with one line', (command) =>
+  it.each([
+    ['config', 1],
+    ['serve', EXIT_INVALID_SETTINGS],
+    ['account list', 1],
+  ])('an invalid setting stops `%s` with one line and exit code %i', (command, code) =>
     runInFolder(async (folder) => {
       const args = command.split(' ');
-      expectFailure(await run(folder, args, { POSTRIDER_LISTN: 'x' }), 1, 'did you mean POSTRIDER_LISTEN?');
+      expectFailure(await run(folder, args, { POSTRIDER_LISTN: 'x' }), code, 'did you mean POSTRIDER_LISTEN?');
       writeFileSync(join(folder, '.env'), 'A=1\nwhat is this\n');
-      expectFailure(await run(folder, args), 1, '.env line 2: the line is not NAME=value');
+      expectFailure(await run(folder, args), code, '.env line 2: the line is not NAME=value');
     }),
   );
 
