@@ -122,7 +122,7 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
       return decideStateChange(
         message,
         'bounced',
-        isOwnRecipient && event.mailboxMissing ? 'bounce' : null,
+        isOwnRecipient && event.failure.class === 'hard' ? 'bounce' : null,
         'bounce-reported',
         detail,
       );
@@ -234,7 +234,7 @@ function getEffectRank(event: RecipientEvent): number {
     case 'complaint':
       return 9;
     case 'bounce':
-      return event.permanent ? (event.mailboxMissing ? 8 : 6) : 4;
+      return event.permanent ? (event.failure.class === 'hard' ? 8 : 6) : 4;
     case 'provider-suppressed':
       return 7;
     case 'unsubscribed':
@@ -325,14 +325,12 @@ interface RecipientMembers {
 
 export type FeedbackEvent =
   /**
-   * The message was not delivered. `mailboxMissing` is true only if the mailbox is known not to exist. Only such a
-   * bounce suppresses the recipient.
+   * The message was not delivered. The class of `failure` is `hard` only if the mailbox is known not to exist. Such a bounce is
+   * permanent. No other bounce suppresses the recipient.
    */
   | (RecipientMembers & {
       readonly kind: 'bounce';
       readonly permanent: boolean;
-      readonly mailboxMissing: boolean;
-      /** The class is `hard` if and only if `mailboxMissing` is true. */
       readonly failure: Failure;
     })
   /**

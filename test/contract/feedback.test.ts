@@ -11,7 +11,6 @@ const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const HARD: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
-  mailboxMissing: true,
   failure: { class: 'hard', category: 'mailbox-unknown' },
   recipient: null,
   alias: null,
@@ -20,7 +19,6 @@ const HARD: FeedbackEvent = {
 const SOFT: FeedbackEvent = {
   ...HARD,
   permanent: false,
-  mailboxMissing: false,
   failure: { class: 'soft', category: 'mailbox-full' },
 };
 const COMPLAINT: FeedbackEvent = { ...HARD, kind: 'complaint', feedbackType: 'abuse' };

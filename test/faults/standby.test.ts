@@ -29,7 +29,6 @@ const LISTS = 4;
 const BOUNCE: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
-  mailboxMissing: true,
   failure: { class: 'hard', category: 'mailbox-unknown' },
   recipient: null,
   alias: null,

@@ -79,7 +79,7 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
   const members = { recipient: recipientOf(event), alias: null, evidence };
   switch (fact.kind) {
     case 'bounce':
-      return { ...members, kind: 'bounce', permanent: true, ...classifyBounce(fact, classifier) };
+      return { ...members, kind: 'bounce', permanent: true, failure: classifyBounce(fact, classifier) };
     case 'complaint':
       return { ...members, kind: 'complaint', feedbackType: 'abuse' };
     case 'provider-suppressed':
@@ -101,10 +101,9 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
 function classifyBounce(
   { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
   classifier: FailureClassifier,
-): { readonly mailboxMissing: boolean; readonly failure: Failure } {
+): Failure {
   const text = classifier.classify(diagnosis.diagnostic ?? '', parseEnhancedStatus(diagnosis.status ?? ''));
-  const failure = failureClass === 'by-text' ? text.failure : withFailureClass(failureClass, text.failure);
-  return { mailboxMissing: failure.class === 'hard', failure };
+  return failureClass === 'by-text' ? text.failure : withFailureClass(failureClass, text.failure);
 }
 
 /**

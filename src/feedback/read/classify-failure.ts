@@ -17,14 +17,12 @@ import { containsPhrase, normalizeText } from './phrases.ts';
 /** The classification of a reported failure. */
 export interface FailureClassification {
   readonly permanent: boolean;
-  /** True if and only if the class of `failure` is `hard`. */
-  readonly mailboxMissing: boolean;
   /** False if the text contains no known cause and no specific code. The class is then `soft`. */
   readonly known: boolean;
   readonly failure: Failure;
 }
 
-/** The result of the rules of precedence, without the category. */
+/** The result of the rules of precedence, without the category. `mailboxMissing` means that the class is `hard`. */
 interface Verdict {
   readonly permanent: boolean;
   readonly mailboxMissing: boolean;
@@ -106,9 +104,10 @@ export function classifyFailure(source: string, status: string | null): FailureC
   const text = readFailureText(source, status);
   const reply = classifyReplyText(text);
   const verdict = decideVerdict(text, reply);
+  const { permanent, known } = verdict;
   const failureClass = toFailureClass(verdict, reply);
   const categories = [reply?.category, findTextCategory(text), findStatusCategory(text.statusDetail)];
-  return { ...verdict, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
+  return { permanent, known, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
 }
 
 /** Returns the failure with this class. It has the category of `failure`, unless the class excludes this category. */

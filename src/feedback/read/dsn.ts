@@ -171,8 +171,8 @@ function createEvent(
   const recipientMembers = { recipient, alias, evidence };
   switch (determineAction(findFieldValue(fields, 'action') ?? '', status, context, recipient)) {
     case 'failed': {
-      const { permanent, mailboxMissing, failure } = classifyFields(diagnostics, status, context, alias ?? recipient);
-      return { ...recipientMembers, kind: 'bounce', permanent, mailboxMissing, failure };
+      const { permanent, failure } = classifyFields(diagnostics, status, context, alias ?? recipient);
+      return { ...recipientMembers, kind: 'bounce', permanent, failure };
     }
     case 'delayed':
       return { ...recipientMembers, kind: 'delayed' };

@@ -142,8 +142,8 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     const sectionText = freeText.section(alias ?? recipient);
     const evidence = createEvidence(findEnhancedStatus(sectionText), sectionText, reportingHost);
     if (isDelay && !isFinal(sectionText)) return { kind: 'delayed', recipient, alias, evidence };
-    const { permanent, mailboxMissing, failure } = freeText.classify(alias ?? recipient, null);
-    return { kind: 'bounce', recipient, alias, evidence, permanent, mailboxMissing, failure };
+    const { permanent, failure } = freeText.classify(alias ?? recipient, null);
+    return { kind: 'bounce', recipient, alias, evidence, permanent, failure };
   });
 }
 

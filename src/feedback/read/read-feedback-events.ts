@@ -197,7 +197,13 @@ function removeDuplicates(events: readonly FeedbackEvent[]): readonly FeedbackEv
 function createEventKey(event: FeedbackEvent): string {
   switch (event.kind) {
     case 'bounce':
-      return JSON.stringify([event.kind, event.recipient, event.alias, event.permanent, event.mailboxMissing]);
+      return JSON.stringify([
+        event.kind,
+        event.recipient,
+        event.alias,
+        event.permanent,
+        event.failure.class === 'hard',
+      ]);
     case 'complaint':
       return JSON.stringify([event.kind, event.recipient, event.alias, event.feedbackType]);
     case 'delayed':

@@ -144,14 +144,13 @@ function classifyBounce(
   subType: string,
   recipient: JsonObject,
   classifier: FailureClassifier,
-): { permanent: boolean; mailboxMissing: boolean; failure: Failure } {
+): { readonly permanent: boolean; readonly failure: Failure } {
   const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
   const classification = classifier.classify(diagnostic ?? '', status);
   if (type !== 'Permanent') {
     const known = Object.hasOwn(TRANSIENT_FAILURES, subType) ? TRANSIENT_FAILURES[subType] : undefined;
     return {
       permanent: false,
-      mailboxMissing: false,
       failure: known ?? withFailureClass('soft', classification.failure),
     };
   }
@@ -163,9 +162,8 @@ function classifyBounce(
         classification.permanent &&
         !isPolicy(status) &&
         !isPolicy(findEnhancedStatus(diagnostic ?? ''));
-  const mailboxMissing = isMissing || classification.mailboxMissing;
-  const failureClass = mailboxMissing ? 'hard' : classification.failure.class;
-  return { permanent: true, mailboxMissing, failure: withFailureClass(failureClass, classification.failure) };
+  const failureClass = isMissing ? 'hard' : classification.failure.class;
+  return { permanent: true, failure: withFailureClass(failureClass, classification.failure) };
 }
 
 /** RFC 3463 section 3.8: the subject 7 means security or policy. */
@@ -213,7 +211,6 @@ function createRejection(reason: string): FeedbackEvent {
     ...toRecipientMembers(null, evidence),
     kind: 'bounce',
     permanent: true,
-    mailboxMissing: false,
     failure: REJECTION,
   };
 }

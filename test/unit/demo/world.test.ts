@@ -110,8 +110,13 @@ test('every report is parsed as its kind', () => {
     id: 'x',
   };
   const kinds: Readonly<Record<ReportKind, object>> = {
-    bounce: { kind: 'bounce', permanent: true, mailboxMissing: true, recipient: message.to },
-    full: { kind: 'bounce', mailboxMissing: false, recipient: message.to },
+    bounce: {
+      kind: 'bounce',
+      permanent: true,
+      failure: { class: 'hard', category: 'mailbox-unknown' },
+      recipient: message.to,
+    },
+    full: { kind: 'bounce', failure: { class: 'soft', category: 'mailbox-full' }, recipient: message.to },
     complaint: { kind: 'complaint', feedbackType: 'abuse', recipient: message.to },
     away: { kind: 'auto-reply' },
     odd: { kind: 'unknown' },

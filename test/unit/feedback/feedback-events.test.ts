@@ -54,7 +54,7 @@ test('a case with changed, removed or repeated bytes is read without failure and
       expect(events.length).toBeGreaterThan(0);
       for (const event of events) {
         if (event.kind === 'unknown') continue;
-        if (event.kind === 'bounce') expect(event.failure.class === 'hard').toBe(event.mailboxMissing);
+        if (event.kind === 'bounce' && event.failure.class === 'hard') expect(event.permanent).toBe(true);
         const { status, diagnostic, reportingHost } = event.evidence;
         expect(status ?? '5.0.0').toMatch(/^[245]\.\d{1,3}\.\d{1,3}$/);
         expect((diagnostic ?? '').length).toBeLessThanOrEqual(1_002);

@@ -73,6 +73,6 @@ test('the default thread reads a report', async () => {
   onTestFinished(() => reader.close());
   expect(await reader.read(BOUNCE)).toMatchObject({
     kind: 'read',
-    events: [{ kind: 'bounce', mailboxMissing: true }],
+    events: [{ kind: 'bounce', failure: { class: 'hard' } }],
   });
 });

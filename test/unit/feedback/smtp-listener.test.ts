@@ -143,7 +143,7 @@ describe('accepted recipients', () => {
         source: 'smtp',
         isFinal: false,
         summary: 'from <>: Undelivered mail',
-        events: [{ kind: 'bounce', permanent: true, mailboxMissing: true, recipient: 'ada@example.com' }],
+        events: [{ kind: 'bounce', permanent: true, failure: { class: 'hard' }, recipient: 'ada@example.com' }],
       },
     ]);
     expect(refusals).toEqual([]);

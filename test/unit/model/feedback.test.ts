@@ -16,11 +16,12 @@ const createRecipient = (recipient: string | null = TO, alias: string | null = n
   alias,
   evidence,
 });
+const BLOCK = { class: 'block', category: 'policy' } as const;
+const SOFT = { class: 'soft', category: 'mailbox-full' } as const;
 const createBounce = (members: Partial<Extract<FeedbackEvent, { kind: 'bounce' }>> = {}): FeedbackEvent => ({
   ...createRecipient(),
   kind: 'bounce',
   permanent: true,
-  mailboxMissing: true,
   failure: { class: 'hard', category: 'mailbox-unknown' },
   ...members,
 });
@@ -42,7 +43,7 @@ describe('a permanent bounce', () => {
   });
 
   test('for any other reason suppresses no recipient', () => {
-    expect(decideFeedbackChange(DELIVERED, [createBounce({ mailboxMissing: false })])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED, [createBounce({ failure: BLOCK })])).toMatchObject({
       to: 'bounced',
       suppress: null,
     });
@@ -110,7 +111,7 @@ describe('a permanent bounce', () => {
 });
 
 test.each([
-  ['a soft bounce', createBounce({ permanent: false, mailboxMissing: false }), 'soft-bounced'],
+  ['a soft bounce', createBounce({ permanent: false, failure: SOFT }), 'soft-bounced'],
   ['a delay report', { ...createRecipient(), kind: 'delayed' }, 'delay-reported'],
   ['a delivery report', { ...createRecipient(), kind: 'delivered' }, 'delivery-reported'],
   ['an automatic reply', { kind: 'auto-reply', evidence }, 'auto-replied'],
@@ -156,7 +157,7 @@ describe('a complaint', () => {
 test.each([
   ['a bounce', 'expired', createBounce(), 'bounce'],
   ['a bounce', 'cancelled', createBounce(), 'bounce'],
-  ['a bounce for another reason', 'expired', createBounce({ mailboxMissing: false }), null],
+  ['a bounce for another reason', 'expired', createBounce({ failure: BLOCK }), null],
   ['a bounce about another address', 'expired', createBounce(createRecipient('bob@elsewhere.example')), null],
   ['a second bounce', 'bounced', createBounce(), null],
   ['a complaint', 'bounced', createComplaint('abuse'), 'complaint'],

@@ -24,7 +24,7 @@ const RUNS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
 const EVIDENCE = { status: '5.1.1', diagnostic: '550 no such user', reportingHost: null };
 const BOUNCE: FeedbackEvent = {
-  ...{ kind: 'bounce', permanent: true, mailboxMissing: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
+  ...{ kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
   ...{ recipient: null, alias: null, evidence: EVIDENCE },
 };
 

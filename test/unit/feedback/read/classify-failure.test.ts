@@ -5,9 +5,10 @@ import { CATEGORY_PHRASES, CAUSE_RULES } from '../../../../src/feedback/read/cau
 import { classifyFailure, withFailureClass } from '../../../../src/feedback/read/classify-failure.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../../../src/model/failure.ts';
 
-const TEMPORARY = { permanent: false, mailboxMissing: false };
-const REFUSED = { permanent: true, mailboxMissing: false };
-const MISSING = { permanent: true, mailboxMissing: true };
+const TEMPORARY = { permanent: false, failure: { class: 'soft' } };
+const REFUSED = { permanent: true, failure: { class: 'block' } };
+const UNKNOWN = { permanent: true, failure: { class: 'soft' } };
+const MISSING = { permanent: true, failure: { class: 'hard' } };
 
 describe('a failure is classified by', () => {
   test.each([
@@ -32,12 +33,12 @@ describe('a failure is classified by', () => {
     ['relaying', '550 relaying denied', null, REFUSED],
     ['size', '552 5.3.4 message too big', null, REFUSED],
     ['the sender’s address', '550 5.1.8 sender address does not exist', null, REFUSED],
-    ['an unknown text', 'the server refused the message', null, REFUSED],
+    ['an unknown text', 'the server refused the message', null, UNKNOWN],
     ['a host that does not exist', 'Host or domain name not found', '5.4.4', MISSING],
     ['a host whose lookup failed temporarily', 'Host not found, try again', '5.4.4', TEMPORARY],
     ['a suspended mailbox', '550 account temporarily suspended', '5.0.0', TEMPORARY],
     ['a closed mailbox', '550 5.2.1 closed', null, MISSING],
-    ['a number of bytes', 'Your message totalled 550 bytes', null, REFUSED],
+    ['a number of bytes', 'Your message totalled 550 bytes', null, UNKNOWN],
   ])('%s', (_, text, status, expected) => {
     expect(classifyFailure(text, status)).toMatchObject(expected);
   });
@@ -58,7 +59,7 @@ test('no sample reply about policy, reputation, content, size or the sender’s 
     if (!otherSamples.includes(expected.reason)) continue;
     for (const sample of samples) {
       const text = sample.slice(sample.indexOf(' ') + 1);
-      expect(classifyFailure(text, null).mailboxMissing, text).toBe(false);
+      expect(classifyFailure(text, null).failure.class, text).not.toBe('hard');
     }
   }
 });
@@ -96,7 +97,7 @@ describe('the class and the category', () => {
     expect(classifyFailure(text, status).failure).toEqual({ class: failureClass, category });
   });
 
-  test('the class is hard if and only if the mailbox is missing, and then the category is about the address', () => {
+  test('the category of a hard failure is about the address, and a temporary failure is soft', () => {
     const phrases = [...CAUSE_RULES, ...CATEGORY_PHRASES].flatMap((rule) => rule.phrases);
     const part = fc.oneof(
       fc.constantFrom(...phrases),
@@ -107,9 +108,9 @@ describe('the class and the category', () => {
     const statuses = fc.constantFrom(null, '4.2.1', '5.0.0', '5.1.1', '5.1.2', '5.2.1', '5.2.2', '5.4.4', '5.7.1');
     fc.assert(
       fc.property(texts, statuses, (text, status) => {
-        const { failure, mailboxMissing, permanent } = classifyFailure(text, status);
-        expect(failure.class === 'hard').toBe(mailboxMissing);
-        if (mailboxMissing) expect(['mailbox-unknown', 'mailbox-disabled', 'domain']).toContain(failure.category);
+        const { failure, permanent } = classifyFailure(text, status);
+        if (failure.class === 'hard')
+          expect(['mailbox-unknown', 'mailbox-disabled', 'domain']).toContain(failure.category);
         if (!permanent) expect(failure.class).toBe('soft');
       }),
       { numRuns: 2_000 },

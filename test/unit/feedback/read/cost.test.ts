@@ -166,7 +166,7 @@ describe('at most a hundred failures of a report are classified', () => {
     const text = `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n\r\nNot delivered:\r\n${list}\r\n    550 5.1.1 no such user\r\n`;
     const events = readFeedbackEvents(Buffer.from(text));
     expect(events).toHaveLength(100);
-    expect(events.every((event) => event.kind === 'bounce' && event.mailboxMissing)).toBe(true);
+    expect(events.every((event) => event.kind === 'bounce' && event.failure.class === 'hard')).toBe(true);
     expect(measureClassification(Buffer.from(text)).texts).toBeLessThan(5);
   });
 });

@@ -172,5 +172,5 @@ function expectValid(event: FeedbackEvent): void {
     expect(line).not.toMatch(/[\p{Cc}\u2028\u2029\u202a-\u202e]/u);
     expect(line.trim()).toBe(line);
   }
-  if (event.kind === 'bounce' && event.mailboxMissing) expect(event.permanent).toBe(true);
+  if (event.kind === 'bounce' && event.failure.class === 'hard') expect(event.permanent).toBe(true);
 }

@@ -72,7 +72,7 @@ test('a bounce has the same event and evidence in both formats', () => {
         {
           kind: 'bounce',
           permanent: true,
-          mailboxMissing: true,
+          failure: { class: 'hard' },
           recipient: TO,
           evidence: {
             status: '5.1.1',
@@ -96,27 +96,27 @@ test.each(['Suppressed', 'OnAccountSuppressionList'])(
 
 describe('a bounce', () => {
   test.each([
-    ['Permanent', 'NoEmail', {}, true, true],
-    ['Permanent', 'General', {}, true, true],
-    ['Permanent', 'General', { diagnosticCode: 'smtp; 550 5.7.1 blocked for spam', status: '5.7.1' }, true, false],
-    ['Transient', 'MailboxFull', { status: '5.2.2' }, false, false],
-    ['Transient', 'MessageTooLarge', {}, false, false],
-    ['Transient', 'ContentRejected', {}, false, false],
-    ['Transient', 'General', { status: '4.4.7' }, false, false],
-    ['Transient', 'AttachmentRejected', {}, false, false],
-    ['Permanent', 'NoEmail', { status: '5.1.1', diagnosticCode: 'smtp; 550 no' }, true, true],
-    ['Permanent', 'NoEmail', { status: '5.7.1' }, true, false],
-    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 550 5.7.1 not from you' }, true, false],
-    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 552 5.2.2 mailbox full' }, true, false],
-    ['Permanent', 'UnsubscribedRecipient', {}, true, false],
-    ['Undetermined', 'Undetermined', { status: '5.1.1' }, false, false],
+    ['Permanent', 'NoEmail', {}, true, 'hard'],
+    ['Permanent', 'General', {}, true, 'hard'],
+    ['Permanent', 'General', { diagnosticCode: 'smtp; 550 5.7.1 blocked for spam', status: '5.7.1' }, true, 'block'],
+    ['Transient', 'MailboxFull', { status: '5.2.2' }, false, 'soft'],
+    ['Transient', 'MessageTooLarge', {}, false, 'block'],
+    ['Transient', 'ContentRejected', {}, false, 'block'],
+    ['Transient', 'General', { status: '4.4.7' }, false, 'soft'],
+    ['Transient', 'AttachmentRejected', {}, false, 'block'],
+    ['Permanent', 'NoEmail', { status: '5.1.1', diagnosticCode: 'smtp; 550 no' }, true, 'hard'],
+    ['Permanent', 'NoEmail', { status: '5.7.1' }, true, 'block'],
+    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 550 5.7.1 not from you' }, true, 'block'],
+    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 552 5.2.2 mailbox full' }, true, 'soft'],
+    ['Permanent', 'UnsubscribedRecipient', {}, true, 'soft'],
+    ['Undetermined', 'Undetermined', { status: '5.1.1' }, false, 'soft'],
   ])(
-    '%s %s %j is permanent: %s, and the mailbox missing: %s',
-    (bounceType, bounceSubType, recipient, permanent, mailboxMissing) => {
+    '%s %s %j is permanent: %s, and of the class %s',
+    (bounceType, bounceSubType, recipient, permanent, failureClass) => {
       expect(readFirstEvent('Bounce', { bounceType, bounceSubType, ...createBounce(recipient) })).toMatchObject({
         kind: 'bounce',
         permanent,
-        mailboxMissing,
+        failure: { class: failureClass },
       });
     },
   );
@@ -128,8 +128,16 @@ test.each([
   ['Complaint', { complaintFeedbackType: 'not-spam' }, { kind: 'complaint', feedbackType: 'not-spam' }],
   ['Delivery', {}, { kind: 'confirmed', recipient: TO, evidence: { diagnostic: '250 ok' } }],
   ['DeliveryDelay', {}, { kind: 'delayed', recipient: TO, evidence: { status: '4.2.2' } }],
-  ['Reject', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
-  ['Rendering Failure', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
+  [
+    'Reject',
+    {},
+    { kind: 'bounce', permanent: true, failure: { class: 'block', category: 'content' }, recipient: null },
+  ],
+  [
+    'Rendering Failure',
+    {},
+    { kind: 'bounce', permanent: true, failure: { class: 'block', category: 'content' }, recipient: null },
+  ],
 ] as const)('%s %j becomes %j', (type, detail, expected) => {
   expect(readFirstEvent(type, detail)).toMatchObject(expected);
 });
