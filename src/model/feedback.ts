@@ -375,6 +375,9 @@ export const EVENT_PROVIDERS = [
   'postal',
 ] as const;
 
+/** The beginning of the source (`by`) of a history entry that a report caused. The name of the channel follows. */
+export const FEEDBACK_PREFIX = 'feedback:';
+
 /** The channels over which reports arrive; for a provider event the name of the provider. */
 export const FEEDBACK_SOURCES = ['smtp', 'sns', 'sqs', ...EVENT_PROVIDERS] as const;
 export type FeedbackSource = (typeof FEEDBACK_SOURCES)[number];

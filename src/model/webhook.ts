@@ -76,6 +76,19 @@ export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 /** The maximum number of endpoints of an installation. */
 export const MAX_WEBHOOKS = 10_000;
 
+const WEBHOOK_ID_PREFIX = 'wh_';
+
+/** Returns the id by which commands and results name an endpoint, such as `wh_1`. */
+export function formatWebhookId(id: number): string {
+  return `${WEBHOOK_ID_PREFIX}${id}`;
+}
+
+/** Returns the number of an endpoint from the form of `formatWebhookId`, or null for another text. */
+export function parseWebhookId(text: string): number | null {
+  const id = Number(text.slice(WEBHOOK_ID_PREFIX.length));
+  return Number.isInteger(id) && id >= 1 && id <= 2_147_483_647 && formatWebhookId(id) === text ? id : null;
+}
+
 /** An endpoint. It contains no secret. */
 export interface Webhook {
   readonly id: number;

@@ -7,6 +7,7 @@
 
 import { classifyOutcome } from '../../classify/failure.ts';
 import type { Account } from '../../model/account.ts';
+import { FEEDBACK_PREFIX } from '../../model/feedback.ts';
 import {
   type HistoryEntry,
   MAX_RETRY_DELAY_MS,
@@ -20,13 +21,7 @@ import { formatCommandLine } from '../../printing/command-line.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 import { PROVIDERS } from '../../providers/providers.ts';
 import { type DeliveryStatus, describeDueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
-import {
-  type AttemptDetails,
-  FEEDBACK_PREFIX,
-  findConfirmation,
-  listFinishedAttempts,
-  toAttemptDetails,
-} from './schemas.ts';
+import { type AttemptDetails, findConfirmation, listFinishedAttempts, toAttemptDetails } from './schemas.ts';
 
 const SERVICE_LIST = '*';
 const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {

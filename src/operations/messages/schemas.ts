@@ -3,20 +3,15 @@
  * messages. Pure.
  */
 import type { Static } from 'typebox';
-import { classifyOutcome } from '../../classify/failure.ts';
+import { classifyEntry } from '../../classify/failure.ts';
 import { formatIsoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
-import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure, parseFailure } from '../../model/failure.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import { type HistoryEntry, STATES, type StoredMessage, type StoredMessageSummary } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
 import { createStringEnum, nullable, SuppressionListEntry, Time } from '../schemas.ts';
-
-/** The beginning of the source of a history entry that a report caused. */
-export const FEEDBACK_PREFIX = 'feedback:';
-/** The types of entries of reported bounces. */
-const BOUNCE_VERBS: readonly string[] = ['bounced', 'bounce-reported', 'soft-bounced'];
 
 const summaryMembers = {
   id: Type.String({ format: 'uuid' }),
@@ -186,7 +181,7 @@ export function listFinishedAttempts({ events }: Pick<StoredMessage, 'events'>):
 }
 
 function toEventDetails(event: HistoryEntry, sequence: number, attempts: readonly Attempt[]): EventDetails {
-  const failure = findFailure(event);
+  const failure = classifyEntry(event);
   return {
     sequence,
     at: formatIsoTime(event.at),
@@ -197,13 +192,6 @@ function toEventDetails(event: HistoryEntry, sequence: number, attempts: readonl
     category: failure?.category ?? null,
     attempt: event.attempt === null ? null : attempts.indexOf(event.attempt),
   };
-}
-
-/** Returns the failure of an event: that of its attempt, or that of a reported bounce. Null for other events. */
-function findFailure({ attempt, verb, by, detail }: HistoryEntry): Failure | null {
-  if (attempt !== null) return classifyOutcome(attempt.outcome);
-  const isReport = by.startsWith(FEEDBACK_PREFIX) && BOUNCE_VERBS.includes(verb);
-  return isReport && detail !== null ? parseFailure(detail) : null;
 }
 
 export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversation }: Attempt): AttemptDetails {

@@ -5,6 +5,7 @@
  */
 import {
   decideFeedbackChange,
+  FEEDBACK_PREFIX,
   type FeedbackEvent,
   type FeedbackReport,
   type FeedbackResult,
@@ -208,7 +209,7 @@ function ignore({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
 const UNRELATED: FeedbackDecision = { kind: 'answer', answer: { kind: 'unrelated' } };
 
 function createHistoryEntry({ at, source }: FeedbackReport, verb: string, detail: string): EntryWithoutAttempt {
-  return { at, verb, by: `feedback:${source}`, detail, attempt: null };
+  return { at, verb, by: `${FEEDBACK_PREFIX}${source}`, detail, attempt: null };
 }
 
 function storeForOperator(messageId: string | null, reason: string, premature: boolean): FeedbackDecision {

@@ -1,0 +1,299 @@
+/**
+ * The payload of webhooks: a JSON Schema for each type, and the functions that build the payload. Pure.
+ *
+ * Guarantees: the same event always has the same payload. A payload has fewer than 20,000 bytes, because long texts are
+ * cut. It contains neither the content of a message nor a secret.
+ */
+import type { Static, TSchema, TUnsafe } from 'typebox';
+import type { Thresholds, WindowCounts } from './account.ts';
+import type { RecordCheck, SendingDomain } from './domain.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure } from './failure.ts';
+import { STATES } from './message.ts';
+import { Type } from './schema.ts';
+import { SUPPRESSION_REASONS, type Suppression } from './suppression.ts';
+import {
+  DISABLED_REASONS,
+  type DisabledReason,
+  formatWebhookId,
+  type RecordedMessageEvent,
+  type RecordedWebhookEvent,
+  type WEBHOOK_TEST_TYPE,
+  type Webhook,
+  type WebhookEventType,
+} from './webhook.ts';
+
+/** The maximum length of a text in a payload, in UTF-16 code units. */
+const MAX_TEXT_LENGTH = 1_500;
+/** The maximum length of the text about one DNS record, and the maximum number of these records. */
+const MAX_RECORD_DETAIL_LENGTH = 200;
+const MAX_RECORDS = 12;
+
+function createEnum<const T extends string>(values: readonly T[], description: string): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', enum: [...values], description });
+}
+
+function nullable<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+const AccountName = Type.String({ description: 'The name of the account.' });
+
+const messageMembers = {
+  id: Type.String({ format: 'uuid', description: 'The id of the message.' }),
+  account: AccountName,
+  to: Type.String({ description: 'The recipient.' }),
+  from: Type.String({ description: 'The sender.' }),
+  subject: Type.String(),
+  state: createEnum(STATES, 'The state of the message after the change.'),
+  sequence: Type.Integer({
+    minimum: 0,
+    description:
+      'The position of the change in the history of the message, from 0 (accepted). Deliveries may arrive in another order.',
+  }),
+};
+const diagnosticMembers = {
+  status: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
+  diagnostic: nullable(
+    Type.String({ description: 'The reply or the report, in one line. Untrusted: another server wrote it.' }),
+  ),
+};
+const failureMembers = {
+  class: nullable(createEnum(FAILURE_CLASSES, 'The class of the failure.')),
+  category: nullable(createEnum(FAILURE_CATEGORIES, 'The cause of the failure.')),
+  ...diagnosticMembers,
+};
+const Suppressed = Type.Boolean({
+  description:
+    'True if the change put the recipient on the suppression list of the account, or if it was already there.',
+});
+const detailMember = {
+  detail: nullable(Type.String({ description: 'The reason, in one line.' })),
+};
+
+const BasicMessageData = Type.Object(messageMembers);
+const DeliveredData = Type.Object({ ...messageMembers, ...diagnosticMembers });
+const FailedData = Type.Object({ ...messageMembers, ...failureMembers });
+const BouncedData = Type.Object({ ...messageMembers, ...failureMembers, suppressed: Suppressed });
+const ComplainedData = Type.Object({ ...messageMembers, ...detailMember, suppressed: Suppressed });
+const DetailedMessageData = Type.Object({ ...messageMembers, ...detailMember });
+
+const DomainData = Type.Object({
+  domain: Type.String({ description: 'The name of the domain.' }),
+  account: AccountName,
+  status: createEnum(['authenticated', 'failing'], 'The status of the domain after the change.'),
+  records: Type.Array(
+    Type.Object({
+      purpose: Type.String({ description: 'The purpose of the record: dkim, spf, dmarc, return-path or provider.' }),
+      type: Type.String({ description: 'The type of the record, such as TXT.' }),
+      name: Type.String({ description: 'The name of the record.' }),
+      found: createEnum(['found', 'missing', 'wrong', 'unknown'], 'The result of the last answered lookup.'),
+      detail: Type.String({ description: 'The found value, the expected value and the remedy, in one line.' }),
+    }),
+    { description: 'The records of the last check.' },
+  ),
+});
+export type DomainData = Static<typeof DomainData>;
+
+const AccountData = Type.Object({
+  account: AccountName,
+  reason: nullable(Type.String({ description: 'The reason of the warning or the lock; null after an unlock.' })),
+  figures: Type.Object(
+    {
+      messages: Type.Integer({ description: 'Delivered and bounced messages.' }),
+      bounces: Type.Integer({ description: 'Recipients with a hard bounce.' }),
+      complaints: Type.Integer({ description: 'Recipients with a complaint.' }),
+    },
+    { description: 'The figures of the last 7 days, or since the last unlock.' },
+  ),
+  limit: Type.Object(
+    {
+      bounceRate: Type.Number({ description: 'The part of bounces at which the account is locked.' }),
+      complaintRate: Type.Number({ description: 'The part of complaints at which the account is locked.' }),
+    },
+    { description: 'The thresholds of the account.' },
+  ),
+});
+export type AccountData = Static<typeof AccountData>;
+
+const SuppressionData = Type.Object({
+  account: Type.String({ description: 'The name of the account, or `*` for the list of the whole service.' }),
+  address: Type.String({ description: 'The canonical address.' }),
+  reason: createEnum(SUPPRESSION_REASONS, 'The reason of the entry.'),
+  source: nullable(Type.String({ description: 'The id of the message that caused the entry; null without one.' })),
+});
+export type SuppressionData = Static<typeof SuppressionData>;
+
+const WebhookDisabledData = Type.Object({
+  id: Type.String({ description: 'The id of the endpoint.' }),
+  url: Type.String(),
+  name: nullable(Type.String()),
+  account: nullable(Type.String({ description: 'The name of the account; null for the events of every account.' })),
+  reason: createEnum(DISABLED_REASONS, 'The reason why the endpoint was disabled.'),
+});
+export type WebhookDisabledData = Static<typeof WebhookDisabledData>;
+
+const TestData = Type.Object({
+  id: Type.String({ description: 'The id of the endpoint.' }),
+});
+
+/** The schema of `data` of each type. */
+export const WEBHOOK_DATA_SCHEMAS = {
+  'message.accepted': BasicMessageData,
+  'message.delivered': DeliveredData,
+  'message.confirmed': DetailedMessageData,
+  'message.deferred': FailedData,
+  'message.bounced': BouncedData,
+  'message.complained': ComplainedData,
+  'message.suppressed': DetailedMessageData,
+  'message.expired': FailedData,
+  'message.cancelled': BasicMessageData,
+  'message.uncertain': DetailedMessageData,
+  'domain.authenticated': DomainData,
+  'domain.failing': DomainData,
+  'account.warned': AccountData,
+  'account.locked': AccountData,
+  'account.unlocked': AccountData,
+  'suppression.added': SuppressionData,
+  'suppression.removed': SuppressionData,
+  'webhook.disabled': WebhookDisabledData,
+  'webhook.test': TestData,
+} as const satisfies Readonly<Record<WebhookEventType | typeof WEBHOOK_TEST_TYPE, TSchema>>;
+
+type DataOf<T extends keyof typeof WEBHOOK_DATA_SCHEMAS> = Static<(typeof WEBHOOK_DATA_SCHEMAS)[T]>;
+
+/** The body of a webhook. */
+export interface WebhookPayload {
+  readonly type: WebhookEventType | typeof WEBHOOK_TEST_TYPE;
+  /** The time of the change, ISO 8601, UTC. */
+  readonly timestamp: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Returns the schema of the body of a type. */
+export function createPayloadSchema(type: keyof typeof WEBHOOK_DATA_SCHEMAS) {
+  return Type.Object({
+    type: Type.Literal(type),
+    timestamp: Type.String({ format: 'date-time', description: 'The time of the change, ISO 8601, UTC.' }),
+    data: WEBHOOK_DATA_SCHEMAS[type],
+  });
+}
+
+/**
+ * Builds the body of an event. `failure` is the classification of its history entry (`classifyEntry`), or null; it is
+ * used only for events about messages.
+ */
+export function buildWebhookPayload(event: RecordedWebhookEvent, failure: Failure | null): WebhookPayload {
+  switch (event.kind) {
+    case 'resource':
+      return { type: event.type, timestamp: toIsoTime(event.at), data: event.data };
+    case 'message':
+      return { type: event.type, timestamp: toIsoTime(event.entry.at), data: buildMessageData(event, failure) };
+  }
+}
+
+function buildMessageData(event: RecordedMessageEvent, failure: Failure | null): DataOf<RecordedMessageEvent['type']> {
+  const { id, account, to, from, subject, state, sequence, suppressed } = event;
+  const message = { id, account, to, from, subject: cutText(subject, MAX_TEXT_LENGTH), state, sequence };
+  const detail = cutTextOrNull(event.entry.detail);
+  const failed = { class: failure?.class ?? null, category: failure?.category ?? null, ...describeReply(event) };
+  switch (event.type) {
+    case 'message.accepted':
+    case 'message.cancelled':
+      return message satisfies DataOf<'message.accepted'>;
+    case 'message.delivered':
+      return { ...message, ...describeReply(event) } satisfies DataOf<'message.delivered'>;
+    case 'message.deferred':
+    case 'message.expired':
+      return { ...message, ...failed } satisfies DataOf<'message.deferred'>;
+    case 'message.bounced':
+      return { ...message, ...failed, suppressed } satisfies DataOf<'message.bounced'>;
+    case 'message.complained':
+      return { ...message, detail, suppressed } satisfies DataOf<'message.complained'>;
+    case 'message.confirmed':
+    case 'message.suppressed':
+    case 'message.uncertain':
+      return { ...message, detail } satisfies DataOf<'message.suppressed'>;
+  }
+}
+
+/** Returns the status code and the text of the reply of the attempt, or of the report that caused the entry. */
+function describeReply({ entry: { attempt, detail } }: RecordedMessageEvent): {
+  status: string | null;
+  diagnostic: string | null;
+} {
+  if (attempt === null)
+    return { status: detail === null ? null : findStatus(detail), diagnostic: cutTextOrNull(detail) };
+  const { enhanced, text } = attempt.outcome.reply;
+  return { status: enhanced, diagnostic: cutTextOrNull(text) };
+}
+
+/** The number of words of a text in which `findStatus` looks. */
+const MAX_STATUS_WORDS = 8;
+
+/** Returns the first enhanced status code in the first words of a text, or null. */
+function findStatus(text: string): string | null {
+  const words = text.slice(0, MAX_TEXT_LENGTH).split(' ', MAX_STATUS_WORDS);
+  return words.find(isEnhancedStatus) ?? null;
+}
+
+function isEnhancedStatus(word: string): boolean {
+  const parts = word.split('.', 4);
+  const [statusClass = ''] = parts;
+  const isNumber = (part: string) => part !== '' && part.length <= 3 && [...part].every((c) => c >= '0' && c <= '9');
+  return parts.length === 3 && ['2', '4', '5'].includes(statusClass) && parts.every(isNumber);
+}
+
+/** Returns the data of a domain whose status changed to `authenticated` or `failing`. */
+export function buildDomainData(
+  { name }: Pick<SendingDomain, 'name'>,
+  account: string,
+  status: 'authenticated' | 'failing',
+  checks: readonly RecordCheck[],
+): DomainData {
+  const records = checks.slice(0, MAX_RECORDS).map(({ purpose, type, name: recordName, found, detail }) => {
+    return { purpose, type, name: recordName, found, detail: cutText(detail, MAX_RECORD_DETAIL_LENGTH) };
+  });
+  return { domain: name, account, status, records };
+}
+
+/** Returns the data of an account that was warned, locked or unlocked. */
+export function buildAccountData(
+  account: string,
+  reason: string | null,
+  { emails, bounces, complaints }: WindowCounts,
+  { bounceRate, complaintRate }: Thresholds,
+): AccountData {
+  const figures = { messages: emails, bounces, complaints };
+  return { account, reason: cutTextOrNull(reason), figures, limit: { bounceRate, complaintRate } };
+}
+
+/** Returns the data of an entry that was added to a suppression list or removed from it. */
+export function buildSuppressionData(
+  account: string,
+  { address, reason, source }: Pick<Suppression, 'address' | 'reason' | 'source'>,
+): SuppressionData {
+  return { account, address, reason, source };
+}
+
+/** Returns the data of an endpoint that was disabled. */
+export function buildWebhookDisabledData(
+  { id, url, name, account }: Pick<Webhook, 'id' | 'url' | 'name' | 'account'>,
+  reason: DisabledReason,
+): WebhookDisabledData {
+  return { id: formatWebhookId(id), url, name, account, reason };
+}
+
+function cutTextOrNull(text: string | null): string | null {
+  return text === null ? null : cutText(text, MAX_TEXT_LENGTH);
+}
+
+/** Returns the beginning of a text, without the first half of a surrogate pair at its end. */
+function cutText(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text;
+  const isHighSurrogate = (text.charCodeAt(maxLength - 2) & 0xfc00) === 0xd800;
+  return `${text.slice(0, maxLength - (isHighSurrogate ? 2 : 1))}…`;
+}
+
+function toIsoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
