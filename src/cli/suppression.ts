@@ -11,7 +11,7 @@ import { quote } from '../config/units.ts';
 import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 import { performDownload } from '../operations/file-operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
-import type { SuppressionEntry } from '../operations/suppressions/schemas.ts';
+import type { RemovedSuppression, SuppressionEntry } from '../operations/suppressions/schemas.ts';
 import {
   addSuppression,
   formatListLabel,
@@ -49,8 +49,8 @@ export function addSuppressionCommands(
         : `${address} was already on the suppression list of ${formatListLabel(String(account))}.\n`,
   });
   addOperationCommand(group, context, 'remove <account> <address>', removeSuppression, {
-    formatResult: ({ address }, { account }) =>
-      `${address} can receive messages from ${formatListLabel(String(account))} again.\n`,
+    jsonHelp: 'print JSON: {"address","removed","provider"}',
+    formatResult: (result, { account }) => formatRemoval(result, String(account)),
   });
 
   const listCommand = group.command('list <account>').description('list all addresses of a list in alphabetical order');
@@ -126,6 +126,21 @@ export function addSuppressionCommands(
         context.writeText(`wrote ${formatCount(rowCount)} ${rowCount === 1 ? 'address' : 'addresses'} to ${file}\n`);
     }),
   );
+}
+
+function formatRemoval({ address, removed, provider }: RemovedSuppression, account: string): string {
+  const label = formatListLabel(account);
+  const ownLine = removed
+    ? `${address} can receive messages from ${label} again.\n`
+    : `${address} was not on the suppression list of ${label}.\n`;
+  switch (provider) {
+    case null:
+      return ownLine;
+    case 'removed':
+      return `${ownLine}${address} is no longer on the suppression list of Amazon SES.\n`;
+    case 'absent':
+      return `${ownLine}${address} was not on the suppression list of Amazon SES.\n`;
+  }
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Defines the functions by which the checks access the database, the relay and the provider. The caller injects the functions. */
+import type { SesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { Standby } from '../model/node.ts';
 import type { AcceptStore, FeedbackStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
@@ -8,7 +9,7 @@ import type { DatabaseParts } from './database.ts';
 /** The store methods that the checks and the loop test use. */
 export type DoctorStore = Pick<
   OperatorStore,
-  'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts'
+  'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts' | 'listSuppressions' | 'findSuppressed'
 > &
   Pick<AcceptStore, 'accept' | 'newestId'> &
   Pick<FeedbackStore, 'listLastFeedback'>;
@@ -36,6 +37,11 @@ export interface Installation {
    * the transport is not Amazon SES.
    */
   readSesAccount(timeoutMs: number): Promise<SesAccount>;
+  /**
+   * Creates a client of the account-level suppression list of Amazon SES. Resolves to null when the transport does not send
+   * through Amazon SES.
+   */
+  openSesSuppressionList(): Promise<SesSuppressionList | null>;
   /** Resolves after `ms` and keeps the process alive until then. */
   wait(ms: number): Promise<void>;
 }

@@ -7,6 +7,7 @@ import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { unsealKey } from './keys.ts';
 import { createIdentityChecks, createIdentityRecords } from './ses-checks.ts';
+import { formatSesError } from './ses-error.ts';
 import {
   ensureIdentity,
   type IdentityKeySource,
@@ -101,23 +102,10 @@ async function withIdentities(
     identities = await openSesIdentities(transport);
     return toProviderStatus(await work(identities), null);
   } catch (error) {
-    return toProviderStatus(null, formatProviderError(error));
+    return toProviderStatus(null, formatSesError(error));
   } finally {
     identities?.close();
   }
-}
-
-/**
- * Returns the error as one line. The line begins with the provider's name of the error, such as `AccessDeniedException:
- * …`.
- */
-function formatProviderError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { name } = error;
-  const causesText = error instanceof AggregateError ? error.errors.map(String).join('; ') : '';
-  const text = error.message === '' ? causesText : error.message;
-  const firstLine = text.split('\n', 1).join('').trim();
-  return name === 'Error' || firstLine === '' ? firstLine || name : `${name}: ${firstLine}`;
 }
 
 /** Returns a function that unseals a key of the domain for the provider. The function overwrites the unencrypted buffer. */

@@ -6,7 +6,7 @@
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
 import type { State } from './message.ts';
-import type { Suppression } from './suppression.ts';
+import type { ProviderRemoval, Suppression } from './suppression.ts';
 
 /** The operator who makes a change, and the time of the change. */
 export interface Actor {
@@ -120,6 +120,11 @@ export function toAuditedSuppressions(added: number, entries: readonly Suppressi
     addresses,
     ...(entries.length > MAX_NAMED_ADDRESSES ? { andMore: entries.length - MAX_NAMED_ADDRESSES } : {}),
   };
+}
+
+/** Returns the value before the removal of an address. `provider` names the provider whose list was also changed. */
+export function toAuditedRemoval(address: string, atProvider: ProviderRemoval | undefined) {
+  return atProvider === undefined ? { address } : { address, provider: atProvider.provider };
 }
 
 // The types and functions below list the differences between the values before and after a change, by member.

@@ -19,6 +19,13 @@ export interface Suppression {
   readonly at: number;
 }
 
+/** The removal of an address from the suppression list of a provider, which precedes the removal from a list of Postrider. */
+export interface ProviderRemoval {
+  readonly provider: 'ses';
+  /** False if the address was not on the list of the provider. */
+  readonly removed: boolean;
+}
+
 /** The owner of a list: the name of an account, or `*` for the whole installation. */
 export type ListName = string;
 

@@ -12,11 +12,13 @@ import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
 import { findMaildirFault, readDiskSpace, readFileSystemTime } from '../doctor/disk.ts';
-import { type Check, createWarning, runChecks } from '../doctor/finding.ts';
+import { type Check, createWarning, type Finding, runChecks } from '../doctor/finding.ts';
 import { checkHostName } from '../doctor/host-name.ts';
+import type { DoctorStore } from '../doctor/installation.ts';
 import { checkProviderEvents } from '../doctor/provider-events.ts';
 import { checkReturnPath, createUnusedFinding } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
+import { checkSuppressionLists } from '../doctor/suppression-lists.ts';
 import { checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { unsealKey } from '../domains/keys.ts';
@@ -35,6 +37,7 @@ import type { LastFeedback } from '../model/feedback.ts';
 import { isLocalListen } from '../model/listen-address.ts';
 import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
+import type { ListedSuppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Provider } from '../providers/provider.ts';
 import { findProvider, PROVIDERS } from '../providers/providers.ts';
@@ -157,10 +160,11 @@ function createDiskSpaceReader(path: string): DatabaseParts['readDiskSpace'] {
 }
 
 function createOtherChecks(
-  { settings, machineClock: clock, installation, status }: DoctorContext,
+  context: DoctorContext,
   resolver: Resolver,
   storeFacts: StoreFacts | null,
 ): readonly Check[] {
+  const { settings, machineClock: clock, installation, status } = context;
   const { transport, listen, tls } = settings;
   const dataPath = getDataFolder(settings.database);
   const inboxPath = join(dataPath, 'inbox');
@@ -227,6 +231,9 @@ function createOtherChecks(
           }),
         ]),
     ),
+    ...(relayProvider?.name === 'ses' && storeFacts?.openResult.kind === 'ok'
+      ? [defineCheck('suppression lists', 'warning', () => compareSuppressionLists(context))]
+      : []),
     ...(storeFacts?.domains ?? []).map((domain) =>
       defineCheck(`domain ${domain.name}`, 'warning', () =>
         checkSendingDomain({
@@ -238,6 +245,47 @@ function createOtherChecks(
       ),
     ),
   ];
+}
+
+const SUPPRESSION_PAGE_SIZE = 10_000;
+
+/** Compares the suppression list of Amazon SES with those of Postrider. */
+async function compareSuppressionLists({
+  settings,
+  machineClock: clock,
+  installation,
+}: DoctorContext): Promise<readonly Finding[]> {
+  const list = await installation.openSesSuppressionList();
+  if (list === null) return [];
+  try {
+    return await installation.withStore(async (store) => [
+      await checkSuppressionLists({
+        list,
+        usesSmtpInterface: settings.transport.kind === 'smtp',
+        findSuppressed: (addresses) => store.findSuppressed(addresses),
+        readOwnPages: () => readSuppressionPages(store),
+        clock,
+        wait: installation.wait,
+      }),
+    ]);
+  } finally {
+    list.close();
+  }
+}
+
+/** Reads the list of the whole service, then the list of each account. */
+async function* readSuppressionPages(
+  store: Pick<DoctorStore, 'listAccounts' | 'listSuppressions'>,
+): AsyncGenerator<readonly ListedSuppression[]> {
+  for (const list of ['*', ...(await store.listAccounts()).map(({ name }) => name)]) {
+    for (let after: string | null = null; ; ) {
+      const page = await store.listSuppressions(list, after, SUPPRESSION_PAGE_SIZE);
+      if (page.kind !== 'done') break;
+      yield page.value.map((entry) => ({ ...entry, list }));
+      if (page.value.length < SUPPRESSION_PAGE_SIZE) break;
+      after = page.value.at(-1)?.address ?? null;
+    }
+  }
 }
 
 /** Returns the provider to which the transport sends, or null if it is not known. */

@@ -3,14 +3,28 @@
  * (`*`).
  */
 
+import type { Settings } from '../config/settings.ts';
 import { formatIsoTime, quote } from '../config/units.ts';
-import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
+import { getSesApiSetting, openSesSuppressionList } from '../domains/ses-suppression-list.ts';
+import { type Address as EmailAddress, parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
 import { Type } from '../model/schema.ts';
-import { SUPPRESSION_REASONS, type Suppression, type SuppressionSearch } from '../model/suppression.ts';
-import { accountNotFound, invalid, notFound, ok, type Result } from './errors.ts';
+import {
+  type ProviderRemoval,
+  SUPPRESSION_REASONS,
+  type Suppression,
+  type SuppressionSearch,
+} from '../model/suppression.ts';
+import type { OperatorStore } from '../store/contract.ts';
+import { accountNotFound, conflict, invalid, notFound, ok, type Result, unavailable } from './errors.ts';
 import { operation } from './operation.ts';
 import { createPageSizeMember, createStringEnum, ListName } from './schemas.ts';
-import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
+import {
+  AddedSuppression,
+  RemovedSuppression,
+  SuppressedAddress,
+  type SuppressionEntry,
+  SuppressionPage,
+} from './suppressions/schemas.ts';
 
 /** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
@@ -42,25 +56,83 @@ export const addSuppression = operation({
   },
 });
 
-/** Removes an address from a list. */
+/**
+ * Removes an address from a list. With `provider`, the address is first removed from the account-level suppression list of
+ * Amazon SES. If the operation fails in between, the address is still on the list of Postrider, and a repetition completes it.
+ */
 export const removeSuppression = operation({
   name: 'suppression.remove',
   id: 'removeSuppression',
   summary: 'Remove an address from a suppression list',
   changes: true,
-  input: Type.Object({ account: ListName, address: Address }),
-  result: Type.Object({ address: Type.String(), removed: Type.Boolean() }),
-  errors: ['not-found'],
-  async run({ account, address: addressText }, { store }) {
+  input: Type.Object({
+    account: ListName,
+    address: Address,
+    provider: Type.Boolean({
+      default: false,
+      description:
+        'Also remove the address from the account-level suppression list of Amazon SES, which other programs may share.',
+    }),
+  }),
+  result: RemovedSuppression,
+  errors: ['not-found', 'conflict'],
+  async run({ account, address: addressText, provider: includesProvider }, { store, settings }) {
     const address = parseCanonicalAddress(addressText);
     if (!address.ok) return address;
-    const removed = await store.removeSuppression(account, address.value);
+    const provider = includesProvider
+      ? await removeAtProvider(settings, store, account, parseAddress(addressText))
+      : ok(null);
+    if (!provider.ok) return provider;
+    const removed = await store.removeSuppression(account, address.value, provider.value ?? undefined);
     if (removed.kind !== 'done') return accountNotFound(account);
-    if (!removed.value)
-      return notFound('address', `${address.value} is not on the suppression list of ${formatListLabel(account)}`);
-    return ok({ address: address.value, removed: true });
+    if (!removed.value && provider.value?.removed !== true) {
+      const lists = provider.value === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
+      return notFound('address', `${address.value} ${lists} on the suppression list of ${formatListLabel(account)}`);
+    }
+    const atProvider: RemovedSuppression['provider'] =
+      provider.value === null ? null : provider.value.removed ? 'removed' : 'absent';
+    return ok({ address: address.value, removed: removed.value, provider: atProvider });
   },
 });
+
+/**
+ * Removes an address from the account-level suppression list of Amazon SES. The names of accounts are checked first, so that an
+ * error in the request changes nothing at the provider.
+ */
+async function removeAtProvider(
+  { transport }: Settings,
+  store: Pick<OperatorStore, 'listAccounts'>,
+  account: string,
+  address: EmailAddress | null,
+): Promise<Result<ProviderRemoval>> {
+  const setting = getSesApiSetting(transport);
+  if (setting === null)
+    return conflict(
+      'provider',
+      'only Amazon SES has a list that Postrider can change, and POSTRIDER_TRANSPORT names another next hop; remove the address at the provider',
+    );
+  if (account !== '*' && !(await store.listAccounts()).some(({ name }) => name === account))
+    return accountNotFound(account);
+  // Amazon SES does not support SMTPUTF8, so its list contains only ASCII addresses.
+  if (address === null || !address.isAscii) return ok({ provider: 'ses', removed: false });
+  const list = await openSesSuppressionList(setting);
+  try {
+    let removed = false;
+    // The list distinguishes upper case and lower case in the local part, so the address is also removed as it was written.
+    for (const form of new Set([toCanonicalAddress(address), `${address.localPart}@${address.domain}`])) {
+      const result = await list.remove(form);
+      if (result.kind === 'failed') {
+        const { code, reason, remedy } = result.failure;
+        const text = `${form} was not removed from the suppression list of Amazon SES: ${reason}; ${remedy}`;
+        return code === 'throttled' || code === 'unavailable' ? unavailable(text) : conflict('provider', text);
+      }
+      if (result.value) removed = true;
+    }
+    return ok({ provider: 'ses', removed });
+  } finally {
+    list.close();
+  }
+}
 
 /** Shows the entries of an address in all lists. */
 export const showSuppression = operation({

@@ -46,7 +46,13 @@ import type {
 import type { NodeIdentity, NodeStatus, TokenRequest, TokensGranted } from '../model/node.ts';
 import type { ChangeFeedPosition, OverviewData, QueueStatistics } from '../model/overview.ts';
 import type { RunningTime } from '../model/running-time.ts';
-import type { ListedSuppression, ListName, Suppression, SuppressionSearch } from '../model/suppression.ts';
+import type {
+  ListedSuppression,
+  ListName,
+  ProviderRemoval,
+  Suppression,
+  SuppressionSearch,
+} from '../model/suppression.ts';
 import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
 import type { StoreError } from './error.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
@@ -344,7 +350,17 @@ export interface SuppressionStore {
     step: ImportStep,
     actor?: Actor,
   ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
-  removeSuppression(list: ListName, address: string, actor?: Actor): Promise<ChangeResult<boolean>>;
+  /**
+   * Removes an address from a list. Resolves to false if the list does not contain the address. `atProvider` is the removal
+   * from the list of a provider, which has already happened. The audit log entry names the provider, and is also written if only
+   * the list of the provider contained the address.
+   */
+  removeSuppression(
+    list: ListName,
+    address: string,
+    atProvider?: ProviderRemoval,
+    actor?: Actor,
+  ): Promise<ChangeResult<boolean>>;
   /** Lists the entries after the address `after`, in order of address. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
   /**
@@ -359,6 +375,8 @@ export interface SuppressionStore {
   ): Promise<ChangeResult<readonly Suppression[]>>;
   /** Returns the entry of each list that contains the address. The entry of the list `*` is the first entry. */
   findSuppression(address: string): Promise<readonly ListedSuppression[]>;
+  /** Returns the addresses of `addresses` that at least one list contains, in any order. */
+  findSuppressed(addresses: readonly string[]): Promise<readonly string[]>;
 }
 
 /** The operations of operators on messages, and on reports that could not be processed. */
@@ -522,6 +540,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   listSuppressions: 'operator-read',
   searchSuppressions: 'operator-read',
   findSuppression: 'operator-read',
+  findSuppressed: 'operator-read',
   listMessages: 'operator-read',
   findMessage: 'operator-read',
   messageHistories: 'operator-read',

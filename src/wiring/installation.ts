@@ -55,6 +55,11 @@ export function createInstallation(
         client.close();
       }
     },
+    async openSesSuppressionList() {
+      const { getSesApiSetting, openSesSuppressionList } = await import('../domains/ses-suppression-list.ts');
+      const setting = getSesApiSetting(transport);
+      return setting === null ? null : openSesSuppressionList(setting);
+    },
     wait: async (ms) => void (await wait(ms)),
   };
 }

@@ -121,7 +121,8 @@ const CHANGES: Readonly<
     store.addSuppressions('acme', [createManualEntry('new@example.com')], actor),
   'suppression.import': (store, _prepared, actor) =>
     store.importSuppressions('acme', [createManualEntry('file@example.com')], step({ end: 'complete' }), actor),
-  'suppression.remove': (store, _prepared, actor) => store.removeSuppression('acme', 'there@example.com', actor),
+  'suppression.remove': (store, _prepared, actor) =>
+    store.removeSuppression('acme', 'there@example.com', undefined, actor),
   'domain.add': (store, _prepared, actor) =>
     store.addDomain('acme', { name: 'example.org', subdomains: false, keys: [createDkimKey('s2')] }, NOW, actor),
   'domain.update': (store, { domain }, actor) =>
@@ -312,7 +313,10 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       await store.revokeToken(999, NOW, BY),
     ];
     expect(refusals.map(({ kind }) => kind)).not.toContain('done');
-    expect(await store.removeSuppression('acme', 'absent@example.com', BY)).toEqual({ kind: 'done', value: false });
+    expect(await store.removeSuppression('acme', 'absent@example.com', undefined, BY)).toEqual({
+      kind: 'done',
+      value: false,
+    });
     for (const change of Object.values(CHANGES)) await change(store, prepared);
     expect(await store.listAudit(null, 99)).toEqual([]);
   });

@@ -106,6 +106,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       kind: 'done',
       value: [createManualEntry('c@example.com')],
     });
+    expect(await store.findSuppressed(['b@example.com', 'nowhere@example.com'])).toEqual(['b@example.com']);
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: true });
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: false });
     expect(await store.addSuppressions('unknown', [])).toEqual({ kind: 'missing' });

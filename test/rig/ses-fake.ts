@@ -1,7 +1,7 @@
 /**
  * A fake of the SESv2 API (REST, JSON) on loopback. A test can make it accept messages, throttle, stall, send invalid
- * responses or close connections. The fake has only the operations that Postrider uses: SendEmail, GetAccount, and
- * domain identities.
+ * responses or close connections. The fake has only the operations that Postrider uses: SendEmail, GetAccount, domain
+ * identities, and the account-level suppression list.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -49,6 +49,13 @@ export interface SesFake {
   /** Returns the behaviour for a message. The default is `accept`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehaviour;
   account: SesBehaviour;
+  /**
+   * The account-level suppression list: reasons by address. As at Amazon SES, the local part is matched exactly, and the
+   * domain without regard to case.
+   */
+  readonly suppressed: Map<string, 'BOUNCE' | 'COMPLAINT'>;
+  /** The behaviour of the operations on the suppression list. */
+  suppressionList: SesBehaviour;
   close(): Promise<void>;
 }
 
@@ -69,6 +76,7 @@ export function createAccountAnswer(
       ProductionAccessEnabled: true,
       EnforcementStatus: 'HEALTHY',
       SendQuota: { Max24HourSend: 50_000, MaxSendRate: 500, SentLast24Hours: 10, ...quota },
+      SuppressionAttributes: { SuppressedReasons: ['BOUNCE', 'COMPLAINT'] },
       ...extraMembers,
     },
   };
@@ -78,6 +86,7 @@ export async function startSesFake(): Promise<SesFake> {
   const receivedMessages: ReceivedMessage[] = [];
   const requests: string[] = [];
   const identities = new Map<string, Identity>();
+  const suppressed: SesFake['suppressed'] = new Map();
   let connections = 0;
   let count = 0;
   let endpoint = '';
@@ -97,7 +106,29 @@ export async function startSesFake(): Promise<SesFake> {
     if (path === '/v2/email/outbound-emails') return sendEmail(body, response);
     if (path === '/v2/email/account') return respondAs(fake.account, response, () => createAccountAnswer());
     if (path.startsWith('/v2/email/identities')) return identity(request.method ?? '', path, body, response);
+    if (path.startsWith('/v2/email/suppression/addresses'))
+      return respondAs(fake.suppressionList, response, () => changeSuppressionList(request.method ?? '', path));
     answer(response, createErrorAnswer(404, 'NotFoundException', `there is no path ${path}`));
+  }
+
+  function changeSuppressionList(method: string, path: string): SesAnswer {
+    const { pathname, searchParams } = new URL(path, 'http://localhost');
+    const [localPart, domain] = decodeURIComponent(pathname.split('/')[5] ?? '').split('@');
+    if (method === 'DELETE') {
+      const address = `${localPart}@${(domain ?? '').toLowerCase()}`;
+      if (suppressed.delete(address)) return { status: 200, body: {} };
+      const text = `Email address ${address} does not exist on your suppression list.`;
+      return createErrorAnswer(404, 'NotFoundException', text);
+    }
+    const first = Number(searchParams.get('NextToken') ?? 0);
+    const end = first + Number(searchParams.get('PageSize') ?? 1_000);
+    const summaries = [...suppressed].slice(first, end).map(([address, reason]) => ({
+      EmailAddress: address,
+      Reason: reason,
+      LastUpdateTime: 1_795_000_000,
+    }));
+    const nextMembers = end < suppressed.size ? { NextToken: String(end) } : {};
+    return { status: 200, body: { SuppressedDestinationSummaries: summaries, ...nextMembers } };
   }
 
   function sendEmail(body: Record<string, unknown>, response: ServerResponse): void {
@@ -208,6 +239,8 @@ export async function startSesFake(): Promise<SesFake> {
     },
     send: () => 'accept',
     account: 'accept',
+    suppressed,
+    suppressionList: 'accept',
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

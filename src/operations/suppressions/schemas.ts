@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
+import { createStringEnum, nullable, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
 
 export const SuppressionEntry = Type.Object({ address: Type.String(), ...suppressionMembers });
 export type SuppressionEntry = Static<typeof SuppressionEntry>;
@@ -14,6 +14,19 @@ export const AddedSuppression = Type.Object({
   added: Type.Boolean({ description: 'False if the address was already on the list.' }),
 });
 export type AddedSuppression = Static<typeof AddedSuppression>;
+
+export const RemovedSuppression = Type.Object({
+  address: Type.String(),
+  removed: Type.Boolean({
+    description: 'False if the list did not contain the address, and only the provider had it.',
+  }),
+  provider: nullable(
+    createStringEnum(['removed', 'absent'], {
+      description: 'The result at Amazon SES; `absent`: it was not on its list. Null without `provider`.',
+    }),
+  ),
+});
+export type RemovedSuppression = Static<typeof RemovedSuppression>;
 
 /** An address with its entries in all suppression lists. */
 export const SuppressedAddress = Type.Object({

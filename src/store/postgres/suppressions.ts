@@ -1,7 +1,7 @@
 /** Stores the suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
 
 import type { ChangeResult } from '../../model/account.ts';
-import { toAuditedSuppressions } from '../../model/audit.ts';
+import { toAuditedRemoval, toAuditedSuppressions } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -48,6 +48,10 @@ const SELECT_FROM_ALL_LISTS: Statement = {
   name: 'suppression_all_lists',
   text: `SELECT s.recipient, s.reason, s.source, s.at, coalesce(a.name, '*') AS list FROM suppression s LEFT JOIN account a ON a.id = s.account_id
     WHERE s.recipient = $1 ORDER BY s.account_id`,
+};
+const SELECT_LISTED: Statement = {
+  name: 'suppression_listed',
+  text: 'SELECT DISTINCT recipient FROM suppression WHERE recipient = ANY($1::text[])',
 };
 const SELECT_UNSUPPRESSED: Statement = {
   name: 'suppression_check',
@@ -120,16 +124,22 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       });
       return { kind: 'done', value };
     },
-    async removeSuppression(name, address, actor): Promise<ChangeResult<boolean>> {
+    async removeSuppression(name, address, atProvider, actor): Promise<ChangeResult<boolean>> {
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const removed = await database.transaction(async (transaction) => {
-        if ((await transaction.query(DELETE_ENTRY, [address, list])).length === 0) {
-          await forceDurableCommit(transaction);
-          return false;
-        }
-        await writeChange(transaction, actor, 'suppression.remove', name, { address }, null);
-        return true;
+        const isRemoved = (await transaction.query(DELETE_ENTRY, [address, list])).length > 0;
+        if (!isRemoved) await forceDurableCommit(transaction);
+        if (isRemoved || atProvider?.removed === true)
+          await writeChange(
+            transaction,
+            actor,
+            'suppression.remove',
+            name,
+            toAuditedRemoval(address, atProvider),
+            null,
+          );
+        return isRemoved;
       });
       return { kind: 'done', value: removed };
     },
@@ -155,6 +165,10 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
               limit,
             ]);
       return { kind: 'done', value: found.map(rows.toSuppression) };
+    },
+    async findSuppressed(addresses) {
+      const found = await database.query(SELECT_LISTED, [addresses]);
+      return found.map((row) => rows.readText(row, 'recipient'));
     },
     async findSuppression(address) {
       const found = await database.query(SELECT_FROM_ALL_LISTS, [address]);

@@ -1,8 +1,8 @@
 /** Stores the suppression lists: one for each account, and one for the whole service (`*`), whose account id is 0. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult } from '../../model/account.ts';
-import { type Actor, type ImportStep, toAuditedSuppressions } from '../../model/audit.ts';
-import type { ListedSuppression, Suppression, SuppressionSearch } from '../../model/suppression.ts';
+import { type Actor, type ImportStep, toAuditedRemoval, toAuditedSuppressions } from '../../model/audit.ts';
+import type { ListedSuppression, ProviderRemoval, Suppression, SuppressionSearch } from '../../model/suppression.ts';
 import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
@@ -52,6 +52,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     `SELECT recipient, reason, source, at, coalesce(a.name, '*') AS list FROM suppression s LEFT JOIN account a ON a.id = s.account_id
      WHERE recipient = ? ORDER BY s.account_id`,
   );
+  const selectAny = database.prepare('SELECT 1 AS one FROM suppression WHERE recipient = ? LIMIT 1');
   const selectUnsuppressed = database.prepare(
     `SELECT 1 AS free FROM mail_request m WHERE m.seq = ? AND NOT EXISTS (
        SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
@@ -101,11 +102,14 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
       const added = add(id, entries);
       return { kind: 'done', value: { added, entry: audit.recordImport(actor, name, step, added) } };
     },
-    removeSuppression(name: string, address: string, actor?: Actor): ChangeResult<boolean> {
+    removeSuppression(
+      ...[name, address, atProvider, actor]: [string, string, ProviderRemoval?, Actor?]
+    ): ChangeResult<boolean> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const removed = deleteEntry.run(address, id).changes === 1;
-      if (removed) audit.writeChange(actor, 'suppression.remove', name, { address }, null);
+      if (removed || atProvider?.removed === true)
+        audit.writeChange(actor, 'suppression.remove', name, toAuditedRemoval(address, atProvider), null);
       return { kind: 'done', value: removed };
     },
     listSuppressions(name: string, after: string | null, limit: number): ChangeResult<readonly Suppression[]> {
@@ -124,6 +128,8 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
           : searchDomains(id, prefix, after, limit);
       return { kind: 'done', value: found.map(rows.toSuppression) };
     },
+    findSuppressed: (addresses: readonly string[]): string[] =>
+      addresses.filter((address) => selectAny.get(address) !== undefined),
     findSuppression: (address: string): ListedSuppression[] =>
       selectAllLists.all(address).map((row) => ({ ...rows.toSuppression(row), list: rows.readText(row, 'list') })),
   };

@@ -1,12 +1,14 @@
 /** Tests the operations that check the installation: results match their schemas, and faults are findings. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { showConfig } from '../../../src/operations/config.ts';
 import { runDoctor } from '../../../src/operations/doctor.ts';
 import { tryLoop } from '../../../src/operations/doctor-loop.ts';
 import { perform } from '../../../src/operations/operation.ts';
+import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { StoreError } from '../../../src/store/error.ts';
+import { CREDENTIALS, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 import { operationRig } from './operation-rig.ts';
 
@@ -72,6 +74,29 @@ describe('doctor', () => {
       remedy: expect.stringContaining('POSTRIDER_EVENTS_POSTMARK'),
     });
     expect(JSON.stringify(refused)).not.toContain('secret-word');
+  });
+
+  test('with Amazon SES, the suppression lists are compared', async () => {
+    for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const ses = await startSesFake();
+    onTestFinished(() => ses.close());
+    const rig = await operationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
+    for (const address of ['both@example.com', 'here@example.com'])
+      await rig.performOk(addSuppression, { account: 'acme', address, reason: 'bounce' });
+    ses.suppressed.set('both@example.com', 'BOUNCE').set('there@example.com', 'COMPLAINT');
+    const finding = (await rig.performOk(runDoctor, {})).find(({ check }) => check === 'suppression lists');
+    expect(finding).toMatchObject({
+      result: 'warning',
+      detail: expect.stringMatching(/SES: there@example\.com; 1 .+ Postrider: here@example\.com \(acme\)$/),
+    });
+    ses.suppressionList = createErrorAnswer(403, 'AccessDeniedException', 'no');
+    expect(await rig.performOk(runDoctor, {})).toContainEqual(
+      expect.objectContaining({
+        check: 'suppression lists',
+        remedy: expect.stringContaining('ses:ListSuppressedDestinations'),
+      }),
+    );
   });
 
   test('a missing database is not a failure and is not created', async () => {

@@ -1,0 +1,194 @@
+/**
+ * Compares the account-level suppression list of Amazon SES with the suppression lists of Postrider. SES accepts a message to an
+ * address on its list and does not send it. An address on only one of the lists is a difference that an operator can repair.
+ *
+ * Guarantees: the check reads at most one page per second and at most `MAX_PAGES` pages, because the API limits the number of
+ * requests per second. If the list of SES is longer, the finding states the number of compared entries.
+ */
+import type { MonotonicClock } from '../clock.ts';
+import type { SesFailure, SesSuppressionList, SesSuppressionReason } from '../domains/ses-suppression-list.ts';
+import { parseAddress, toCanonicalAddress } from '../model/address.ts';
+import type { ListedSuppression, SuppressionReason } from '../model/suppression.ts';
+import { formatCount } from '../printing/text.ts';
+import { createOkFinding, createWarning, type Finding } from './finding.ts';
+
+export interface SuppressionListsParts {
+  readonly list: Pick<SesSuppressionList, 'readReasons' | 'readPage'>;
+  /** True if the transport is the SMTP interface of Amazon SES, which needs no credentials of the API. */
+  readonly usesSmtpInterface: boolean;
+  /** Returns the addresses, of the given canonical ones, that a list of Postrider contains. */
+  readonly findSuppressed: (addresses: readonly string[]) => Promise<readonly string[]>;
+  /** Returns the entries of all lists of Postrider in pages. */
+  readonly readOwnPages: () => AsyncIterable<readonly ListedSuppression[]>;
+  readonly clock: MonotonicClock;
+  readonly wait: (ms: number) => Promise<void>;
+}
+
+const CHECK = 'suppression lists';
+/** The minimum time between the starts of two requests. */
+const PAGE_INTERVAL_MS = 1_000;
+const MAX_PAGES = 12;
+/** The time after which no further page of Amazon SES is read. */
+const MAX_READ_MS = 12_000;
+/** The time after which no further page of Postrider is read. */
+const MAX_OWN_READ_MS = 5_000;
+const MAX_EXAMPLES = 3;
+
+/** The entries of one direction: their number, and the first of them. */
+interface Difference {
+  count: number;
+  readonly examples: string[];
+}
+
+interface ProviderEntries {
+  /** The canonical forms of all entries that were read. */
+  readonly addresses: ReadonlySet<string>;
+  readonly missingHere: Difference;
+  readonly isComplete: boolean;
+}
+
+export async function checkSuppressionLists(parts: SuppressionListsParts): Promise<Finding> {
+  const reasons = await parts.list.readReasons();
+  if (reasons.kind === 'failed') return createUnreadFinding(reasons.failure, parts.usesSmtpInterface);
+  if (reasons.value.size === 0)
+    return createOkFinding(
+      CHECK,
+      'not compared: the suppression list of Amazon SES is switched off for this AWS account',
+    );
+  const provider = await readProviderEntries(parts, reasons.value);
+  if ('code' in provider) return createUnreadFinding(provider, parts.usesSmtpInterface);
+  const own = provider.isComplete ? await findMissingAtProvider(parts, provider.addresses, reasons.value) : null;
+  const detail = [
+    describeScope(provider, own),
+    describeDifference(provider.missingHere, 'only on the list of Amazon SES'),
+    describeDifference(own?.missing ?? createDifference(), 'only on lists of Postrider'),
+  ]
+    .filter((text) => text !== '')
+    .join('; ');
+  const remedies = [
+    ...(provider.missingHere.count === 0 ? [] : [MISSING_HERE_REMEDY]),
+    ...((own?.missing.count ?? 0) === 0 ? [] : [MISSING_AT_PROVIDER_REMEDY]),
+  ];
+  return remedies.length === 0 ? createOkFinding(CHECK, detail) : createWarning(CHECK, detail, remedies.join('; '));
+}
+
+const MISSING_HERE_REMEDY =
+  'on the list of Amazon SES only: `postrider suppression add ACCOUNT ADDRESS` suppresses the address here too, and `postrider suppression remove ACCOUNT ADDRESS --provider` removes it from the list of Amazon SES';
+const MISSING_AT_PROVIDER_REMEDY =
+  'on lists of Postrider only: `postrider suppression remove ACCOUNT ADDRESS` removes the address, and `aws sesv2 put-suppressed-destination --reason BOUNCE --email-address ADDRESS` adds it to the list of Amazon SES';
+
+/** With the SMTP interface, credentials of the API are optional, so their absence is not a warning. */
+function createUnreadFinding({ code, reason, remedy }: SesFailure, usesSmtpInterface: boolean): Finding {
+  if (usesSmtpInterface && (code === 'no-credentials' || code === 'no-region'))
+    return createOkFinding(CHECK, `not compared with the list of Amazon SES: ${reason}`);
+  return createWarning(CHECK, `not compared with the list of Amazon SES: ${reason}`, remedy);
+}
+
+function createDifference(): Difference {
+  return { count: 0, examples: [] };
+}
+
+function addDifference(difference: Difference, example: string): void {
+  difference.count += 1;
+  if (difference.examples.length < MAX_EXAMPLES) difference.examples.push(example);
+}
+
+/** Reads the list of Amazon SES within the limits. Resolves to the failure if not even the first page could be read. */
+async function readProviderEntries(
+  { list, findSuppressed, clock, wait }: SuppressionListsParts,
+  reasons: ReadonlySet<SesSuppressionReason>,
+): Promise<ProviderEntries | SesFailure> {
+  const startedAt = clock.monotonic();
+  const addresses = new Set<string>();
+  const missingHere = createDifference();
+  let position: string | null = null;
+  for (let pageCount = 0; pageCount < MAX_PAGES; pageCount += 1) {
+    const pageStartedAt = clock.monotonic();
+    const page: Awaited<ReturnType<typeof list.readPage>> = await list.readPage(position);
+    if (page.kind === 'failed') {
+      if (pageCount === 0) return page.failure;
+      break;
+    }
+    /** The entries that have an effect and were not read before, by canonical address. */
+    const effective = new Map<string, string>();
+    for (const { address, reason } of page.value.entries) {
+      const canonical = toCanonical(address);
+      if (!addresses.has(canonical) && reasons.has(reason)) effective.set(canonical, address);
+      addresses.add(canonical);
+    }
+    const suppressed = new Set(effective.size === 0 ? [] : await findSuppressed([...effective.keys()]));
+    for (const [canonical, address] of effective) if (!suppressed.has(canonical)) addDifference(missingHere, address);
+    position = page.value.next;
+    if (position === null) return { addresses, missingHere, isComplete: true };
+    const now = clock.monotonic();
+    if (now - startedAt >= MAX_READ_MS) break;
+    await wait(Math.max(0, pageStartedAt + PAGE_INTERVAL_MS - now));
+  }
+  return { addresses, missingHere, isComplete: false };
+}
+
+/** Returns the canonical address, as in the lists of Postrider. An entry that is not an address is compared as it is. */
+function toCanonical(text: string): string {
+  const address = parseAddress(text);
+  return address === null ? text : toCanonicalAddress(address);
+}
+
+interface OwnEntries {
+  readonly missing: Difference;
+  readonly comparedCount: number;
+  readonly isComplete: boolean;
+}
+
+/** Finds the entries of Postrider that Amazon SES would have added to its list, and that its list does not contain. */
+async function findMissingAtProvider(
+  { readOwnPages, clock }: SuppressionListsParts,
+  providerAddresses: ReadonlySet<string>,
+  reasons: ReadonlySet<SesSuppressionReason>,
+): Promise<OwnEntries> {
+  const startedAt = clock.monotonic();
+  const missing = createDifference();
+  let comparedCount = 0;
+  for await (const page of readOwnPages()) {
+    for (const { address, reason, list } of page) {
+      if (!isExpectedAtProvider(reason, reasons)) continue;
+      comparedCount += 1;
+      if (!providerAddresses.has(address)) addDifference(missing, `${address} (${list})`);
+    }
+    if (clock.monotonic() - startedAt >= MAX_OWN_READ_MS) return { missing, comparedCount, isComplete: false };
+  }
+  return { missing, comparedCount, isComplete: true };
+}
+
+/** Amazon SES adds addresses only after bounces and complaints. */
+function isExpectedAtProvider(reason: SuppressionReason, reasons: ReadonlySet<SesSuppressionReason>): boolean {
+  switch (reason) {
+    case 'bounce':
+      return reasons.has('BOUNCE');
+    case 'complaint':
+      return reasons.has('COMPLAINT');
+    case 'provider':
+      return true;
+    case 'manual':
+    case 'unsubscribed':
+      return false;
+  }
+}
+
+function describeScope({ addresses, isComplete }: ProviderEntries, own: OwnEntries | null): string {
+  const providerCount = formatEntryCount(addresses.size);
+  if (own === null)
+    return `compared ${providerCount} of Amazon SES; its list is longer, so the lists of Postrider were not searched for addresses that it lacks`;
+  const ownCount = `${formatEntryCount(own.comparedCount)} of Postrider with the reasons bounce, complaint and provider`;
+  const ownScope = own.isComplete ? `all ${ownCount}` : `the first ${ownCount}`;
+  return `compared ${isComplete ? 'all ' : ''}${providerCount} of Amazon SES and ${ownScope}`;
+}
+
+function formatEntryCount(count: number): string {
+  return `${formatCount(count)} ${count === 1 ? 'entry' : 'entries'}`;
+}
+
+function describeDifference({ count, examples }: Difference, place: string): string {
+  if (count === 0) return '';
+  const noun = count === 1 ? 'address is' : 'addresses are';
+  return `${formatCount(count)} ${noun} ${place}: ${examples.join(', ')}${count > examples.length ? ', …' : ''}`;
+}

@@ -1,0 +1,14 @@
+/** Formats errors of the API of Amazon SES. */
+
+/**
+ * Returns the error as one line. The line begins with the provider's name of the error, such as `AccessDeniedException:
+ * …`.
+ */
+export function formatSesError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { name } = error;
+  const causesText = error instanceof AggregateError ? error.errors.map(String).join('; ') : '';
+  const text = error.message === '' ? causesText : error.message;
+  const firstLine = text.split('\n', 1).join('').trim();
+  return name === 'Error' || firstLine === '' ? firstLine || name : `${name}: ${firstLine}`;
+}

@@ -1,0 +1,195 @@
+/**
+ * Reads and changes the account-level suppression list of Amazon SES. SES accepts a message to an address on this list and
+ * does not send it. The list applies to all programs that use the same AWS account in the same region, so Postrider changes it only on
+ * the request of an operator.
+ *
+ * A call never rejects because of the API: a failure is a result with a code, a reason and a remedy.
+ */
+import type { Settings } from '../config/settings.ts';
+import { formatSesError } from './ses-error.ts';
+
+/** The location of the API for a transport. A region of null means the region of the environment (AWS_REGION). */
+export interface SesApiSetting {
+  readonly region: string | null;
+  readonly endpoint: string | null;
+}
+
+/** The reasons of the entries of the list. */
+export type SesSuppressionReason = 'BOUNCE' | 'COMPLAINT';
+
+export interface SesSuppressionPage {
+  readonly entries: readonly { readonly address: string; readonly reason: SesSuppressionReason }[];
+  /** The position of the next page, or null after the last page. */
+  readonly next: string | null;
+}
+
+/**
+ * `no-credentials`: the SDK finds no credentials. `no-region`: the region is not known. `credentials-refused`: SES does not accept the
+ * credentials. `not-permitted`: the credentials have no permission for the action. `throttled`: too many requests.
+ * `unavailable`: no answer, or an internal error of SES. `refused`: SES refuses the request for another reason.
+ */
+export type SesFailureCode =
+  | 'no-credentials'
+  | 'no-region'
+  | 'credentials-refused'
+  | 'not-permitted'
+  | 'throttled'
+  | 'unavailable'
+  | 'refused';
+
+export interface SesFailure {
+  readonly code: SesFailureCode;
+  /** The reason in one line. */
+  readonly reason: string;
+  /** The remedy in one line. */
+  readonly remedy: string;
+}
+
+export type SesResult<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'failed'; readonly failure: SesFailure };
+
+export interface SesSuppressionList {
+  /** Removes an address. The value is false if the address was not on the list. */
+  remove(address: string): Promise<SesResult<boolean>>;
+  /** Reads one page of at most `MAX_PAGE_ENTRIES` entries, in the order of the provider. */
+  readPage(position: string | null): Promise<SesResult<SesSuppressionPage>>;
+  /** Reads the reasons for which SES suppresses recipients. The set is empty if the list has no effect. */
+  readReasons(): Promise<SesResult<ReadonlySet<SesSuppressionReason>>>;
+  close(): void;
+}
+
+export const MAX_PAGE_ENTRIES = 1_000;
+const RESPONSE_TIMEOUT_MS = 10_000;
+
+/** Returns the location of the API for a transport that sends through Amazon SES. Otherwise returns null. */
+export function getSesApiSetting(transport: Settings['transport']): SesApiSetting | null {
+  switch (transport.kind) {
+    case 'capture':
+      return null;
+    case 'ses':
+      return { region: transport.region, endpoint: transport.endpoint };
+    case 'smtp':
+      return transport.provider === 'ses' ? { region: findRegion(transport.host), endpoint: null } : null;
+  }
+}
+
+/** Finds the region in the name of an SMTP endpoint, for example `email-smtp.eu-west-1.amazonaws.com`. */
+function findRegion(host: string): string | null {
+  const labels = host.toLowerCase().split('.');
+  const index = labels.findIndex((label) => label === 'email-smtp' || label === 'email-smtp-fips');
+  return index === -1 ? null : (labels[index + 1] ?? null);
+}
+
+/** Loads the SDK and creates a client of the API. The SDK finds the credentials. */
+export async function openSesSuppressionList({ region, endpoint }: SesApiSetting): Promise<SesSuppressionList> {
+  const sdk = await import('@aws-sdk/client-sesv2');
+  const client = new sdk.SESv2Client({
+    ...(region === null ? {} : { region }),
+    ...(endpoint === null ? {} : { endpoint }),
+    maxAttempts: 2,
+  });
+
+  /** Runs a call that needs the permission `permission`. */
+  async function run<T>(
+    permission: string,
+    call: (options: { readonly abortSignal: AbortSignal }) => Promise<T>,
+  ): Promise<SesResult<T>> {
+    try {
+      await client.config.region();
+    } catch {
+      return { kind: 'failed', failure: NO_REGION };
+    }
+    try {
+      return { kind: 'done', value: await call({ abortSignal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) }) };
+    } catch (error) {
+      return { kind: 'failed', failure: toFailure(error, permission) };
+    }
+  }
+
+  return {
+    remove: (address) =>
+      run('ses:DeleteSuppressedDestination', async (options) => {
+        try {
+          await client.send(new sdk.DeleteSuppressedDestinationCommand({ EmailAddress: address }), options);
+          return true;
+        } catch (error) {
+          if (error instanceof sdk.NotFoundException) return false;
+          throw error;
+        }
+      }),
+    readPage: (position) =>
+      run('ses:ListSuppressedDestinations', async (options) => {
+        const command = new sdk.ListSuppressedDestinationsCommand({
+          PageSize: MAX_PAGE_ENTRIES,
+          ...(position === null ? {} : { NextToken: position }),
+        });
+        const { SuppressedDestinationSummaries: summaries = [], NextToken: next } = await client.send(command, options);
+        const entries = summaries.flatMap(({ EmailAddress: address, Reason: reason }) =>
+          address === undefined ? [] : [{ address, reason: reason === 'COMPLAINT' ? 'COMPLAINT' : 'BOUNCE' } as const],
+        );
+        return { entries, next: next ?? null };
+      }),
+    readReasons: () =>
+      run('ses:GetAccount', async (options) => {
+        const { SuppressionAttributes: attributes } = await client.send(new sdk.GetAccountCommand({}), options);
+        return new Set(attributes?.SuppressedReasons ?? []);
+      }),
+    close: () => client.destroy(),
+  };
+}
+
+const NO_REGION: SesFailure = {
+  code: 'no-region',
+  reason: 'the region of Amazon SES is unknown, because POSTRIDER_TRANSPORT does not contain it',
+  remedy: 'set AWS_REGION',
+};
+
+const CREDENTIALS_REMEDY =
+  'give the service credentials of the API (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the role of the machine)';
+
+/** The names of errors for a missing permission. */
+const NOT_PERMITTED = ['AccessDeniedException', 'AccessDenied'];
+/** The names of errors for credentials that cannot be found or read. */
+const NO_CREDENTIALS = ['CredentialsProviderError', 'TokenProviderError', 'ProviderError'];
+const THROTTLED = ['TooManyRequestsException', 'ThrottlingException', 'Throttling'];
+
+function toFailure(error: unknown, permission: string): SesFailure {
+  const { name, $metadata } = Object(error) as {
+    readonly name?: unknown;
+    readonly $metadata?: { readonly httpStatusCode?: unknown };
+  };
+  const reason = formatSesError(error);
+  const status = typeof $metadata?.httpStatusCode === 'number' ? $metadata.httpStatusCode : null;
+  const hasName = (names: readonly string[]) => typeof name === 'string' && names.includes(name);
+  if (hasName(NO_CREDENTIALS))
+    return {
+      code: 'no-credentials',
+      reason: 'no credentials for the API of Amazon SES were found',
+      remedy: CREDENTIALS_REMEDY,
+    };
+  if (hasName(NOT_PERMITTED))
+    return {
+      code: 'not-permitted',
+      reason: `the credentials of the service do not have the permission ${permission}`,
+      remedy: `add ${permission} to the IAM policy of the service (docs/providers/ses.md)`,
+    };
+  if (hasName(THROTTLED) || status === 429) return { code: 'throttled', reason, remedy: 'try again in a minute' };
+  if (status === null || status >= 500)
+    return {
+      code: 'unavailable',
+      reason: `Amazon SES did not answer (${reason})`,
+      remedy: 'check the region and the network, and try again',
+    };
+  if (status === 401 || status === 403)
+    return {
+      code: 'credentials-refused',
+      reason: `Amazon SES refused the credentials (${reason})`,
+      remedy: CREDENTIALS_REMEDY,
+    };
+  return {
+    code: 'refused',
+    reason: `Amazon SES refused the request (${reason})`,
+    remedy: 'use the console of Amazon SES',
+  };
+}

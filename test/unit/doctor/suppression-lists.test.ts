@@ -1,0 +1,149 @@
+/** Tests the comparison of the suppression list of Amazon SES with the lists of Postrider. */
+import { describe, expect, test } from 'vitest';
+import { checkSuppressionLists, type SuppressionListsParts } from '../../../src/doctor/suppression-lists.ts';
+import type { SesFailureCode, SesSuppressionPage } from '../../../src/domains/ses-suppression-list.ts';
+import type { ListedSuppression, SuppressionReason } from '../../../src/model/suppression.ts';
+
+const PAGE_SIZE = 1_000;
+
+interface Lists {
+  readonly provider?: SesSuppressionPage['entries'];
+  readonly own?: readonly ListedSuppression[];
+  readonly reasons?: readonly ('BOUNCE' | 'COMPLAINT')[];
+  /** The failure of each page from this one on. */
+  readonly failsAtPage?: number;
+  readonly failure?: SesFailureCode;
+  readonly usesSmtpInterface?: boolean;
+  /** The duration of one request. */
+  readonly requestMs?: number;
+}
+
+const onProvider = (address: string, reason: 'BOUNCE' | 'COMPLAINT' = 'BOUNCE') => ({ address, reason });
+const onOwnList = (address: string, reason: SuppressionReason = 'bounce', list = 'acme'): ListedSuppression => ({
+  address,
+  reason,
+  list,
+  source: null,
+  at: 0,
+});
+
+/** Compares the lists on a virtual clock. Returns the finding and the start times of the page requests. */
+async function compare(lists: Lists) {
+  const { provider = [], own = [], reasons = ['BOUNCE', 'COMPLAINT'], requestMs = 0 } = lists;
+  let nowMs = 0;
+  const pageTimes: number[] = [];
+  const failed = {
+    kind: 'failed',
+    failure: { code: lists.failure ?? 'unavailable', reason: 'the reason', remedy: 'the remedy' },
+  } as const;
+  const parts: SuppressionListsParts = {
+    list: {
+      readReasons: async () => (lists.failsAtPage === -1 ? failed : { kind: 'done', value: new Set(reasons) }),
+      async readPage(position) {
+        pageTimes.push(nowMs);
+        nowMs += requestMs;
+        if (lists.failsAtPage !== undefined && pageTimes.length > lists.failsAtPage) return failed;
+        const first = Number(position ?? 0);
+        const next = first + PAGE_SIZE < provider.length ? String(first + PAGE_SIZE) : null;
+        return { kind: 'done', value: { entries: provider.slice(first, first + PAGE_SIZE), next } };
+      },
+    },
+    usesSmtpInterface: lists.usesSmtpInterface ?? false,
+    findSuppressed: async (addresses) => addresses.filter((address) => own.some((entry) => entry.address === address)),
+    async *readOwnPages() {
+      yield own;
+    },
+    clock: { now: () => nowMs, monotonic: () => nowMs, after: () => () => undefined },
+    wait: async (ms) => {
+      nowMs += ms;
+    },
+  };
+  const finding = await checkSuppressionLists(parts);
+  return { finding, pageTimes };
+}
+
+describe('the comparison of the lists', () => {
+  test('equal lists are correct, in any letter case', async () => {
+    const { finding } = await compare({
+      provider: [onProvider('Ada@example.com'), onProvider('bob@example.com', 'COMPLAINT')],
+      own: [onOwnList('ada@example.com'), onOwnList('bob@example.com', 'complaint', '*')],
+    });
+    expect(finding).toMatchObject({ result: 'ok', detail: expect.stringContaining('all 2 entries of Amazon SES') });
+  });
+
+  test('entries on one list only are counted, with examples and the commands for each direction', async () => {
+    const { finding } = await compare({
+      provider: ['a', 'b', 'c', 'D'].map((name) => onProvider(`${name}@example.com`)),
+      own: [onOwnList('x@example.com'), onOwnList('y@example.com', 'provider')],
+    });
+    expect(finding.result).toBe('warning');
+    expect(finding.detail).toContain(
+      '4 addresses are only on the list of Amazon SES: a@example.com, b@example.com, c@example.com, …',
+    );
+    expect(finding.detail).toContain('2 addresses are only on lists of Postrider: x@example.com (acme), y@example.com');
+    expect(finding.remedy).toContain('suppression add');
+    expect(finding.remedy).toContain('suppression remove ACCOUNT ADDRESS --provider');
+    expect(finding.remedy).toContain('put-suppressed-destination');
+  });
+
+  test('an example has the letter case that Amazon SES needs', async () => {
+    const { finding } = await compare({ provider: [onProvider('Ada@example.com')] });
+    expect(finding.detail).toContain('Ada@example.com');
+  });
+
+  test('entries that Amazon SES does not add are not differences', async () => {
+    const manual = await compare({
+      own: [onOwnList('a@example.com', 'manual'), onOwnList('b@example.com', 'unsubscribed')],
+    });
+    expect(manual.finding.result).toBe('ok');
+    const complaints = { provider: [onProvider('c@example.com')], own: [onOwnList('b@example.com', 'bounce')] };
+    expect((await compare({ ...complaints, reasons: ['COMPLAINT'] })).finding.result).toBe('ok');
+    expect((await compare(complaints)).finding.result).toBe('warning');
+    expect(await compare({ ...complaints, reasons: [] })).toMatchObject({ finding: { result: 'ok' }, pageTimes: [] });
+  });
+});
+
+describe('a list of 1,000,000 entries', () => {
+  const provider = Array.from({ length: 1_000_000 }, (_, n) => onProvider(`a${n}@example.com`));
+
+  test('is compared in part, with one request per second, and the finding states the part', async () => {
+    const { finding, pageTimes } = await compare({
+      provider,
+      own: [onOwnList('a0@example.com'), onOwnList('x@example.com')],
+    });
+    expect(pageTimes).toEqual(Array.from({ length: 12 }, (_, n) => n * 1_000));
+    expect(finding.detail).toContain('compared 12,000 entries of Amazon SES; its list is longer');
+    expect(finding.detail).toContain('11,999 addresses are only on the list of Amazon SES');
+    expect(finding.detail).not.toContain('x@example.com');
+  });
+
+  test('ends in time if each request is slow', async () => {
+    const { pageTimes } = await compare({ provider, requestMs: 5_000 });
+    expect(pageTimes).toEqual([0, 5_000, 10_000]);
+  });
+
+  test('a failure after the first page leaves the entries that were read', async () => {
+    const { finding } = await compare({ provider, failsAtPage: 2, failure: 'throttled' });
+    expect(finding.detail).toContain('compared 2,000 entries of Amazon SES');
+  });
+});
+
+describe('a list that cannot be read', () => {
+  test.each([-1, 0])('is one finding with the reason and the remedy (%i)', async (failsAtPage) => {
+    const { finding } = await compare({ failsAtPage, failure: 'not-permitted', own: [onOwnList('a@example.com')] });
+    expect(finding).toMatchObject({
+      result: 'warning',
+      detail: expect.stringContaining('the reason'),
+      remedy: 'the remedy',
+    });
+  });
+
+  test('without credentials of the API, the SMTP interface is not a warning', async () => {
+    const missing = { failsAtPage: -1, failure: 'no-credentials' } as const;
+    expect((await compare({ ...missing, usesSmtpInterface: true })).finding.result).toBe('ok');
+    expect((await compare(missing)).finding.result).toBe('warning');
+    expect((await compare({ ...missing, failure: 'not-permitted', usesSmtpInterface: true })).finding.result).toBe(
+      'warning',
+    );
+  });
+});

@@ -1,0 +1,137 @@
+/** Tests the removal of an address from a suppression list of Postrider and from the list of Amazon SES. */
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { addSuppression, removeSuppression } from '../../../src/operations/suppressions.ts';
+import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../../rig/ses-fake.ts';
+import { operationRig } from './operation-rig.ts';
+
+beforeEach(() => {
+  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+  return () => vi.unstubAllEnvs();
+});
+
+const ENTRY = { account: 'acme', address: 'ada@example.com' };
+
+/** Starts the fake of SES and creates a rig with the transport, by default `ses:`. */
+async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-west-1?endpoint=${endpoint}`) {
+  const fake = await startSesFake();
+  onTestFinished(() => fake.close());
+  const rig = await operationRig({ POSTRIDER_TRANSPORT: getTransport(fake) });
+  const remove = (change: object = {}) => rig.perform(removeSuppression, { ...ENTRY, provider: true, ...change });
+  const isListed = async () => (await rig.store.findSuppression(ENTRY.address)).length > 0;
+  return { fake, rig, remove, isListed };
+}
+
+describe('the removal with the provider', () => {
+  test('removes the address from both lists, and one audit log entry states both', async () => {
+    const { fake, rig, remove, isListed } = await startFixture();
+    await rig.performOk(addSuppression, ENTRY);
+    fake.suppressed.set(ENTRY.address, 'BOUNCE').set('other@example.com', 'BOUNCE');
+    expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
+    expect([await isListed(), [...fake.suppressed.keys()]]).toEqual([false, ['other@example.com']]);
+    const [entry] = await rig.store.listAudit(null, 1);
+    expect(entry).toMatchObject({ action: 'suppression.remove', target: 'acme' });
+    expect(JSON.parse(entry?.before ?? '')).toEqual({ address: ENTRY.address, provider: 'ses' });
+  });
+
+  test('an address that only one of the lists contains is removed, with an audit log entry', async () => {
+    const { fake, rig, remove } = await startFixture();
+    await rig.performOk(addSuppression, ENTRY);
+    expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
+    fake.suppressed.set(ENTRY.address, 'COMPLAINT');
+    expect(await remove()).toMatchObject({ ok: true, value: { removed: false, provider: 'removed' } });
+    expect((await rig.listAudit()).filter((line) => line.includes('suppression.remove'))).toHaveLength(2);
+    expect(await remove()).toMatchObject({ ok: false, error: { code: 'not-found' } });
+    expect((await rig.listAudit()).filter((line) => line.includes('suppression.remove'))).toHaveLength(2);
+  });
+
+  test('also removes the address in the letter case in which it is written', async () => {
+    const { fake, remove } = await startFixture();
+    fake.suppressed.set('Ada.Lovelace@example.com', 'BOUNCE');
+    const result = await remove({ address: 'Ada.Lovelace@Example.com' });
+    expect(result).toMatchObject({ ok: true, value: { address: 'ada.lovelace@example.com', provider: 'removed' } });
+    expect(fake.suppressed.size).toBe(0);
+  });
+
+  test('if the provider fails, the address stays on both lists, and a repetition completes the removal', async () => {
+    const { fake, rig, remove, isListed } = await startFixture();
+    await rig.performOk(addSuppression, ENTRY);
+    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    fake.suppressionList = 'disconnect';
+    expect(await remove()).toMatchObject({ ok: false, error: { code: 'unavailable' } });
+    expect(await isListed()).toBe(true);
+    fake.suppressionList = 'accept';
+    expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
+    expect(await isListed()).toBe(false);
+  });
+
+  test('if the store fails after the provider, a repetition completes the removal with its audit log entry', async () => {
+    const { fake, rig, remove, isListed } = await startFixture();
+    await rig.performOk(addSuppression, ENTRY);
+    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    const { store } = rig.context;
+    const failure = vi.spyOn(store, 'removeSuppression').mockImplementationOnce(async () => {
+      throw Object.assign(new Error('the database does not answer'), { name: 'StoreError' });
+    });
+    expect(await remove()).toMatchObject({ ok: false, error: { code: 'unavailable' } });
+    expect([await isListed(), fake.suppressed.size]).toEqual([true, 0]);
+    failure.mockRestore();
+    expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
+    expect(await rig.listAudit()).toContain('cli:tester suppression.remove acme');
+    expect(await isListed()).toBe(false);
+  });
+
+  test('without the request, the list of the provider is not read or changed', async () => {
+    const { fake, rig, remove } = await startFixture();
+    await rig.performOk(addSuppression, ENTRY);
+    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    expect(await remove({ provider: false })).toMatchObject({ ok: true, value: { removed: true, provider: null } });
+    expect([fake.requests, fake.suppressed.size]).toEqual([[], 1]);
+  });
+
+  test('an error in the request changes nothing at the provider', async () => {
+    const { fake, remove } = await startFixture();
+    expect(await remove({ account: 'nobody' })).toMatchObject({ ok: false, error: { code: 'not-found' } });
+    expect(await remove({ address: 'nobody' })).toMatchObject({ ok: false, error: { code: 'invalid' } });
+    expect(await remove({ address: 'jörg@example.com' })).toMatchObject({ ok: false, error: { code: 'not-found' } });
+    expect(fake.requests).toEqual([]);
+  });
+
+  test('a missing permission is a conflict that names the permission', async () => {
+    const { fake, rig, remove, isListed } = await startFixture();
+    await rig.performOk(addSuppression, ENTRY);
+    fake.suppressionList = createErrorAnswer(403, 'AccessDeniedException', 'User is not authorized');
+    const result = await remove();
+    expect(result).toMatchObject({ ok: false, error: { code: 'conflict' } });
+    expect(JSON.stringify(result)).toContain('ses:DeleteSuppressedDestination');
+    expect(await isListed()).toBe(true);
+  });
+
+  test('another transport than Amazon SES is a conflict', async () => {
+    const { rig, remove, isListed } = await startFixture(() => 'smtp://smtp.postmarkapp.com:587');
+    await rig.performOk(addSuppression, ENTRY);
+    expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict', field: 'provider' } });
+    expect(await isListed()).toBe(true);
+  });
+});
+
+describe('the SMTP interface of Amazon SES', () => {
+  const RELAY = 'smtp://user:password@email-smtp.eu-west-1.amazonaws.com:587?tls=required';
+
+  test('with credentials of the API, the address is removed from both lists', async () => {
+    const { fake, rig, remove } = await startFixture(() => RELAY);
+    vi.stubEnv('AWS_ENDPOINT_URL_SESV2', fake.endpoint);
+    await rig.performOk(addSuppression, ENTRY);
+    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
+    expect(fake.suppressed.size).toBe(0);
+  });
+
+  test('without credentials of the API, the removal is a conflict and nothing changes', async () => {
+    for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
+    for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
+    const { rig, remove, isListed } = await startFixture(() => RELAY);
+    await rig.performOk(addSuppression, ENTRY);
+    expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict' } });
+    expect(await isListed()).toBe(true);
+  });
+});
