@@ -19,7 +19,9 @@ export interface Rule {
 export interface Sources {
   /** The files of src. */
   readonly src: readonly SourceFile[];
-  /** The files of src, test, bench and demo. */
+  /** The files of the client library. */
+  readonly clients: readonly SourceFile[];
+  /** The files of src, clients, test, bench and demo. */
   readonly allFiles: readonly SourceFile[];
   /** The files of the dashboard as text; their code contains markup, which the scanner does not read. */
   readonly pages: readonly { readonly path: string; readonly text: string }[];
@@ -27,6 +29,9 @@ export interface Sources {
 
 export function readSources(): Sources {
   const src = listFiles('src', '.ts').map(readSource);
+  const clients = listFiles('clients', '.ts')
+    .filter((path) => path.split('/')[2] === 'src')
+    .map(readSource);
   const otherSources = [...listFiles('test', '.ts'), ...listFiles('bench', '.ts'), ...listFiles('demo', '.ts')].map(
     readSource,
   );
@@ -34,7 +39,7 @@ export function readSources(): Sources {
     path,
     text: readFileSync(join(ROOT, path), 'utf8'),
   }));
-  return { src, allFiles: [...src, ...otherSources], pages };
+  return { src, clients, allFiles: [...src, ...clients, ...otherSources], pages };
 }
 
 const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
@@ -72,6 +77,22 @@ export const RULES: readonly Rule[] = [
     check: ({ src }) => [...listUnknownLayers(src.map((file) => file.path)), ...src.flatMap(listImportViolations)],
   },
   {
+    name: 'the client library imports only its own files, and reads no global variable of Node or of a browser',
+    reason: 'it also runs on Deno, Bun and edge runtimes, and has no dependencies',
+    check: ({ clients }) => [
+      ...clients.flatMap((file) =>
+        file.imports
+          .filter(({ specifier }) => !/^\.\/[\w-]+\.ts$/.test(specifier))
+          .map(({ line, specifier }) => `${file.path}:${line} imports ${specifier}`),
+      ),
+      ...findInCode(
+        clients,
+        /(?<![.\w])(process|Buffer|global|require|window|document|navigator|Deno|Bun|setImmediate)\b(?!\s*:)/g,
+        'a global variable that other runtimes do not have',
+      ),
+    ],
+  },
+  {
     name: 'docs/flow.md names files and functions that exist',
     reason: 'readers use these names to follow a message through the code',
     check: ({ src }) => listUnknownNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
@@ -79,7 +100,8 @@ export const RULES: readonly Rule[] = [
   {
     name: 'no import cycles',
     reason: 'the files of a cycle can be read, tested and moved only together; type imports are included',
-    check: ({ src }) => findImportCycles(src, true).map((files) => `${files} import each other`),
+    check: ({ src, clients }) =>
+      findImportCycles([...src, ...clients], true).map((files) => `${files} import each other`),
   },
   {
     name: 'pure layers read no clock, randomness, process or network',
@@ -102,10 +124,10 @@ export const RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'a file of src begins with a comment',
+    name: 'a file of src, dashboard or clients begins with a comment',
     reason: 'a reader learns purpose, guarantees and failures before the first line of code',
-    check: ({ src, pages }) =>
-      [...src, ...pages]
+    check: ({ src, clients, pages }) =>
+      [...src, ...clients, ...pages]
         .filter((file) => !/^(#!.*\n)?\/[/*]/.test(file.text))
         .map((file) => `${file.path} begins without a comment`),
   },
@@ -178,8 +200,8 @@ export const RULES: readonly Rule[] = [
   {
     name: 'every regular expression that reads bytes from outside is listed',
     reason: 'with one nested quantifier a remote peer can stop the service; test/house/regex-list.ts has the reasons',
-    check: ({ src }) => {
-      const exposed = src.filter((file) => EXPOSED_LAYERS.includes(getLayer(file.path)));
+    check: ({ src, clients }) => {
+      const exposed = [...src.filter((file) => EXPOSED_LAYERS.includes(getLayer(file.path))), ...clients];
       const usages = exposed.flatMap((file) => file.regexes.map((usedRegex) => ({ file: file.path, ...usedRegex })));
       const unlistedUsages = usages
         .filter((usage) => !LISTED_REGEXES.some((entry) => entry.file === usage.file && entry.regex === usage.regex))
@@ -202,8 +224,8 @@ export const RULES: readonly Rule[] = [
   {
     name: 'importing a file has no side effect',
     reason: 'code that runs at import cannot get an injected clock, store or setting, and cannot be stopped',
-    check: ({ src }) => {
-      const files = src.map((file) => file.path).filter((path) => !ENTRY_FILES.test(path));
+    check: ({ src, clients }) => {
+      const files = [...src, ...clients].map((file) => file.path).filter((path) => !ENTRY_FILES.test(path));
       const script = `for (const file of ${JSON.stringify(files)}) await import('./' + file);
         const open = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap' && kind !== 'TTYWrap');
         if (open.length > 0) { process.stderr.write('open resources: ' + open.join(', ')); process.exitCode = 1; }`;

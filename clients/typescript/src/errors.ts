@@ -1,0 +1,101 @@
+/**
+ * The errors of the package. `kind` is the cause; programs use it, never the text.
+ *
+ * Guarantee: no error contains the API key or a signing secret.
+ */
+
+/** The cause of a `SendError`. */
+export type SendErrorKind =
+  /** 400: a field, the idempotency key or the request is invalid. A repetition fails as well. */
+  | 'invalid-request'
+  /** 401: the API key is unknown, revoked or expired, or its account is locked. */
+  | 'unauthorized'
+  /** 403: volume, rate limit or sender does not permit the message. `reason` contains the cause. */
+  | 'forbidden'
+  /** 429: the throttle is reached or the server sheds load, also after the last attempt. */
+  | 'throttled'
+  /** 408 and 5xx: the server or a proxy has a fault, also after the last attempt. */
+  | 'server-error'
+  /** An attempt had no complete response within `timeoutMs`, or all attempts took `maxTotalMs`. */
+  | 'timeout'
+  /** The connection failed or was closed before the response was complete. */
+  | 'network'
+  /** The response is not one of Postrider: a page of a proxy, a redirect, a truncated body. */
+  | 'unexpected-response'
+  /** The caller's signal was aborted. `cause` is its reason. */
+  | 'aborted';
+
+/** The cause of a 403, from the header `Postrider-Reason`. A later version may add values. */
+export type ForbiddenReason =
+  | 'volume-exhausted'
+  | 'volume-expired'
+  | 'rate-limit-exceeded'
+  | 'sender-not-authenticated'
+  | (string & {});
+
+/** The details of a `SendError`. */
+export interface SendErrorDetails {
+  readonly kind: SendErrorKind;
+  /** The status of the last response. Null without a response. */
+  readonly status: number | null;
+  /** The header `Postrider-Reason` of a 403. Otherwise null. */
+  readonly reason: ForbiddenReason | null;
+  /** The time after which the service permits the next request, from `Retry-After`. Null without this header. */
+  readonly retryAfterMs: number | null;
+  /** The idempotency key of the message. A repetition with this key and the same fields sends no second message. */
+  readonly idempotencyKey: string;
+  /** The number of requests that were made. */
+  readonly attempts: number;
+  /**
+   * False if the service did not accept the message: it refused each attempt, or no attempt was made. True if at least one
+   * attempt has an unknown result.
+   */
+  readonly mayBeAccepted: boolean;
+}
+
+/** The error with which `send` rejects. */
+export class SendError extends Error implements SendErrorDetails {
+  override readonly name = 'SendError';
+  readonly kind: SendErrorKind;
+  readonly status: number | null;
+  readonly reason: ForbiddenReason | null;
+  readonly retryAfterMs: number | null;
+  readonly idempotencyKey: string;
+  readonly attempts: number;
+  readonly mayBeAccepted: boolean;
+  constructor(message: string, details: SendErrorDetails, cause?: unknown) {
+    super(message, { cause });
+    this.kind = details.kind;
+    this.status = details.status;
+    this.reason = details.reason;
+    this.retryAfterMs = details.retryAfterMs;
+    this.idempotencyKey = details.idempotencyKey;
+    this.attempts = details.attempts;
+    this.mayBeAccepted = details.mayBeAccepted;
+  }
+}
+
+/** The cause of a `WebhookError`. */
+export type WebhookErrorKind =
+  /** The secret is not `whsec_` and the base64 of 24 or more bytes, or no secret is given. The receiver is misconfigured. */
+  | 'invalid-secret'
+  /** The body is neither a string nor a Uint8Array. A middleware may have parsed it. The receiver is misconfigured. */
+  | 'invalid-body'
+  /** `webhook-id`, `webhook-timestamp` or `webhook-signature` is absent or malformed. */
+  | 'invalid-header'
+  /** `webhook-timestamp` differs from the clock by more than the tolerance. */
+  | 'expired'
+  /** No signature belongs to the body, the headers and one of the secrets. */
+  | 'invalid-signature'
+  /** The signature is valid, and the body is not an event. */
+  | 'invalid-payload';
+
+/** The error with which `verifyWebhook` rejects. */
+export class WebhookError extends Error {
+  override readonly name = 'WebhookError';
+  readonly kind: WebhookErrorKind;
+  constructor(kind: WebhookErrorKind, message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}

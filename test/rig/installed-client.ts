@@ -1,0 +1,43 @@
+/** Packs the client library from a copy of its folder and installs it in an empty folder. */
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { ROOT } from '../house/source.ts';
+import type { PackResult } from './installed-package.ts';
+
+const run = promisify(execFile);
+/** The files of the checkout that the build reads. */
+const SOURCES = ['bin/build-client.js', 'LICENSE', 'tsconfig.json', 'package.json'];
+const CLIENT = 'clients/typescript';
+
+export interface InstalledClient {
+  readonly packResult: PackResult;
+  /** The folder that contains only the installed package. */
+  readonly folder: string;
+  /** The path of the main file of the package. */
+  readonly main: string;
+}
+
+/** Packs and installs the client library. Both folders are in `parent`, which the caller removes. */
+export async function installClient(parent: string): Promise<InstalledClient> {
+  const copy = join(parent, 'checkout');
+  for (const file of SOURCES) cpSync(join(ROOT, file), join(copy, file));
+  for (const name of ['src', 'README.md', 'package.json', 'tsconfig.json', 'tsconfig.build.json'])
+    cpSync(join(ROOT, CLIENT, name), join(copy, CLIENT, name), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  const { stdout } = await runNpm(join(copy, CLIENT), ['pack', '--json']);
+  const [packResult] = JSON.parse(stdout) as readonly PackResult[];
+  if (packResult === undefined) throw new Error('npm pack reported no package');
+  const folder = join(parent, 'installation');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  await runNpm(folder, ['install', '--offline', '--no-audit', '--no-fund', join(copy, CLIENT, packResult.filename)]);
+  return { packResult, folder, main: join(folder, 'node_modules/postrider-client/dist/index.js') };
+}
+
+/** Runs npm with the Node of this test, so that the result does not depend on the Node of the machine. */
+export function runNpm(folder: string, args: readonly string[]) {
+  const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
+  return run('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
+}

@@ -1,0 +1,381 @@
+/** Tests `send` of the client library with scripted responses and a clock that only its own pauses advance. */
+import { describe, expect, test } from 'vitest';
+import {
+  type ClientOptions,
+  createClient,
+  type Fetch,
+  SendError,
+  type SendOptions,
+} from '../../../clients/typescript/src/index.ts';
+
+const KEY = 'pr_secretsecretsecretsecretsecretsecretsecret42';
+const ID = '0199c2a4-7b1e-7000-8000-5a0c3f1e9d42';
+const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Receipt', message: 'Thank you.' };
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+
+type Step = (init: Parameters<Fetch>[1], url: string) => Promise<Response>;
+
+const answer =
+  (status: number, body: unknown, headers: Record<string, string> = {}): Step =>
+  async () =>
+    new Response(typeof body === 'string' ? body : JSON.stringify(body), {
+      status,
+      headers: { ...JSON_TYPE, ...headers },
+    });
+const accept = (headers?: Record<string, string>) => answer(201, { result: { id: ID } }, headers);
+const refuse = (status: number, message: string, headers?: Record<string, string>) =>
+  answer(status, { result: 'error', message }, headers);
+const reset: Step = () => Promise.reject(new TypeError('fetch failed'));
+/** Never answers, and ignores the abort of the request. */
+const hang: Step = () => new Promise(() => undefined);
+
+interface Rig {
+  readonly requests: { readonly url: string; readonly init: Parameters<Fetch>[1] }[];
+  /** The elapsed pauses and time limits. */
+  readonly pausesMs: number[];
+  send(fields?: object, options?: SendOptions): Promise<Awaited<ReturnType<ReturnType<typeof createClient>['send']>>>;
+}
+
+/** Resolves after some turns of the event loop, more than the client needs to read a scripted response. */
+async function waitTurns(turns: number): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/**
+ * The last step is repeated. A pause and a time limit elapse after `TURNS` turns of the event loop, so that a time limit elapses
+ * only if its request hangs.
+ */
+const TURNS = 50;
+function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {}): Rig {
+  let nowMs = 0;
+  const requests: Rig['requests'] = [];
+  const pausesMs: number[] = [];
+  const client = createClient({
+    baseUrl: 'https://mail.example.org',
+    apiKey: KEY,
+    fetch: (url, init) => {
+      requests.push({ url, init });
+      const step = steps[Math.min(requests.length, steps.length) - 1] ?? hang;
+      return step(init, url);
+    },
+    clock: {
+      now: () => nowMs,
+      sleep: (delayMs, signal) =>
+        new Promise((resolve) => {
+          signal.addEventListener('abort', () => resolve());
+          void waitTurns(TURNS).then(() => {
+            if (!signal.aborted) {
+              nowMs += delayMs;
+              pausesMs.push(delayMs);
+            }
+            resolve();
+          });
+        }),
+    },
+    random: () => 0,
+    ...options,
+  });
+  return {
+    requests,
+    pausesMs,
+    send: (fields = {}, sendOptions = {}) => client.send({ ...MESSAGE, ...fields }, sendOptions),
+  };
+}
+
+async function fail(rig: Rig, fields: object = {}, options: SendOptions = {}): Promise<SendError> {
+  const error: unknown = await rig.send(fields, options).then(
+    () => new Error('accepted'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof SendError)) throw error;
+  return error;
+}
+
+describe('send', () => {
+  test('submits the four fields with the key, the content type and an idempotency key, and returns the id', async () => {
+    const rig = createRig([accept()], { baseUrl: 'https://mail.example.org/base/' });
+    const result = await rig.send();
+    expect(result).toEqual({
+      id: ID,
+      replayed: false,
+      ignoredFields: [],
+      idempotencyKey: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      attempts: 1,
+    });
+    expect(rig.requests).toHaveLength(1);
+    const { url, init } = rig.requests[0] ?? { url: '', init: null };
+    expect(url).toBe('https://mail.example.org/base/api/v1/send-mail');
+    expect(init).toMatchObject({
+      method: 'POST',
+      redirect: 'manual',
+      headers: { Authorization: KEY, ...JSON_TYPE, 'Idempotency-Key': result.idempotencyKey },
+    });
+    expect(JSON.parse(init?.body ?? '')).toEqual(MESSAGE);
+  });
+
+  test('returns the ignored fields and whether the idempotency key was used before', async () => {
+    const rig = createRig([accept({ 'Postrider-Ignored-Fields': 'cc, attachments', 'Idempotency-Replayed': 'true' })]);
+    const result = await rig.send({ cc: 'x', attachments: [], idempotencyKey: 'receipt-1' });
+    expect(result).toMatchObject({ replayed: true, ignoredFields: ['cc', 'attachments'], idempotencyKey: 'receipt-1' });
+    expect(JSON.parse(rig.requests[0]?.init.body ?? '')).toEqual({ ...MESSAGE, cc: 'x', attachments: [] });
+  });
+
+  test('repeats the request after 408, 429, 5xx and a lost connection, each time with the same generated key', async () => {
+    const rig = createRig([refuse(429, 'Too many requests'), reset, answer(502, '<html>'), refuse(500, 'x'), accept()]);
+    const result = await rig.send();
+    expect(result).toMatchObject({ id: ID, attempts: 5 });
+    const keys = rig.requests.map(({ init }) => init.headers['Idempotency-Key']);
+    expect(keys).toEqual(Array(5).fill(result.idempotencyKey));
+  });
+
+  test('pauses with exponential backoff and jitter, and never less than Retry-After', async () => {
+    const withoutHeader = [refuse(500, 'x')];
+    const lowest = createRig(withoutHeader, { random: () => 0 });
+    await fail(lowest);
+    expect(lowest.pausesMs).toEqual([250, 500, 1000, 2000]);
+    const highest = createRig(withoutHeader, { random: () => 1 - Number.EPSILON });
+    await fail(highest);
+    expect(highest.pausesMs.map(Math.round)).toEqual([500, 1000, 2000, 4000]);
+    const withHeader = createRig([refuse(429, 'x', { 'Retry-After': '7' }), accept()], { random: () => 0 });
+    await withHeader.send();
+    expect(withHeader.pausesMs).toEqual([7250]);
+    const date = new Date(Date.now() + 20_000).toUTCString();
+    const withDate = createRig([answer(503, 'maintenance', { 'Retry-After': date }), accept()]);
+    await withDate.send();
+    expect(withDate.pausesMs[0]).toBeGreaterThan(10_000);
+    expect(withDate.pausesMs[0]).toBeLessThan(20_251);
+  });
+
+  test('makes no attempt after the total time, and none that would begin after it', async () => {
+    const late = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
+    expect(await fail(late)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
+    expect(late.pausesMs).toEqual([]);
+    const hanging = createRig([hang], { timeoutMs: 10_000, maxTotalMs: 25_000, maxAttempts: 100 });
+    expect(await fail(hanging)).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true, attempts: 3 });
+    expect(hanging.pausesMs.reduce((sum, pauseMs) => sum + pauseMs)).toBe(25_000);
+  });
+
+  test.each([
+    [400, 'Missing required fields: to', {}, 'invalid-request', null],
+    [404, 'Not found', {}, 'invalid-request', null],
+    [401, 'Invalid API key', {}, 'unauthorized', null],
+    [
+      403,
+      'Invalid tokens or rate limit exceeded',
+      { 'Postrider-Reason': 'volume-exhausted' },
+      'forbidden',
+      'volume-exhausted',
+    ],
+  ])('does not repeat a %i, and reports it as refused', async (status, message, headers, kind, reason) => {
+    const rig = createRig([refuse(status, message, headers)]);
+    const error = await fail(rig, { idempotencyKey: 'receipt-1' });
+    expect(error).toMatchObject({
+      kind,
+      status,
+      reason,
+      attempts: 1,
+      mayBeAccepted: false,
+      idempotencyKey: 'receipt-1',
+    });
+    expect(error.message).toBe(`${status} ${message}${reason === null ? '' : ` (${reason})`}`);
+  });
+
+  test('reports that the message may be accepted if any attempt has an unknown result', async () => {
+    const refused = createRig([refuse(429, 'x'), refuse(401, 'Invalid API key')]);
+    expect(await fail(refused)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: false, attempts: 2 });
+    const unknown = createRig([reset, refuse(401, 'Invalid API key')]);
+    expect(await fail(unknown)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: true, attempts: 2 });
+    const fault = createRig([refuse(500, 'Internal server error')]);
+    expect(await fail(fault)).toMatchObject({ kind: 'server-error', mayBeAccepted: true, attempts: 5 });
+  });
+
+  test.each<[string, Step]>([
+    ['a page of a proxy with status 200', answer(200, '<html>Sign in</html>')],
+    ['a page of a proxy with status 201', answer(201, '<html>Created</html>')],
+    ['the body of a 201 with status 200', answer(200, { result: { id: ID } })],
+    ['a truncated 201', answer(201, `{"result":{"id":"${ID}"`)],
+    ['a 201 without an id', answer(201, { result: {} })],
+    ['a 201 whose id is not a UUID', answer(201, { result: { id: '42' } })],
+    ['a 201 whose body is null', answer(201, 'null')],
+    ['a 204', async () => new Response(null, { status: 204 })],
+    ['a redirect', answer(307, '', { Location: 'https://elsewhere.example.org/' })],
+    ['a 404 of another server', answer(404, 'Not found')],
+    ['a 403 of a firewall', answer(403, { error: 'blocked' })],
+  ])('treats %s as an unexpected response: no success, no refusal, no second request', async (_, step) => {
+    const rig = createRig([step]);
+    expect(await fail(rig)).toMatchObject({ kind: 'unexpected-response', attempts: 1, mayBeAccepted: true });
+  });
+
+  test('repeats a 201 whose connection is lost before the end of the body', async () => {
+    const broken: Step = async () => {
+      const parts = [new TextEncoder().encode('{"result":{"id":"')];
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          const part = parts.shift();
+          if (part === undefined) controller.error(new TypeError('terminated'));
+          else controller.enqueue(part);
+        },
+      });
+      return new Response(body, { status: 201, headers: JSON_TYPE });
+    };
+    const rig = createRig([broken, accept({ 'Idempotency-Replayed': 'true' })]);
+    expect(await rig.send()).toMatchObject({ id: ID, replayed: true, attempts: 2 });
+    expect(await fail(createRig([broken]))).toMatchObject({ kind: 'network', mayBeAccepted: true });
+  });
+
+  test('reads an endless response only up to its limit', async () => {
+    let chunks = 0;
+    let isCancelled = false;
+    const rig = createRig([
+      async () =>
+        new Response(
+          new ReadableStream<Uint8Array>({
+            pull(controller) {
+              chunks += 1;
+              controller.enqueue(new Uint8Array(8192).fill(0x20));
+            },
+            cancel() {
+              isCancelled = true;
+            },
+          }),
+          { status: 201, headers: JSON_TYPE },
+        ),
+    ]);
+    expect(await fail(rig)).toMatchObject({ kind: 'unexpected-response' });
+    expect(isCancelled).toBe(true);
+    expect(chunks).toBeLessThan(10);
+  });
+
+  test('aborts the request after its time limit, also while the body arrives', async () => {
+    const signals: AbortSignal[] = [];
+    const slowBody: Step = async ({ signal }) => {
+      signals.push(signal);
+      return new Response(new ReadableStream({}), { status: 201, headers: JSON_TYPE });
+    };
+    const rig = createRig([slowBody], { maxAttempts: 2, timeoutMs: 3000 });
+    const error = await fail(rig);
+    expect(error).toMatchObject({ kind: 'timeout', attempts: 2, mayBeAccepted: true });
+    expect(error.message).toContain('3000 ms');
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
+  });
+
+  test('ends at once when the signal of the caller is aborted: before, during and between attempts', async () => {
+    const reason = new Error('the user left');
+    const before = createRig([accept()]);
+    const aborted = { signal: AbortSignal.abort(reason) };
+    expect(await fail(before, {}, aborted)).toMatchObject({
+      kind: 'aborted',
+      cause: reason,
+      attempts: 0,
+      mayBeAccepted: false,
+    });
+    expect(before.requests).toEqual([]);
+
+    const during = new AbortController();
+    const hanging = createRig([
+      (init) => {
+        queueMicrotask(() => during.abort(reason));
+        return hang(init, '');
+      },
+    ]);
+    const duringError = await fail(hanging, { idempotencyKey: 'receipt-1' }, { signal: during.signal });
+    expect(duringError).toMatchObject({
+      kind: 'aborted',
+      cause: reason,
+      attempts: 1,
+      mayBeAccepted: true,
+      idempotencyKey: 'receipt-1',
+    });
+    expect(hanging.requests[0]?.init.signal.aborted).toBe(true);
+    expect(hanging.pausesMs).toEqual([]);
+
+    const between = new AbortController();
+    const pausing = createRig([
+      async (init, url) => {
+        void waitTurns(TURNS / 2).then(() => between.abort(reason));
+        return refuse(429, 'x', { 'Retry-After': '5' })(init, url);
+      },
+    ]);
+    expect(await fail(pausing, {}, { signal: between.signal })).toMatchObject({
+      kind: 'aborted',
+      attempts: 1,
+      mayBeAccepted: false,
+    });
+    expect(pausing.pausesMs).toEqual([]);
+  });
+
+  test('refuses an idempotency key that no request can contain, without a request', async () => {
+    for (const idempotencyKey of ['', 'with space', 'line\nbreak', 'ü', 'x'.repeat(256)]) {
+      const rig = createRig([accept()]);
+      expect(await fail(rig, { idempotencyKey })).toMatchObject({
+        kind: 'invalid-request',
+        attempts: 0,
+        mayBeAccepted: false,
+      });
+      expect(rig.requests).toEqual([]);
+    }
+  });
+
+  test('no error contains the API key or a control character, whatever a proxy answers', async () => {
+    const echo = `line\r\nAuthorization: ${KEY}`;
+    const echoes = [
+      refuse(400, echo),
+      refuse(403, 'x', { 'Postrider-Reason': KEY }),
+      refuse(400, `${'x'.repeat(480)}${KEY}`),
+      answer(502, echo),
+    ];
+    for (const step of echoes) {
+      const error = await fail(createRig([step], { maxAttempts: 1 }));
+      expect(`${error.stack}${JSON.stringify(error)}`).not.toContain(KEY.slice(0, 12));
+      expect(error.message).not.toMatch(/\p{Cc}/u);
+      expect(error.message.length).toBeLessThanOrEqual(500);
+    }
+  });
+
+  test('works with the system clock: a pause ends after its time, and at once when the signal is aborted', async () => {
+    let requests = 0;
+    const client = createClient({
+      baseUrl: 'http://127.0.0.1:1',
+      apiKey: KEY,
+      random: () => 0,
+      fetch: async (url, init) => {
+        requests += 1;
+        return (
+          requests === 1 ? refuse(500, 'x') : requests === 2 ? refuse(429, 'x', { 'Retry-After': '50' }) : accept()
+        )(init, url);
+      },
+    });
+    const startedAt = performance.now();
+    const abort = new AbortController();
+    const sending = client.send(MESSAGE, { signal: abort.signal }).catch((error: unknown) => error);
+    await expect.poll(() => requests).toBe(2);
+    expect(performance.now() - startedAt).toBeGreaterThan(240);
+    abort.abort();
+    expect(await sending).toMatchObject({ kind: 'aborted', attempts: 2 });
+    expect(performance.now() - startedAt).toBeLessThan(50_000);
+  });
+});
+
+describe('createClient', () => {
+  test.each([
+    ['mail.example.org', 'baseUrl'],
+    ['ftp://mail.example.org', 'baseUrl'],
+    [`https://user:${KEY}@mail.example.org`, 'baseUrl'],
+    ['https://mail.example.org/?a=b', 'baseUrl'],
+  ])('refuses the base URL %s and does not print it', (baseUrl, name) => {
+    expect(() => createClient({ baseUrl, apiKey: KEY })).toThrow(new RegExp(`^${name} must`));
+    expect(() => createClient({ baseUrl, apiKey: KEY })).not.toThrow(KEY);
+  });
+
+  test.each(['', `${KEY}\n`, 'pr_ü', `Bearer ${KEY}`])('refuses an API key that no header can contain', (apiKey) => {
+    expect(() => createClient({ baseUrl: 'https://mail.example.org', apiKey })).toThrow(/^apiKey must/);
+    expect(() => createClient({ baseUrl: 'https://mail.example.org', apiKey })).not.toThrow(KEY);
+  });
+
+  test('refuses limits that are not positive', () => {
+    for (const limits of [{ timeoutMs: 0 }, { maxTotalMs: -1 }, { maxAttempts: Number.NaN }])
+      expect(() => createClient({ baseUrl: 'https://mail.example.org', apiKey: KEY, ...limits })).toThrow(
+        /greater than 0$/,
+      );
+  });
+});

@@ -1,0 +1,198 @@
+/** Tests `verifyWebhook` of the client library. The package `standardwebhooks` creates the signatures. */
+import { randomBytes } from 'node:crypto';
+import fc from 'fast-check';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, test } from 'vitest';
+import { verifyWebhook, WebhookError, type WebhookHeaders } from '../../../clients/typescript/src/index.ts';
+
+const SECRET = `whsec_${randomBytes(32).toString('base64')}`;
+const OTHER_SECRET = `whsec_${randomBytes(24).toString('base64')}`;
+const NOW_MS = 1_790_000_000_500;
+const ID = '0199c2a4-7b1e-7000-8000-5a0c3f1e9d42';
+const EVENT = {
+  type: 'message.delivered',
+  timestamp: '2026-09-21T14:13:20.000Z',
+  data: {
+    id: ID,
+    account: 'default',
+    to: 'ada@example.com',
+    from: 'shop@example.org',
+    subject: 'Grüße 😀',
+    state: 'delivered',
+    sequence: 2,
+  },
+};
+const BODY = JSON.stringify(EVENT);
+const now = () => NOW_MS;
+
+function signAs(secret: string, body: string = BODY, timeMs: number = NOW_MS, id: string = ID): Record<string, string> {
+  const signature = new Webhook(secret).sign(id, new Date(timeMs), body);
+  return { 'webhook-id': id, 'webhook-timestamp': String(Math.floor(timeMs / 1000)), 'webhook-signature': signature };
+}
+
+/** Returns the `kind` of the error with which the verification rejects. Throws any other error, and if the event is accepted. */
+async function refusalOf(verification: Promise<unknown>): Promise<string> {
+  const error: unknown = await verification.then(
+    () => new Error('the event was accepted'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof WebhookError)) throw error;
+  return error.kind;
+}
+
+describe('verifyWebhook', () => {
+  test('returns the event with its id, for a body of text and of bytes', async () => {
+    const headers = signAs(SECRET);
+    const expected = { ...EVENT, id: ID };
+    expect(await verifyWebhook(BODY, headers, SECRET, { now })).toEqual(expected);
+    expect(await verifyWebhook(Buffer.from(BODY), headers, SECRET, { now })).toEqual(expected);
+    const padded = new TextEncoder().encode(` ${BODY}`);
+    expect(await verifyWebhook(padded.subarray(1), headers, SECRET, { now })).toEqual(expected);
+  });
+
+  test('reads headers of every kind, in any letter case', async () => {
+    const headers = signAs(SECRET);
+    const upperCase = Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value] as const);
+    const kinds: WebhookHeaders[] = [
+      new Headers(headers),
+      new Map(upperCase),
+      upperCase,
+      Object.fromEntries(upperCase),
+      { ...headers, cookie: undefined, 'set-cookie': ['a', 'b'] },
+    ];
+    for (const kind of kinds) expect((await verifyWebhook(BODY, kind, SECRET, { now })).id).toBe(ID);
+  });
+
+  test('accepts what standardwebhooks signs, and refuses it after any change of a byte, header or secret', async () => {
+    const json = fc.record({
+      type: fc.string(),
+      timestamp: fc.string(),
+      data: fc.dictionary(fc.string(), fc.jsonValue()),
+    });
+    const id = fc.stringMatching(/^[\w-]{1,40}$/);
+    await fc.assert(
+      fc.asyncProperty(json, id, fc.nat(), fc.integer({ min: 1, max: 127 }), async (event, eventId, position, mask) => {
+        const body = Buffer.from(JSON.stringify(event));
+        const headers = signAs(SECRET, body.toString(), NOW_MS, eventId);
+        const verified = await verifyWebhook(body, headers, SECRET, { now });
+        expect(verified).toEqual({ ...(JSON.parse(body.toString()) as object), id: eventId });
+
+        const changedBody = Buffer.from(body);
+        changedBody[position % body.length] = (body[position % body.length] ?? 0) ^ mask;
+        const otherId = { ...headers, 'webhook-id': `${eventId}x` };
+        const otherTime = { ...headers, 'webhook-timestamp': String(Math.floor(NOW_MS / 1000) + 1) };
+        const refusals = await Promise.all([
+          refusalOf(verifyWebhook(changedBody, headers, SECRET, { now })),
+          refusalOf(verifyWebhook(body, otherId, SECRET, { now })),
+          refusalOf(verifyWebhook(body, otherTime, SECRET, { now })),
+          refusalOf(verifyWebhook(body, headers, OTHER_SECRET, { now })),
+        ]);
+        expect(refusals).toEqual(Array(4).fill('invalid-signature'));
+      }),
+      { seed: 1, numRuns: 100 },
+    );
+  });
+
+  test('accepts any of several signatures and any of several secrets, so that a rotation loses no event', async () => {
+    const headers = signAs(SECRET);
+    const otherSignature = signAs(OTHER_SECRET)['webhook-signature'];
+    const both = {
+      ...headers,
+      'webhook-signature': `${otherSignature} v1a,asymmetric ${headers['webhook-signature']}`,
+    };
+    for (const secret of [SECRET, OTHER_SECRET, [OTHER_SECRET, SECRET]])
+      expect((await verifyWebhook(BODY, both, secret, { now })).id).toBe(ID);
+    expect((await verifyWebhook(BODY, headers, [OTHER_SECRET, SECRET], { now })).id).toBe(ID);
+    expect(await refusalOf(verifyWebhook(BODY, headers, [OTHER_SECRET], { now }))).toBe('invalid-signature');
+  });
+
+  test('accepts a secret without its prefix and with the line break of a file', async () => {
+    const base64 = SECRET.slice('whsec_'.length);
+    for (const secret of [base64, `${SECRET}\n`])
+      expect((await verifyWebhook(BODY, signAs(SECRET), secret, { now })).id).toBe(ID);
+  });
+
+  test('refuses a timestamp that differs from the clock by more than the tolerance, in both directions', async () => {
+    const at = (offsetMs: number) => verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS + offsetMs), SECRET, { now });
+    // The timestamp has whole seconds; the clock is half a second later.
+    for (const offsetMs of [-299_500, 300_000]) expect((await at(offsetMs)).id).toBe(ID);
+    for (const offsetMs of [-300_000, 301_000, -1_790_000_000_000])
+      expect(await refusalOf(at(offsetMs))).toBe('expired');
+    const wide = { now, toleranceMs: 600_000 };
+    expect((await verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS - 500_000), SECRET, wide)).id).toBe(ID);
+  });
+
+  test('uses the clock of the machine without another one', async () => {
+    expect((await verifyWebhook(BODY, signAs(SECRET, BODY, Date.now()), SECRET)).id).toBe(ID);
+    expect(await refusalOf(verifyWebhook(BODY, signAs(SECRET, BODY, Date.now() - 302_000), SECRET))).toBe('expired');
+  });
+
+  test.each<[string, Record<string, string | undefined>]>([
+    ['no webhook-id', { 'webhook-id': undefined }],
+    ['an empty webhook-id', { 'webhook-id': '' }],
+    ['a webhook-id with a dot, which would be ambiguous', { 'webhook-id': 'a.1790000000' }],
+    ['no webhook-timestamp', { 'webhook-timestamp': undefined }],
+    ['a webhook-timestamp that is no number', { 'webhook-timestamp': 'today' }],
+    ['a negative webhook-timestamp', { 'webhook-timestamp': '-1790000000' }],
+    ['a repeated webhook-timestamp', { 'Webhook-Timestamp': '1790000000' }],
+    ['no webhook-signature', { 'webhook-signature': undefined }],
+  ])('refuses %s', async (_, change) => {
+    expect(await refusalOf(verifyWebhook(BODY, { ...signAs(SECRET), ...change }, SECRET, { now }))).toBe(
+      'invalid-header',
+    );
+  });
+
+  test('refuses a signature that is cut, extended, of another version or not base64', async () => {
+    const headers = signAs(SECRET);
+    const signature = headers['webhook-signature'] ?? '';
+    const wrong = [
+      'v1,',
+      'v1',
+      signature.slice(0, -1),
+      `${signature}=`,
+      signature.replace('v1,', 'v2,'),
+      'v1,%%%',
+      `,${signature}`,
+    ];
+    for (const value of wrong) {
+      const refusal = refusalOf(verifyWebhook(BODY, { ...headers, 'webhook-signature': value }, SECRET, { now }));
+      expect([value, await refusal]).toEqual([value, 'invalid-signature']);
+    }
+  });
+
+  test('refuses a missing, short or malformed secret, and does not print it', async () => {
+    const headers = signAs(SECRET);
+    const wrongSecrets: unknown[] = [
+      '',
+      'whsec_',
+      'whsec_c2hvcnQ=',
+      'whsec_not base64!',
+      undefined,
+      null,
+      [],
+      [SECRET, ''],
+      42,
+    ];
+    for (const secret of wrongSecrets)
+      expect(await refusalOf(verifyWebhook(BODY, headers, secret as string, { now }))).toBe('invalid-secret');
+    await expect(verifyWebhook(BODY, headers, 'whsec_not base64!', { now })).rejects.not.toThrow('base64!');
+  });
+
+  test('refuses a body that a middleware has parsed', async () => {
+    const parsed: unknown = EVENT;
+    for (const body of [parsed, undefined, null])
+      expect(await refusalOf(verifyWebhook(body as string, signAs(SECRET), SECRET, { now }))).toBe('invalid-body');
+  });
+
+  test.each([
+    '',
+    'text',
+    'null',
+    '[]',
+    '{"type":"a"}',
+    '{"type":1,"timestamp":"b","data":{}}',
+    '{"type":"a","timestamp":"b","data":null}',
+  ])('refuses the signed body %j, which is not an event', async (body) => {
+    expect(await refusalOf(verifyWebhook(body, signAs(SECRET, body), SECRET, { now }))).toBe('invalid-payload');
+  });
+});
