@@ -19,13 +19,14 @@ const EFFECT_LAYERS = [
   'operations',
   'operator',
   'observability',
+  'webhooks',
 ];
 /** The wiring layers may import everything. No other layer imports them. */
 const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
 /** Layers that a layer may load in addition to itself and the pure layers. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
-  // The pure parts of the store: search queries, steps of the traffic figures.
-  operations: ['config', 'domains', 'doctor', 'store'],
+  // The pure parts of the store: search queries, steps of the traffic figures. The checks and signatures of webhooks.
+  operations: ['config', 'domains', 'doctor', 'store', 'webhooks'],
   // Shared with the public listener: batched lookups of unknown credentials.
   operator: ['operations', 'http'],
   // A clock cannot be passed to a thread of the store.
@@ -52,6 +53,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   domains: ['tldts', '@aws-sdk/client-sesv2'],
   doctor: [],
   operations: ['csv-parse'],
+  webhooks: [],
   cli: ['commander', 'csv-parse'],
   wiring: [],
   'main.ts': [],

@@ -19,6 +19,7 @@ export const EXPOSED_LAYERS: readonly string[] = [
   'store',
   'queue',
   'transports',
+  'webhooks',
 ];
 
 export interface ListedRegex {

@@ -1,0 +1,300 @@
+/**
+ * Makes one attempt to send a webhook: resolves the host, checks every address, connects to a checked address, sends
+ * the request and reads the status.
+ *
+ * Guarantees: an attempt never rejects and ends within `ATTEMPT_TIMEOUT_MS`. No redirect is followed, and no proxy of
+ * the environment is used. At most `MAX_ANSWER_BYTES` of an answer are read, and the connection of a longer answer is
+ * closed. A connection that an earlier attempt left open is reused only if the name still resolves to the same
+ * addresses. Every 2xx answer is a success, even if its body is cut off.
+ */
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { MonotonicClock } from '../clock.ts';
+import { parseRetryAfter } from './schedule.ts';
+import {
+  getLiteralAddress,
+  type LookUpAddresses,
+  parseTargetUrl,
+  resolveTarget,
+  type WebhookTargets,
+} from './target.ts';
+
+/** The maximum duration of an attempt, from the lookup of the name to the end of the answer. */
+export const ATTEMPT_TIMEOUT_MS = 15_000;
+
+/** The maximum number of bytes of an answer that are read and stored. */
+export const MAX_ANSWER_BYTES = 512;
+
+/**
+ * The maximum time for the rest of an answer after its status. An endpoint that does not end its answer holds a slot no
+ * longer.
+ */
+const MAX_ANSWER_MS = 2_000;
+
+/** The maximum number of idle connections, and the time after which an idle connection is closed. */
+const MAX_IDLE_CONNECTIONS = 64;
+const MAX_IDLE_MS = 4_000;
+
+export interface WebhookRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+/** The result of an attempt. */
+export interface WebhookAnswer {
+  readonly durationMs: number;
+  /** The status of the answer. Null if there was no answer. */
+  readonly status: number | null;
+  /** The reason of the failure on one line. Null after a success. */
+  readonly error: string | null;
+  /** The first bytes of the answer as text. Null if there was no answer. */
+  readonly body: string | null;
+  /** The value of `Retry-After` in milliseconds, or null. */
+  readonly retryAfterMs: number | null;
+}
+
+export interface WebhookClientParts {
+  readonly clock: MonotonicClock;
+  readonly targets: WebhookTargets;
+  readonly lookUp: LookUpAddresses;
+  /** The product and version in the header `User-Agent`. */
+  readonly userAgent: string;
+  /** The certificates of trusted authorities as PEM. By default, the authorities of Node are trusted. */
+  readonly ca?: string;
+}
+
+export interface WebhookClient {
+  /** Makes one attempt. Never rejects. */
+  attempt(request: WebhookRequest): Promise<WebhookAnswer>;
+  /** Closes idle connections. A running attempt ends by itself. */
+  close(): void;
+}
+
+/** An answer, or an error of the network before the status of an answer. */
+type Exchange =
+  | { readonly kind: 'answered'; readonly response: IncomingMessage; readonly body: string }
+  | { readonly kind: 'failed'; readonly error: Error; readonly reusedConnection: boolean };
+
+/** Creates a client with its own pool of connections. */
+export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
+  const { clock, targets, lookUp, userAgent, ca } = parts;
+  const idleConnections = new Set<Duplex>();
+  const options = { keepAlive: true, timeout: MAX_IDLE_MS, ...(ca === undefined ? {} : { ca }) };
+  const agents = {
+    'http:': limitIdleConnections(new HttpAgent(options), idleConnections),
+    'https:': limitIdleConnections(new HttpsAgent(options), idleConnections),
+  };
+
+  async function attempt(request: WebhookRequest): Promise<WebhookAnswer> {
+    const startedAt = clock.monotonic();
+    const abort = new AbortController();
+    const cancelTimeout = clock.after(ATTEMPT_TIMEOUT_MS, () => abort.abort());
+    const exchange = await exchangeWithTarget(request, abort.signal);
+    cancelTimeout();
+    return createAnswer(exchange, Math.round(clock.monotonic() - startedAt), clock.now());
+  }
+
+  async function exchangeWithTarget(request: WebhookRequest, signal: AbortSignal): Promise<Exchange> {
+    const url = parseTargetUrl(request.url, targets);
+    if (!url.ok) return refuse(url.fault);
+    const whenAborted = new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null)));
+    const addresses = await Promise.race([resolveTarget(url.value, targets, lookUp), whenAborted]);
+    if (addresses === null) return { kind: 'failed', error: createTimeoutError(), reusedConnection: false };
+    if (!addresses.ok) return refuse(addresses.fault);
+    const exchange = await send(url.value, addresses.value, request, signal, true);
+    // The endpoint may close an idle connection at the moment at which it is reused.
+    const mustRepeat = exchange.kind === 'failed' && exchange.reusedConnection && !signal.aborted;
+    return mustRepeat ? send(url.value, addresses.value, request, signal, false) : exchange;
+  }
+
+  /** Sends a request to one of the addresses. Without `mayReuse` it uses a new connection. */
+  function send(
+    url: URL,
+    addresses: readonly string[],
+    { headers, body }: WebhookRequest,
+    signal: AbortSignal,
+    mayReuse: boolean,
+  ): Promise<Exchange> {
+    const isTls = url.protocol === 'https:';
+    const agent = agents[isTls ? 'https:' : 'http:'];
+    const literal = getLiteralAddress(url);
+    const { promise, resolve } = Promise.withResolvers<Exchange>();
+    const requestOptions = {
+      method: 'POST',
+      host: literal ?? url.hostname,
+      port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
+      path: `${url.pathname}${url.search}`,
+      // The name in the certificate has no trailing dot. An IP address is not sent as a server name (RFC 6066 section 3).
+      ...(isTls ? { servername: literal === null ? removeTrailingDot(url.hostname) : '' } : {}),
+      lookup: createFixedLookup(addresses),
+      // The pool of connections has one group for each set of addresses (`getName` below).
+      addressKey: addresses.join(','),
+      agent: mayReuse ? agent : isTls ? new HttpsAgent(ca === undefined ? {} : { ca }) : new HttpAgent(),
+      signal,
+      headers: {
+        ...headers,
+        Host: url.host,
+        'Content-Type': 'application/json',
+        'Content-Length': body.byteLength,
+        'User-Agent': userAgent,
+        'Accept-Encoding': 'identity',
+      },
+    };
+    const request: ClientRequest = isTls ? httpsRequest(requestOptions) : httpRequest(requestOptions);
+    let isAnswered = false;
+    const fail = (cause: Error) => {
+      const error = signal.aborted ? createTimeoutError() : cause;
+      if (!isAnswered) resolve({ kind: 'failed', error, reusedConnection: request.reusedSocket });
+    };
+    request.on('error', fail);
+    // Every other end without an answer, such as a switch of protocols.
+    request.on('close', () => fail(new Error('the connection was closed without an answer')));
+    request.on('response', (response) => {
+      isAnswered = true;
+      void readAnswer(response, clock).then((text) => resolve({ kind: 'answered', response, body: text }));
+    });
+    request.end(body);
+    return promise;
+  }
+
+  return {
+    attempt,
+    close() {
+      agents['http:'].destroy();
+      agents['https:'].destroy();
+    },
+  };
+}
+
+/**
+ * Reads the first bytes of an answer. Closes the connection of an answer that is longer, that is cut off, or that does
+ * not end in time. Never rejects.
+ */
+function readAnswer(response: IncomingMessage, clock: MonotonicClock): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const finish = () => {
+    cancelTimeout();
+    if (!response.complete) response.destroy();
+    resolve(decodeAnswer(Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES)));
+  };
+  const cancelTimeout = clock.after(MAX_ANSWER_MS, finish);
+  response.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > MAX_ANSWER_BYTES) finish();
+  });
+  response.on('error', finish);
+  response.on('close', finish);
+  response.on('end', finish);
+  return promise;
+}
+
+/** Decodes an answer as UTF-8. Replaces control characters, because a database cannot store NUL in a text. */
+function decodeAnswer(bytes: Uint8Array): string {
+  // With `stream`, the decoder omits a character that the limit has cut.
+  const text = new TextDecoder().decode(bytes, { stream: bytes.length === MAX_ANSWER_BYTES });
+  let result = '';
+  for (const character of text) {
+    const code = character.charCodeAt(0);
+    const isControl = (code < 32 && code !== 9 && code !== 10 && code !== 13) || (code >= 127 && code <= 159);
+    result += isControl ? '\uFFFD' : character;
+  }
+  return result;
+}
+
+function createAnswer(exchange: Exchange, durationMs: number, now: number): WebhookAnswer {
+  if (exchange.kind === 'failed')
+    return { durationMs, status: null, error: describeNetworkError(exchange.error), body: null, retryAfterMs: null };
+  const { response, body } = exchange;
+  const status = response.statusCode ?? 0;
+  if (status >= 200 && status < 300) return { durationMs, status, error: null, body, retryAfterMs: null };
+  const isRedirect = status >= 300 && status < 400;
+  const error = isRedirect ? `status ${status}; redirects are not followed` : `status ${status}`;
+  return { durationMs, status, error, body, retryAfterMs: parseRetryAfter(response.headers['retry-after'], now) };
+}
+
+function createTimeoutError(): Error {
+  return new Error(`no answer within ${ATTEMPT_TIMEOUT_MS / 1000} s`);
+}
+
+function refuse(fault: string): Exchange {
+  return { kind: 'failed', error: new Error(`the URL ${fault}`), reusedConnection: false };
+}
+
+const NETWORK_ERRORS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was reset',
+  ETIMEDOUT: 'the connection timed out',
+  EHOSTUNREACH: 'the host is unreachable',
+  ENETUNREACH: 'the network is unreachable',
+};
+
+/** Returns the text of an error of the network, on one line. */
+function describeNetworkError(error: Error): string {
+  // With several addresses the error contains one error for each address.
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  const cause = first instanceof Error ? first : error;
+  const code = 'code' in cause ? String(cause.code) : null;
+  if (code === null) return cause.message;
+  const text = NETWORK_ERRORS[code];
+  if (text !== undefined) return text;
+  if (code.startsWith('HPE_')) return `invalid HTTP answer (${code})`;
+  if (isCertificateError(code)) return `the certificate is not valid (${code})`;
+  return code.startsWith('ERR_SSL') ? `TLS failed (${code})` : code;
+}
+
+/** Returns true for an error of the check of a certificate, such as `CERT_HAS_EXPIRED`. */
+function isCertificateError(code: string): boolean {
+  return code.includes('CERT') || code.startsWith('UNABLE_TO_') || code === 'ERR_TLS_CERT_ALTNAME_INVALID';
+}
+
+/** Returns a lookup function whose result is always the checked addresses, so that no name is resolved again. */
+function createFixedLookup(addresses: readonly string[]): LookupFunction {
+  const entries = addresses.map((address) => ({ address, family: isIP(address) }));
+  return (_host, { all }, callback) => {
+    if (all === true) callback(null, entries);
+    else callback(null, entries[0]?.address ?? '', entries[0]?.family ?? 0);
+  };
+}
+
+function removeTrailingDot(host: string): string {
+  return host.endsWith('.') ? host.slice(0, -1) : host;
+}
+
+/**
+ * Changes an agent in two ways. Connections to different sets of addresses are never exchanged. At most
+ * `MAX_IDLE_CONNECTIONS` connections of all such agents stay open without a request.
+ */
+function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Set<Duplex>): A {
+  const getName = agent.getName.bind(agent);
+  const keepSocketAlive = agent.keepSocketAlive.bind(agent);
+  const reuseSocket = agent.reuseSocket.bind(agent);
+  const knownConnections = new WeakSet<Duplex>();
+  agent.getName = (options) => {
+    const addressKey: unknown = options !== undefined && 'addressKey' in options ? options.addressKey : null;
+    return `${getName(options)}:${String(addressKey)}`;
+  };
+  agent.keepSocketAlive = (socket) => {
+    if (idleConnections.size >= MAX_IDLE_CONNECTIONS) return false;
+    // The type of this method in @types/node has no result, but Node returns a boolean and reads it.
+    const isKept: unknown = keepSocketAlive(socket);
+    if (isKept === false) return false;
+    if (!knownConnections.has(socket)) {
+      knownConnections.add(socket);
+      socket.once('close', () => idleConnections.delete(socket));
+    }
+    idleConnections.add(socket);
+    return true;
+  };
+  agent.reuseSocket = (socket, request) => {
+    idleConnections.delete(socket);
+    reuseSocket(socket, request);
+  };
+  return agent;
+}

@@ -1,0 +1,120 @@
+/**
+ * Checks the URL of an endpoint and resolves its host to the addresses to which an attempt may connect.
+ *
+ * Guarantees: with the targets `public` every returned address is globally reachable, in every notation of the address.
+ * If one address of a name is not, no address is returned. The caller connects to a returned address and does not
+ * resolve the name again, so that a changed DNS record has no effect between the check and the connection.
+ */
+import { isIP } from 'node:net';
+import { findSpecialNetwork } from './special-addresses.ts';
+
+/**
+ * POSTRIDER_WEBHOOK_TARGETS. `public`: HTTPS and globally reachable addresses only. `any`: also HTTP, and every address.
+ */
+export type WebhookTargets = 'public' | 'any';
+
+/** The result of a lookup of a host name. */
+export type AddressLookup =
+  | { readonly kind: 'found'; readonly values: readonly string[] }
+  | { readonly kind: 'none' }
+  /** The lookup failed. `reason` is a short text, such as `timeout`. */
+  | { readonly kind: 'failed'; readonly reason: string };
+
+/** Looks up the IP addresses of a host name. Never rejects. */
+export type LookUpAddresses = (host: string) => Promise<AddressLookup>;
+
+/** Why a URL or an address is refused. `code` is stable. `fault` continues a sentence that begins with the URL. */
+export interface TargetFault {
+  readonly code:
+    | 'invalid-url'
+    | 'not-https'
+    | 'credentials'
+    | 'fragment'
+    | 'address-not-public'
+    | 'name-not-found'
+    /** The lookup failed. The same name may resolve later. */
+    | 'dns-failed';
+  readonly fault: string;
+}
+
+type Checked<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & TargetFault);
+
+/** The maximum length of the URL of an endpoint. */
+export const MAX_URL_LENGTH = 2_048;
+
+/** Parses the URL of an endpoint. The value is the URL in the form of the URL standard. No name is resolved. */
+export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<URL> {
+  if (text.length > MAX_URL_LENGTH) return refuse('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
+  // The URL parser would silently remove tabs, line feeds, and spaces at the ends.
+  const url = hasSpaceOrControl(text) ? null : URL.parse(text);
+  if (url === null || url.hostname === '') {
+    return refuse('invalid-url', 'is not a URL such as https://app.example.com/webhooks');
+  }
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+    return refuse('not-https', 'does not begin with https://; give a URL such as https://app.example.com/webhooks');
+  }
+  if (url.username !== '' || url.password !== '') {
+    return refuse('credentials', 'contains a user name or a password; remove them, because every webhook is signed');
+  }
+  if (url.hash !== '') return refuse('fragment', 'contains a fragment, which is never sent; remove # and its text');
+  if (targets === 'public' && url.protocol === 'http:') {
+    return refuse('not-https', 'does not begin with https://; use https, or set POSTRIDER_WEBHOOK_TARGETS=any');
+  }
+  const literal = getLiteralAddress(url);
+  const fault = literal === null ? null : findAddressFault(literal, targets);
+  return fault === null ? { ok: true, value: url } : { ok: false, ...fault };
+}
+
+/**
+ * Resolves the host of a URL from `parseTargetUrl`, once, and checks every address. An address in the URL itself is
+ * checked again, because the setting may have changed since the URL was stored.
+ */
+export async function resolveTarget(
+  url: URL,
+  targets: WebhookTargets,
+  lookUp: LookUpAddresses,
+): Promise<Checked<readonly string[]>> {
+  const literal = getLiteralAddress(url);
+  const lookup: AddressLookup = literal === null ? await lookUp(url.hostname) : { kind: 'found', values: [literal] };
+  switch (lookup.kind) {
+    case 'none':
+      return refuse('name-not-found', `has the host ${url.hostname}, which has no address; correct the name`);
+    case 'failed':
+      return refuse('dns-failed', `has the host ${url.hostname}, whose lookup failed (${lookup.reason}); try again`);
+    case 'found': {
+      for (const address of lookup.values) {
+        const fault = findAddressFault(address, targets);
+        if (fault !== null) return { ok: false, ...fault };
+      }
+      return { ok: true, value: lookup.values };
+    }
+  }
+}
+
+/** Returns the IP address in the URL without brackets, or null if the host is a name. */
+export function getLiteralAddress({ hostname }: URL): string | null {
+  // The URL parser has converted decimal, octal, hexadecimal and short forms of an IPv4 address to four numbers.
+  const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+  return isIP(host) === 0 ? null : host;
+}
+
+function findAddressFault(address: string, targets: WebhookTargets): TargetFault | null {
+  const network = targets === 'any' ? null : findSpecialNetwork(address);
+  if (network === null) return null;
+  return {
+    code: 'address-not-public',
+    fault: `has the address ${address}, which is not public (${network}); use a public address, or set POSTRIDER_WEBHOOK_TARGETS=any`,
+  };
+}
+
+function refuse(code: TargetFault['code'], fault: string): { readonly ok: false } & TargetFault {
+  return { ok: false, code, fault };
+}
+
+function hasSpaceOrControl(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code <= 32 || code === 127) return true;
+  }
+  return false;
+}

@@ -1,0 +1,141 @@
+/**
+ * A receiver of webhooks on loopback. A test can make it answer any status, redirect, stall, reset the connection,
+ * answer without an end, or answer bytes that are not HTTP.
+ */
+import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+
+export interface ReceiverAnswer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/**
+ * `stall`: no answer. `reset`: the connection is reset before an answer. `reset-after-status`: the connection is reset
+ * within the body of a 200. `endless`: a 200 with a body of 10 MB. `garbage`: bytes that are not HTTP. `upgrade`: the
+ * status 101.
+ */
+export type ReceiverBehavior =
+  | ReceiverAnswer
+  | 'stall'
+  | 'reset'
+  | 'reset-after-status'
+  | 'stall-after-status'
+  | 'endless'
+  | 'garbage'
+  | 'upgrade';
+
+export interface ReceivedWebhook {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly at: number;
+}
+
+export interface WebhookReceiver {
+  readonly url: string;
+  readonly port: number;
+  readonly received: readonly ReceivedWebhook[];
+  /** The number of accepted connections. */
+  readonly connectionCount: number;
+  /** The number of answers whose connection was closed before their end. */
+  readonly cutAnswerCount: number;
+  /** Returns the behavior for a webhook. The default is the status 200 without a body. */
+  behave: (webhook: ReceivedWebhook, count: number) => ReceiverBehavior;
+  close(): Promise<void>;
+}
+
+const ENDLESS_BODY_BYTES = 10 * 1_048_576;
+
+/** Starts a receiver. With `certificate` it uses HTTPS. */
+export async function startWebhookReceiver(
+  options: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly certificate?: { readonly key: string; readonly cert: string };
+  } = {},
+): Promise<WebhookReceiver> {
+  const { host = '127.0.0.1', port = 0, certificate } = options;
+  const received: ReceivedWebhook[] = [];
+  const sockets = new Set<Socket>();
+  let connectionCount = 0;
+  let cutAnswerCount = 0;
+
+  const onRequest = async (request: IncomingMessage, response: ServerResponse) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
+    const webhook = { path: request.url ?? '', headers, body: Buffer.concat(chunks).toString(), at: Date.now() };
+    received.push(webhook);
+    response.on('close', () => {
+      if (!response.writableFinished) cutAnswerCount += 1;
+    });
+    answer(receiver.behave(webhook, received.length), request.socket, response);
+  };
+  const listener = (request: IncomingMessage, response: ServerResponse) =>
+    // A client may close the connection at any time.
+    void onRequest(request, response).catch(() => response.destroy());
+  const server =
+    certificate === undefined ? createHttpServer(listener) : createHttpsServer({ ...certificate }, listener);
+  server.on('connection', (socket: Socket) => {
+    connectionCount += 1;
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  const { port: boundPort } = server.address() as AddressInfo;
+  const receiver: WebhookReceiver = {
+    url: `${certificate === undefined ? 'http' : 'https'}://${host}:${boundPort}`,
+    port: boundPort,
+    received,
+    get connectionCount() {
+      return connectionCount;
+    },
+    get cutAnswerCount() {
+      return cutAnswerCount;
+    },
+    behave: () => ({ status: 200 }),
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+  return receiver;
+}
+
+function answer(behavior: ReceiverBehavior, socket: Socket, response: ServerResponse): void {
+  switch (behavior) {
+    case 'stall':
+      return;
+    case 'reset':
+      socket.resetAndDestroy();
+      return;
+    case 'reset-after-status':
+      response.writeHead(200, { 'Content-Length': '1000' });
+      response.write('beginning', () => socket.resetAndDestroy());
+      return;
+    case 'stall-after-status':
+      response.writeHead(200, { 'Content-Length': '1000' });
+      response.write('beginning');
+      return;
+    case 'endless':
+      response.writeHead(200);
+      response.end(Buffer.alloc(ENDLESS_BODY_BYTES, 'x'));
+      return;
+    case 'garbage':
+      socket.end('this is not HTTP\r\n\r\n');
+      return;
+    case 'upgrade':
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
+      return;
+    default:
+      response.writeHead(behavior.status, behavior.headers);
+      response.end(behavior.body);
+  }
+}

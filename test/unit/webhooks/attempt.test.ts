@@ -1,0 +1,246 @@
+/** Tests attempts against receivers that are slow, lie, redirect, reset and answer too much. */
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
+import { ATTEMPT_TIMEOUT_MS, createWebhookClient, type WebhookClientParts } from '../../../src/webhooks/attempt.ts';
+import type { AddressLookup } from '../../../src/webhooks/target.ts';
+import { getCertificate } from '../../rig/smtp-certificate.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../../rig/webhook-receiver.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const found = (...values: readonly string[]): AddressLookup => ({ kind: 'found', values });
+
+async function startReceiver(options: Parameters<typeof startWebhookReceiver>[0] = {}): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver(options);
+  cleanups.push(() => receiver.close());
+  return receiver;
+}
+
+function createClient(parts: Partial<WebhookClientParts> = {}) {
+  const client = createWebhookClient({
+    clock: systemClock,
+    targets: 'any',
+    lookUp: async () => ({ kind: 'none' }),
+    userAgent: 'Postrider/test',
+    ...parts,
+  });
+  cleanups.push(() => client.close());
+  return client;
+}
+
+const createRequest = (url: string) => ({ url, headers: { 'webhook-id': 'evt' }, body: Buffer.from('{"a":"é"}') });
+
+/** A clock whose timers of the timeout of an attempt and of an answer end at once. */
+const impatientClock: MonotonicClock = {
+  ...systemClock,
+  after: (_delayMs, run) => systemClock.after(50, run),
+};
+
+describe('an attempt', () => {
+  it('sends the body and the headers, and reports the status and the answer', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => ({ status: 202, body: 'thanks' });
+    const answer = await createClient().attempt(createRequest(`${receiver.url}/hooks?tenant=1`));
+    expect(answer).toMatchObject({ status: 202, error: null, body: 'thanks', retryAfterMs: null });
+    const [webhook] = receiver.received;
+    expect(webhook).toMatchObject({ path: '/hooks?tenant=1', body: '{"a":"é"}' });
+    expect(webhook?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'content-length': '10',
+      'webhook-id': 'evt',
+      host: `127.0.0.1:${receiver.port}`,
+      'user-agent': 'Postrider/test',
+    });
+  });
+
+  it('follows no redirect', async () => {
+    const [receiver, other] = [await startReceiver(), await startReceiver()];
+    for (const status of [301, 302, 303, 307, 308]) {
+      receiver.behave = () => ({ status, headers: { Location: `${other.url}/secret` } });
+      expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({
+        status,
+        error: `status ${status}; redirects are not followed`,
+      });
+    }
+    expect(other.connectionCount).toBe(0);
+  });
+
+  it('reads Retry-After of an answer that is not a success', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => ({ status: 503, headers: { 'Retry-After': '120' } });
+    expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({
+      status: 503,
+      error: 'status 503',
+      retryAfterMs: 120_000,
+    });
+  });
+
+  it('reads at most 512 bytes of an answer of 10 MB and closes the connection', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => 'endless';
+    const answer = await createClient().attempt(createRequest(receiver.url));
+    expect(answer).toMatchObject({ status: 200, error: null, body: 'x'.repeat(512) });
+    await vi.waitFor(() => expect(receiver.cutAnswerCount).toBe(1));
+    receiver.behave = () => ({ status: 200, body: `${'x'.repeat(511)}é` });
+    expect((await createClient().attempt(createRequest(receiver.url))).body).toBe('x'.repeat(511));
+  });
+
+  it('succeeds if the connection is reset or stalls after a 2xx status', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => 'reset-after-status';
+    expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({ status: 200, error: null });
+    receiver.behave = () => 'stall-after-status';
+    const client = createClient({ clock: impatientClock });
+    expect(await client.attempt(createRequest(receiver.url))).toMatchObject({
+      status: 200,
+      error: null,
+      body: 'beginning',
+    });
+  });
+
+  it('fails if the connection is refused or reset, and if the answer is not HTTP', async () => {
+    const receiver = await startReceiver();
+    const client = createClient();
+    const attempt = () => client.attempt(createRequest(receiver.url));
+    receiver.behave = () => 'reset';
+    expect(await attempt()).toMatchObject({ status: null, error: 'the connection was reset' });
+    receiver.behave = () => 'garbage';
+    expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('invalid HTTP answer') });
+    receiver.behave = () => 'upgrade';
+    expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('connection') });
+    await receiver.close();
+    cleanups.pop();
+    expect(await attempt()).toMatchObject({ status: null, error: 'connection refused' });
+  });
+
+  it('ends after 15 seconds without an answer, and closes the connection', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => 'stall';
+    const delays: number[] = [];
+    const clock: MonotonicClock = {
+      ...systemClock,
+      after: (delayMs, run) => {
+        delays.push(delayMs);
+        return systemClock.after(50, run);
+      },
+    };
+    expect(await createClient({ clock }).attempt(createRequest(receiver.url))).toMatchObject({
+      status: null,
+      error: 'no answer within 15 s',
+    });
+    expect(delays).toEqual([ATTEMPT_TIMEOUT_MS]);
+  });
+
+  it('ends after the same time if the lookup does not answer', async () => {
+    const client = createClient({ clock: impatientClock, lookUp: () => new Promise(() => undefined) });
+    expect(await client.attempt(createRequest('http://app.test/'))).toMatchObject({ error: 'no answer within 15 s' });
+  });
+
+  it('replaces control characters of an answer, which a database cannot store', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => ({ status: 500, body: Buffer.from([0x61, 0, 0x1b, 0xff, 0x0a, 0x62]) });
+    const { body } = await createClient().attempt(createRequest(receiver.url));
+    expect(body).toBe('a\uFFFD\uFFFD\uFFFD\nb');
+  });
+});
+
+describe('the connection of an attempt', () => {
+  it('goes to the address that was checked, and the name is looked up once per attempt', async () => {
+    const checked = await startReceiver({ host: '127.0.0.2' });
+    const rebound = await startReceiver({ port: checked.port });
+    const lookUp = vi.fn(async () => found('127.0.0.1')).mockImplementationOnce(async () => found('127.0.0.2'));
+    const client = createClient({ lookUp });
+    const request = createRequest(`http://app.test:${checked.port}/`);
+    expect(await client.attempt(request)).toMatchObject({ status: 200 });
+    expect([checked.received.length, rebound.received.length, lookUp.mock.calls.length]).toEqual([1, 0, 1]);
+    // The next attempt looks up the name again, and does not reuse the connection to the earlier address.
+    expect(await client.attempt(request)).toMatchObject({ status: 200 });
+    expect([checked.received.length, rebound.received.length, lookUp.mock.calls.length]).toEqual([1, 1, 2]);
+  });
+
+  it('is not opened if a name that was public resolves to an address that is not public', async () => {
+    const receiver = await startReceiver();
+    const client = createClient({ targets: 'public', lookUp: async () => found('127.0.0.1') });
+    const answer = await client.attempt(createRequest(`https://app.test:${receiver.port}/`));
+    expect(answer).toMatchObject({ status: null, error: expect.stringContaining('not public') });
+    const literal = await client.attempt(createRequest(`https://127.0.0.1:${receiver.port}/`));
+    expect(literal).toMatchObject({ status: null, error: expect.stringContaining('not public') });
+    expect(receiver.connectionCount).toBe(0);
+  });
+
+  it('is reused for the next attempt, and replaced if the endpoint has closed it', async () => {
+    const receiver = await startReceiver();
+    const client = createClient({ lookUp: async () => found('127.0.0.1') });
+    const request = createRequest(`http://app.test:${receiver.port}/`);
+    await client.attempt(request);
+    await client.attempt(request);
+    expect(receiver.connectionCount).toBe(1);
+    receiver.behave = (_webhook, count) => (count === 3 ? 'reset' : { status: 204 });
+    expect(await client.attempt(request)).toMatchObject({ status: 204, error: null });
+    expect(receiver.connectionCount).toBe(2);
+  });
+
+  it('uses another checked address if the first does not accept connections', async () => {
+    const receiver = await startReceiver({ host: '127.0.0.3' });
+    const client = createClient({ lookUp: async () => found('127.0.0.2', '127.0.0.3') });
+    expect(await client.attempt(createRequest(`http://app.test:${receiver.port}/`))).toMatchObject({ status: 200 });
+  });
+
+  it('verifies the certificate with the host name, and with the address for an address', async () => {
+    const certificate = await getCertificate();
+    const receiver = await startReceiver({ certificate });
+    const lookUp = async () => found('127.0.0.1');
+    const trusting = createClient({ lookUp, ca: certificate.cert });
+    const attempt = (client: typeof trusting, host: string) =>
+      client.attempt(createRequest(`https://${host}:${receiver.port}/`));
+    expect(await attempt(trusting, 'localhost')).toMatchObject({ status: 200, error: null });
+    expect(await attempt(trusting, 'localhost.')).toMatchObject({ status: 200, error: null });
+    expect(await attempt(trusting, '127.0.0.1')).toMatchObject({ status: 200, error: null });
+    expect(await attempt(trusting, 'other.test')).toMatchObject({
+      status: null,
+      error: 'the certificate is not valid (ERR_TLS_CERT_ALTNAME_INVALID)',
+    });
+    expect(await attempt(createClient({ lookUp }), 'localhost')).toMatchObject({
+      status: null,
+      error: 'the certificate is not valid (DEPTH_ZERO_SELF_SIGNED_CERT)',
+    });
+    expect(receiver.received).toHaveLength(3);
+  });
+
+  it('uses no proxy of the environment', async () => {
+    const receiver = await startReceiver();
+    const proxied: string[] = [];
+    const proxy = createServer((request, response) => {
+      proxied.push(request.url ?? '');
+      response.end();
+    });
+    proxy.listen(0, '127.0.0.1');
+    await once(proxy, 'listening');
+    cleanups.push(() => proxy.close());
+    const proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    // A program with the same environment uses the proxy, so the environment is effective.
+    const script = `
+      import { request } from 'node:http';
+      import { createWebhookClient } from ${JSON.stringify(new URL('../../../src/webhooks/attempt.ts', import.meta.url).href)};
+      import { systemClock } from ${JSON.stringify(new URL('../../../src/clock.ts', import.meta.url).href)};
+      const client = createWebhookClient({ clock: systemClock, targets: 'any', lookUp: async () => ({ kind: 'none' }), userAgent: 'test' });
+      const answer = await client.attempt({ url: ${JSON.stringify(`${receiver.url}/webhook`)}, headers: {}, body: Buffer.from('{}') });
+      await new Promise((resolve) => request(${JSON.stringify(`${receiver.url}/other`)}, (response) => response.resume().on('end', resolve)).end());
+      console.log(answer.status);
+      process.exit();
+    `;
+    const env = { ...process.env, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxyUrl, http_proxy: proxyUrl, NO_PROXY: '' };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { env });
+    expect(stdout.trim()).toBe('200');
+    expect(receiver.received.map(({ path }) => path)).toEqual(['/webhook']);
+    expect(proxied.map((url) => new URL(url).pathname)).toEqual(['/other']);
+  });
+});

@@ -1,0 +1,62 @@
+/** Tests the signatures of webhooks. The package `standardwebhooks` verifies them. */
+import { randomBytes } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, it } from 'vitest';
+import { createSigningSecret, isSigningSecret, signWebhook } from '../../../src/webhooks/signature.ts';
+
+const BODY = JSON.stringify({
+  type: 'message.bounced',
+  timestamp: '2026-01-01T00:00:00.000Z',
+  data: { to: 'é@x.test' },
+});
+
+function sign(secrets: readonly string[], body = BODY, at = Date.now()) {
+  return { ...signWebhook('01890a5d-ac96-774b-bcce-b302099a8057', at, Buffer.from(body), secrets) };
+}
+
+describe('a signature', () => {
+  it('is verified by standardwebhooks with the secret of the endpoint', () => {
+    const secret = createSigningSecret(randomBytes);
+    expect(new Webhook(secret).verify(BODY, sign([secret]))).toEqual(JSON.parse(BODY));
+  });
+
+  it('is verified with the current and with the previous secret during a rotation', () => {
+    const [current, previous] = [createSigningSecret(randomBytes), createSigningSecret(randomBytes)];
+    const headers = sign([current, previous]);
+    expect(headers['webhook-signature'].split(' ')).toHaveLength(2);
+    for (const secret of [current, previous]) expect(new Webhook(secret).verify(BODY, headers)).toBeTruthy();
+  });
+
+  it('is refused with another secret, another body, another id and another time', () => {
+    const secret = createSigningSecret(randomBytes);
+    const headers = sign([secret]);
+    expect(() => new Webhook(createSigningSecret(randomBytes)).verify(BODY, headers)).toThrow();
+    expect(() => new Webhook(secret).verify(`${BODY} `, headers)).toThrow();
+    expect(() => new Webhook(secret).verify(BODY, { ...headers, 'webhook-id': 'other' })).toThrow();
+    const later = String(Number(headers['webhook-timestamp']) + 1);
+    expect(() => new Webhook(secret).verify(BODY, { ...headers, 'webhook-timestamp': later })).toThrow();
+    expect(() => new Webhook(secret).verify(BODY, sign([secret], BODY, Date.now() - 3_600_000))).toThrow();
+  });
+
+  it('is not made without a secret, with an invalid secret, or for an id with a full stop', () => {
+    const secret = createSigningSecret(randomBytes);
+    expect(() => sign([])).toThrow();
+    expect(() => sign(['whsec_short'])).toThrow();
+    expect(() => signWebhook('a.b', 0, Buffer.from(BODY), [secret])).toThrow();
+  });
+});
+
+describe('a signing secret', () => {
+  it('has the prefix whsec_ and the base64 of 32 bytes', () => {
+    const secret = createSigningSecret((bytes) => Buffer.alloc(bytes, 7));
+    expect(secret).toBe(`whsec_${Buffer.alloc(32, 7).toString('base64')}`);
+    expect(isSigningSecret(secret)).toBe(true);
+  });
+
+  it('has 24 to 64 bytes in canonical base64', () => {
+    const encode = (bytes: number) => `whsec_${Buffer.alloc(bytes, 1).toString('base64')}`;
+    expect([23, 24, 64, 65].map((bytes) => isSigningSecret(encode(bytes)))).toEqual([false, true, true, false]);
+    expect(isSigningSecret(encode(32).slice('whsec_'.length))).toBe(false);
+    expect(isSigningSecret(`${encode(32)} `)).toBe(false);
+  });
+});
