@@ -24,3 +24,12 @@ export function readObjectOrArray(value: unknown, readMember: (member: Json) => 
   if (toObject(value) === null) return { kind: 'broken', reason: 'the body is neither a JSON object nor a JSON array' };
   return readBatch([value], readMember);
 }
+
+/** Reads a body that is one event. A body whose object is not an event is broken as a whole. */
+export function readObject(value: unknown, readMember: (member: Json) => MemberResult): ReadResult {
+  const body = toObject(value);
+  if (body === null) return { kind: 'broken', reason: 'the body is not a JSON object' };
+  const result = readMember(body);
+  if (result === 'broken') return { kind: 'broken', reason: 'the body is not an event in the format of the provider' };
+  return result === 'ignored' ? { ...NO_EVENTS, ignored: 1 } : { ...NO_EVENTS, events: [result] };
+}

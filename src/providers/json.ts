@@ -114,13 +114,21 @@ export function toId(value: unknown): string | null {
   return text !== null && text.length <= MAX_ID_LENGTH && /^[!-~]+$/.test(text) ? text : null;
 }
 
+/** Returns the time of `timeOfUnixSeconds`, otherwise of `timeOfIsoText`, otherwise null. */
+export function timeOf(value: unknown): number | null {
+  return timeOfUnixSeconds(value) ?? timeOfIsoText(value);
+}
+
 /**
- * Returns the message id in a metadata object with the member `postrider-id`. Providers return the metadata as an
- * object, as JSON text of an object, or as an array that contains an object. Returns null if there is no valid id.
+ * Returns the id of the message of Postrider that the value identifies, or null. The value is the id, the Message-ID of the
+ * message, a metadata object with the member `postrider-id`, or such an object as JSON text. Some providers put the value into
+ * an array.
  */
-export function messageIdOfMetadata(metadata: unknown): string | null {
-  const found = toObject(typeof metadata === 'string' ? parseShortJson(metadata) : toList(metadata)[0]);
-  return toMessageId(toList(found?.[MESSAGE_ID_TAG])[0]);
+export function messageIdOf(value: unknown): string | null {
+  const [found] = toList(value);
+  if (typeof found !== 'string') return messageIdOfMetadata(toObject(found));
+  if (found.startsWith('{')) return messageIdOfMetadata(toObject(parseShortJson(found)));
+  return toMessageId(found) ?? messageIdOfHeader(found);
 }
 
 /** Returns the id of a message of Postrider, or null for another value. */
@@ -128,12 +136,13 @@ export function toMessageId(value: unknown): string | null {
   return typeof value === 'string' && isMessageId(value) ? value : null;
 }
 
-/**
- * Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another value.
- */
-export function messageIdOfHeader(value: unknown): string | null {
-  if (typeof value !== 'string') return null;
-  const bare = value.startsWith('<') ? value.slice(1) : value;
+function messageIdOfMetadata(metadata: Json | null): string | null {
+  return toMessageId(toList(metadata?.[MESSAGE_ID_TAG])[0]);
+}
+
+/** Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another text. */
+function messageIdOfHeader(text: string): string | null {
+  const bare = text.startsWith('<') ? text.slice(1) : text;
   const id = bare.slice(0, UUID_LENGTH);
   return bare[UUID_LENGTH] === '@' && isMessageId(id) ? id : null;
 }

@@ -6,7 +6,7 @@
 import type { Failure } from '../../model/failure.ts';
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
-import { toObject } from '../../providers/json.ts';
+import { type Json, toObject, toText } from '../../providers/json.ts';
 import { withFailureClass } from '../read/classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
@@ -33,8 +33,6 @@ export type SesEvent =
   /** The event does not change a message. Examples are a send, an open, a click, and the test event of a topic. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'unknown'; readonly reason: string };
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 const MAX_RECIPIENTS = 100;
 const MAX_ID_LENGTH = 200;
@@ -80,7 +78,7 @@ function readTag(tags: unknown): string | 'other' | null {
   return typeof id === 'string' && isMessageId(id) ? id : 'other';
 }
 
-function readEvents(type: string, event: JsonObject): readonly FeedbackEvent[] | null {
+function readEvents(type: string, event: Json): readonly FeedbackEvent[] | null {
   switch (type) {
     case 'Bounce':
       return readBounce(toObject(event.bounce) ?? {});
@@ -102,7 +100,7 @@ function readEvents(type: string, event: JsonObject): readonly FeedbackEvent[] |
   }
 }
 
-function readBounce(bounce: JsonObject): readonly FeedbackEvent[] {
+function readBounce(bounce: Json): readonly FeedbackEvent[] {
   const [type, subType] = [toText(bounce.bounceType) ?? '', toText(bounce.bounceSubType) ?? ''];
   const recipients = toObjects(bounce.bouncedRecipients);
   if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(lacksStatus)) {
@@ -123,7 +121,7 @@ function readBounce(bounce: JsonObject): readonly FeedbackEvent[] {
   });
 }
 
-function lacksStatus({ action, status, diagnosticCode }: JsonObject): boolean {
+function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
   return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
@@ -142,7 +140,7 @@ const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
 function classifyBounce(
   type: string,
   subType: string,
-  recipient: JsonObject,
+  recipient: Json,
   classifier: FailureClassifier,
 ): { readonly permanent: boolean; readonly failure: Failure } {
   const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
@@ -171,7 +169,7 @@ function isPolicy(status: string | null): boolean {
   return status?.startsWith('5.7.') === true;
 }
 
-function readComplaint(complaint: JsonObject): readonly FeedbackEvent[] {
+function readComplaint(complaint: Json): readonly FeedbackEvent[] {
   const feedbackType = toOneLine(toText(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const recipients = toObjects(complaint.complainedRecipients);
   const details = [toText(complaint.complaintSubType), toText(complaint.userAgent)].filter((part) => part !== null);
@@ -181,7 +179,7 @@ function readComplaint(complaint: JsonObject): readonly FeedbackEvent[] {
   });
 }
 
-function readDelivery(delivery: JsonObject): readonly FeedbackEvent[] {
+function readDelivery(delivery: Json): readonly FeedbackEvent[] {
   const evidence: Evidence = { ...readEvidence({}, delivery, ''), diagnostic: toDiagnosticLine(delivery.smtpResponse) };
   const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MAX_RECIPIENTS) : [];
   return (recipients.length === 0 ? [null] : recipients).map((recipientAddress) => ({
@@ -190,7 +188,7 @@ function readDelivery(delivery: JsonObject): readonly FeedbackEvent[] {
   }));
 }
 
-function readDelay(delay: JsonObject): readonly FeedbackEvent[] {
+function readDelay(delay: Json): readonly FeedbackEvent[] {
   const recipients = toObjects(delay.delayedRecipients);
   return (recipients.length === 0 ? [{}] : recipients).map((item) => ({
     ...toRecipientMembers(item.emailAddress, readEvidence(item, delay, toText(delay.delayType) ?? '')),
@@ -220,7 +218,7 @@ function toRecipientMembers(address: unknown, evidence: Evidence) {
   return { recipient: text === null ? null : parseFieldAddress(text, true), alias: null, evidence };
 }
 
-function readEvidence(recipient: JsonObject, report: JsonObject, fallback: string): Evidence {
+function readEvidence(recipient: Json, report: Json, fallback: string): Evidence {
   const host = toText(report.reportingMTA);
   return createEvidence(
     readStatus(recipient),
@@ -233,7 +231,7 @@ function readEvidence(recipient: JsonObject, report: JsonObject, fallback: strin
  * Returns a text that identifies the event among the events of its message: the provider's feedback id, or the time and
  * the recipients. The identity is the same in both formats.
  */
-function computeEventIdentity(type: string, event: JsonObject): string {
+function computeEventIdentity(type: string, event: Json): string {
   const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};
   const feedbackId = toText(detail.feedbackId);
   if (feedbackId !== null) return feedbackId.slice(0, MAX_ID_LENGTH);
@@ -268,7 +266,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-function toObjects(value: unknown): readonly JsonObject[] {
+function toObjects(value: unknown): readonly Json[] {
   if (!Array.isArray(value)) return [];
   return value.slice(0, MAX_RECIPIENTS).flatMap((item) => {
     const found = toObject(item);
@@ -276,16 +274,12 @@ function toObjects(value: unknown): readonly JsonObject[] {
   });
 }
 
-function toText(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null;
-}
-
 function toDiagnosticLine(value: unknown): string | null {
   const text = toText(value);
   return text === null ? null : toOneLine(stripType(text));
 }
 
-function readStatus(recipient: JsonObject): string | null {
+function readStatus(recipient: Json): string | null {
   return parseEnhancedStatus(toText(recipient.status) ?? '');
 }
 

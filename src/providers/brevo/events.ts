@@ -4,38 +4,11 @@
  * https://developers.brevo.com/docs/transactional-webhooks
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicOrBearerSecret } from '../authentication.ts';
-import { type MemberResult, readObjectOrArray } from '../batch.ts';
-import { createFact, type EventMeaning, type ProviderListReason } from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfHeader,
-  messageIdOfMetadata,
-  parseJson,
-  rowOf,
-  timeOfUnixSeconds,
-  toId,
-  toNumber,
-  toText,
-} from '../json.ts';
+import { readObjectOrArray } from '../batch.ts';
+import type { ProviderListReason } from '../event.ts';
+import { createEventReader, findListReason } from '../event-shape.ts';
+import { digestOf, type Json, parseJson, toNumber } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-
-/**
- * The meaning of each `event`. An event without a row is ignored. Brevo writes both `unsubscribe` and `unsubscribed`.
- */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
-  hard_bounce: 'hard',
-  invalid_email: 'hard',
-  soft_bounce: 'soft',
-  error: 'soft',
-  spam: 'complaint',
-  complaint: 'complaint',
-  blocked: 'provider-suppressed',
-  unsubscribe: 'unsubscribed',
-  unsubscribed: 'unsubscribed',
-  deferred: 'deferred',
-  delivered: 'delivered',
-};
 
 /** Phrases in the `reason` of a blocked message, for example in `blocked : due to unsubscribed user`. */
 const LIST_REASONS: readonly (readonly [part: string, reason: ProviderListReason])[] = [
@@ -48,6 +21,35 @@ const LIST_REASONS: readonly (readonly [part: string, reason: ProviderListReason
 
 /** The maximum Unix time in seconds, in the year 5138. A greater value is a time in milliseconds. */
 const MAX_SECONDS = 1e11;
+
+const readBrevoEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    // `id` is the id of the webhook. Two webhooks send the same event with different ids.
+    key: [(event) => digestOf({ ...event, id: null })],
+    messageId: ['X-Mailin-custom', 'message-id'],
+    reference: ['message-id'],
+    recipient: ['email'],
+    // `date` is not read, because it has no time zone.
+    at: [secondsOfEpoch, 'ts_event', 'ts'],
+    diagnostic: ['reason'],
+  },
+  meanings: {
+    hard_bounce: 'hard',
+    invalid_email: 'hard',
+    soft_bounce: 'soft',
+    error: 'soft',
+    spam: 'complaint',
+    complaint: 'complaint',
+    blocked: 'provider-suppressed',
+    // Brevo writes both names.
+    unsubscribe: 'unsubscribed',
+    unsubscribed: 'unsubscribed',
+    deferred: 'deferred',
+    delivered: 'delivered',
+  },
+  listReason: (_event, { diagnostic }) => findListReason(diagnostic, LIST_REASONS),
+});
 
 export const BREVO_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD, or Bearer TOKEN',
@@ -84,36 +86,8 @@ export const BREVO_EVENTS: EventFormat = {
   ],
 };
 
-function readBrevoEvent(event: Json): MemberResult {
-  const type = toText(event.event);
-  if (type === null) return 'broken';
-  const diagnostic = toText(event.reason);
-  const diagnosis = { status: null, diagnostic, host: null };
-  const fact = createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis, listReasonOf(diagnostic));
-  if (fact === null) return 'ignored';
-  return {
-    type,
-    // `id` is the id of the webhook. Two webhooks send the same event with different ids.
-    key: digestOf({ ...event, id: null }),
-    messageId: messageIdOfMetadata(event['X-Mailin-custom']) ?? messageIdOfHeader(event['message-id']),
-    reference: toId(event['message-id']),
-    recipient: toText(event.email),
-    at: timeOf(event),
-    fact,
-  };
-}
-
-/**
- * Returns the time of the event in milliseconds since the epoch, or null. Brevo documents `ts_epoch` in milliseconds,
- * but its examples contain seconds. `date` is not read, because it has no time zone.
- */
-function timeOf({ ts_epoch: epoch, ts_event: seconds, ts }: Json): number | null {
+/** Returns `ts_epoch` in seconds, or null. Brevo documents milliseconds, but its examples contain seconds. */
+function secondsOfEpoch({ ts_epoch: epoch }: Json): number | null {
   const found = toNumber(epoch);
-  const at = found !== null && found > MAX_SECONDS ? timeOfUnixSeconds(found / 1000) : timeOfUnixSeconds(epoch);
-  return at ?? timeOfUnixSeconds(seconds) ?? timeOfUnixSeconds(ts);
-}
-
-function listReasonOf(diagnostic: string | null): ProviderListReason {
-  const text = diagnostic?.toLowerCase() ?? '';
-  return LIST_REASONS.find(([part]) => text.includes(part))?.[1] ?? 'unknown';
+  return found !== null && found > MAX_SECONDS ? found / 1000 : found;
 }

@@ -4,28 +4,11 @@
  * https://developers.mailersend.com/api/v1/webhooks.html, https://www.mailersend.com/help/webhooks
  */
 import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
-import {
-  createFact,
-  type Diagnosis,
-  type EventMeaning,
-  NO_EVENTS,
-  type ProviderEvent,
-  type ReadResult,
-} from '../event.ts';
-import { digestOf, type Json, parseJson, rowOf, timeOfIsoText, toId, toObject, toText } from '../json.ts';
+import { readObject } from '../batch.ts';
+import { createEventReader } from '../event-shape.ts';
+import { type Json, parseJson, toId, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-import { authenticateBySignature, isWebhookTest } from './signature.ts';
-
-/** The meaning of each type. Other types are ignored. */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
-  'activity.hard_bounced': 'hard',
-  'activity.soft_bounced': 'soft',
-  'activity.spam_complaint': 'complaint',
-  'activity.unsubscribed': 'unsubscribed',
-  'activity.suppressed': 'provider-suppressed',
-  'activity.deferred': 'deferred',
-  'activity.delivered': 'delivered',
-};
+import { authenticateBySignature, isEndpointTest } from './signature.ts';
 
 /** The members of `data.meta` that contain the reason. An event has at most one of these members. */
 const REASON_MEMBERS: readonly string[] = [
@@ -35,13 +18,36 @@ const REASON_MEMBERS: readonly string[] = [
   'unsubscribe_reason',
 ];
 
+const readMailerSendEvent = createEventReader({
+  sources: {
+    type: ['type'],
+    key: [keyOf],
+    // The reply of the relay contains the same id. `data.email` is an object in version 1.0.
+    reference: ['data.email.message.id', 'data.message_id'],
+    // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
+    recipient: ['data.email.recipient.email', 'data.recipient', 'data.email'],
+    at: ['data.created_at', 'created_at'],
+    diagnostic: ['data.morph.readable_reason', 'data.morph.reason', joinReason],
+  },
+  meanings: {
+    'activity.hard_bounced': 'hard',
+    'activity.soft_bounced': 'soft',
+    'activity.spam_complaint': 'complaint',
+    'activity.unsubscribed': 'unsubscribed',
+    'activity.suppressed': 'provider-suppressed',
+    'activity.deferred': 'deferred',
+    'activity.delivered': 'delivered',
+  },
+  requiredObject: 'data',
+});
+
 export const MAILERSEND_EVENTS: EventFormat = {
   secretForm: 'signing secret',
   secretExample: 'nQp4vX7tRk2cYw9sLb5m',
   createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateBySignature),
   authenticatesByHeader: false,
-  isEndpointTest: isWebhookTest,
-  read: ({ body }) => readMailerSendEvents(parseJson(body)),
+  isEndpointTest,
+  read: ({ body }) => readObject(parseJson(body), readMailerSendEvent),
   storeFailureStatus: 503,
   table: [
     { type: 'activity.hard_bounced', meaning: 'hard', sample: 'hard-bounced.json' },
@@ -74,51 +80,16 @@ export const MAILERSEND_EVENTS: EventFormat = {
   sources: ['https://developers.mailersend.com/api/v1/webhooks.html', 'https://www.mailersend.com/help/webhooks'],
 };
 
-function readMailerSendEvents(value: unknown): ReadResult {
-  const body = toObject(value);
-  if (body === null) return { kind: 'broken', reason: 'the body is not a JSON object' };
-  const type = toText(body.type);
-  if (type === null) return { kind: 'broken', reason: 'the body has no type' };
-  const meaning = rowOf(EVENT_TYPES, type);
-  if (meaning === undefined) return { ...NO_EVENTS, ignored: 1 };
-  const data = toObject(body.data);
-  if (data === null) return { kind: 'broken', reason: 'the event has no data' };
-  const fact = createFact(meaning, diagnosisOf(data));
-  if (fact === null) return { ...NO_EVENTS, ignored: 1 };
-  const id = toId(data.id);
-  const event: ProviderEvent = {
-    type,
-    key: id === null ? digestOf(body) : `${type}/${id}`,
-    messageId: null,
-    ...addresseeOf(data),
-    at: timeOfIsoText(data.created_at) ?? timeOfIsoText(body.created_at),
-    fact,
-  };
-  return { kind: 'events', events: [event], ignored: 0, broken: 0 };
+/** Returns the key of an event with an id, or null. The events of one message have the same `data.id`. */
+function keyOf({ type, data }: Json): string | null {
+  const id = toId(toObject(data)?.id);
+  return id === null ? null : `${toText(type)}/${id}`;
 }
 
-/** Returns the provider's id of the message and the recipient. The reply of the relay contains the same id. */
-function addresseeOf(data: Json): Pick<ProviderEvent, 'reference' | 'recipient'> {
-  const email = toObject(data.email);
-  if (email !== null)
-    return { reference: toId(toObject(email.message)?.id), recipient: toText(toObject(email.recipient)?.email) };
-  // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
-  return { reference: toId(data.message_id), recipient: toText(data.recipient) ?? toText(data.email) };
-}
-
-/**
- * Returns the diagnosis. It is in `data.morph` in version 1.0 and in `data.meta` in version 2.0. `data.meta` is an
- * empty array if there is no diagnosis.
- */
-function diagnosisOf(data: Json): Diagnosis {
-  const morph = toObject(data.morph);
-  const meta = toObject(data.meta);
-  const reason =
-    toText(morph?.readable_reason) ??
-    toText(morph?.reason) ??
-    REASON_MEMBERS.reduce<string | null>((found, member) => found ?? toText(meta?.[member]), null);
+/** Returns the reason in `data.meta`, or null. `data.meta` is an empty array if there is no reason. */
+function joinReason({ data }: Json): string | null {
+  const meta = toObject(toObject(data)?.meta);
+  const reason = REASON_MEMBERS.map((member) => toText(meta?.[member])).find((text) => text !== null) ?? null;
   const code = toText(meta?.bounce_code);
-  const diagnostic =
-    code === null || reason?.startsWith(code) === true ? reason : [code, reason ?? ''].join(' ').trim();
-  return { status: null, diagnostic, host: null };
+  return code === null || reason?.startsWith(code) === true ? reason : [code, reason ?? ''].join(' ').trim();
 }

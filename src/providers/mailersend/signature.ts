@@ -28,7 +28,7 @@ export function authenticateBySignature(
 /**
  * Returns true if the request is the test of the URL. The signing secret does not exist before the test has succeeded.
  */
-export function isWebhookTest(request: ProviderRequest): boolean {
+export function isEndpointTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;
   if (authenticateBySignature(request, [TEST_SECRET]).kind === 'refused') return false;
   return toObject(parseJson(request.body))?.type === 'webhook.test';

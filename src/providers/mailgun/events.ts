@@ -13,29 +13,18 @@ import {
   parseTextSecret,
   refuse,
 } from '../authentication.ts';
+import type { MemberResult } from '../batch.ts';
 import {
   type AuthenticationResult,
-  createFact,
   type Diagnosis,
   type EventMeaning,
   NO_EVENTS,
-  type ProviderEvent,
-  type ProviderFact,
   type ProviderListReason,
   type ProviderRequest,
   type ReadResult,
 } from '../event.ts';
-import {
-  type Json,
-  messageIdOfHeader,
-  messageIdOfMetadata,
-  parseJson,
-  rowOf,
-  timeOfUnixSeconds,
-  toId,
-  toObject,
-  toText,
-} from '../json.ts';
+import { createEventReader } from '../event-shape.ts';
+import { type Json, parseJson, rowOf, toId, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 import { type FormFields, isForm, lastOf, readForm } from './form.ts';
 import { readLegacyEvent } from './legacy.ts';
@@ -58,24 +47,37 @@ const TIMESTAMP_LENGTH = 10;
 const MAX_AGE_MS = 60 * 24 * 3_600_000;
 const MAX_FUTURE_MS = 24 * 3_600_000;
 
-/** The meaning of each `event` other than `failed`. */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
-  accepted: 'ignored',
-  rejected: 'soft',
-  delivered: 'delivered',
-  complained: 'complaint',
-  unsubscribed: 'unsubscribed',
-  opened: 'ignored',
-  clicked: 'ignored',
-  stored: 'ignored',
-};
-
 /** The values of `reason` for a recipient on a suppression list of Mailgun. */
 const LIST_REASONS: Readonly<Record<string, ProviderListReason>> = {
   'suppress-bounce': 'bounce',
   'suppress-complaint': 'complaint',
   'suppress-unsubscribe': 'unsubscribe',
 };
+
+const readEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    subtypes: ['severity', 'reason'],
+    messageId: ['user-variables', 'message.headers.message-id'],
+    recipient: ['recipient', bareAddressOfTo],
+    at: ['timestamp'],
+    status: ['delivery-status.enhanced-code'],
+    diagnostic: [formatDeliveryStatus, 'reject.description', 'reject.reason'],
+    host: ['delivery-status.mx-host'],
+  },
+  meanings: {
+    accepted: 'ignored',
+    rejected: 'soft',
+    delivered: 'delivered',
+    failed: meaningOfFailure,
+    complained: 'complaint',
+    unsubscribed: 'unsubscribed',
+    opened: 'ignored',
+    clicked: 'ignored',
+    stored: 'ignored',
+  },
+  listReason: listReasonOf,
+});
 
 interface SignedBody {
   readonly timestamp: string;
@@ -175,10 +177,9 @@ function readMailgunEvent(request: ProviderRequest): ReadResult {
   const signed = parseSignedBody(request);
   if (signed === null) return { kind: 'broken', reason: 'the body has no valid signature, timestamp and token' };
   const { content, token } = signed;
-  const event = content.kind === 'form' ? readLegacyEvent(content.fields, token) : readEvent(content.event, token);
-  if (event === null) return { ...NO_EVENTS, broken: 1, recordedKeys: [token] };
-  if (event === 'ignored') return { ...NO_EVENTS, ignored: 1, recordedKeys: [token] };
-  return { ...NO_EVENTS, events: [event] };
+  const event: MemberResult = content.kind === 'form' ? readLegacyEvent(content.fields) : readEvent(content.event);
+  if (typeof event === 'string') return { ...NO_EVENTS, [event]: 1, recordedKeys: [token] };
+  return { ...NO_EVENTS, events: [{ ...event, key: token }] };
 }
 
 /**
@@ -212,33 +213,12 @@ function createSignedBody(signature: Json, content: SignedBody['content']): Sign
   return { timestamp, token, signatures, content };
 }
 
-/** Returns the event, `ignored` if Postrider ignores the event, or null if the body contains no event. */
-function readEvent(event: Json, token: string): ProviderEvent | 'ignored' | null {
-  const type = toText(event.event);
-  if (type === null) return null;
-  const fact = factOf(type, event);
-  if (fact === null) return 'ignored';
-  const headers = toObject(toObject(event.message)?.headers);
-  return {
-    type: [type, toText(event.severity), toText(event.reason)].filter((part) => part !== null).join('/'),
-    key: token,
-    messageId: messageIdOfMetadata(event['user-variables']) ?? messageIdOfHeader(headers?.['message-id']),
-    reference: null,
-    recipient: toText(event.recipient) ?? toBareAddress(headers?.to),
-    at: timeOfUnixSeconds(event.timestamp),
-    fact,
-  };
+function meaningOfFailure(event: Json, diagnosis: Diagnosis): EventMeaning {
+  if (listReasonOf(event) !== undefined) return 'provider-suppressed';
+  return event.severity === 'permanent' ? failureClassOf(event, diagnosis) : 'deferred';
 }
 
-function factOf(type: string, event: Json): ProviderFact | null {
-  const diagnosis = diagnosisOf(event);
-  if (type !== 'failed') return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis);
-  const listReason = listReasonOf(event);
-  if (listReason !== null) return createFact('provider-suppressed', diagnosis, listReason);
-  return createFact(toText(event.severity) === 'permanent' ? failureClassOf(event, diagnosis) : 'deferred', diagnosis);
-}
-
-function listReasonOf(event: Json): ProviderListReason | null {
+function listReasonOf(event: Json): ProviderListReason | undefined {
   return rowOf(LIST_REASONS, toText(event.reason)) ?? listReasonOfCode(toObject(event['delivery-status'])?.code);
 }
 
@@ -261,22 +241,17 @@ function failureClassOf(event: Json, { status }: Diagnosis): EventMeaning {
   }
 }
 
-function diagnosisOf(event: Json): Diagnosis {
+/** Returns the reply of the receiving server, or the description of Mailgun, or null. */
+function formatDeliveryStatus(event: Json): string | null {
   const delivery = toObject(event['delivery-status']);
-  const reject = toObject(event.reject);
-  const text = toText(delivery?.message) ?? toText(delivery?.description);
-  return {
-    status: toText(delivery?.['enhanced-code']),
-    diagnostic: formatReply(delivery?.code, text) ?? toText(reject?.description) ?? toText(reject?.reason),
-    host: toText(delivery?.['mx-host']),
-  };
+  return formatReply(delivery?.code, toText(delivery?.message) ?? toText(delivery?.description));
 }
 
 /**
  * Returns the address in `To`, or null if the value is not an address without a display name. The event of a rejected
  * message has no member `recipient`. Postrider writes one address without a display name to `To`.
  */
-function toBareAddress(value: unknown): string | null {
-  const text = toText(value);
+function bareAddressOfTo({ message }: Json): string | null {
+  const text = toText(toObject(toObject(message)?.headers)?.to);
   return text !== null && [' ', ',', '<', ';'].every((character) => !text.includes(character)) ? text : null;
 }

@@ -13,11 +13,11 @@ const LIST_REASONS = new Map<number, ProviderListReason>([
 const TOO_OLD = 602;
 
 /**
- * Returns the reason for the entry on a suppression list, or null if the code does not mean that the recipient is on a
- * list.
+ * Returns the reason for the entry on a suppression list, or undefined if the code does not mean that the recipient is on
+ * a list.
  */
-export function listReasonOfCode(code: unknown): ProviderListReason | null {
-  return LIST_REASONS.get(toNumber(code) ?? 0) ?? null;
+export function listReasonOfCode(code: unknown): ProviderListReason | undefined {
+  return LIST_REASONS.get(toNumber(code) ?? 0);
 }
 
 export function isTooOld(code: unknown): boolean {

@@ -3,27 +3,11 @@
  * (version 2 of the callback URL). https://dev.mailjet.com/email/guides/webhooks/
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
-import { type MemberResult, readObjectOrArray } from '../batch.ts';
-import { createFact, type EventMeaning, type ProviderFact, type ProviderListReason } from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  parseJson,
-  rowOf,
-  timeOfUnixSeconds,
-  toBoolean,
-  toId,
-  toMessageId,
-  toText,
-} from '../json.ts';
+import { readObjectOrArray } from '../batch.ts';
+import type { EventMeaning, ProviderListReason } from '../event.ts';
+import { createEventReader } from '../event-shape.ts';
+import { type Json, parseJson, rowOf, toBoolean, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-
-/** The meaning of each `event` whose meaning does not depend on the error. */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
-  sent: 'delivered',
-  spam: 'complaint',
-  unsub: 'unsubscribed',
-};
 
 /**
  * Errors for which Mailjet suppresses a recipient. The other errors of a blocked message concern the message, the
@@ -45,6 +29,25 @@ const REFUSALS: ReadonlySet<string> = new Set(['sender blocked', 'content blocke
 
 /** A temporary error, after which Mailjet attempts the delivery again. */
 const GREYLISTED = 'greylisted';
+
+const readMailjetEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    messageId: ['CustomID'],
+    reference: ['Message_GUID', 'mj_message_id', exactMessageId],
+    recipient: ['email'],
+    at: ['time'],
+    diagnostic: [joinErrorTexts],
+  },
+  meanings: {
+    bounce: meaningOfBounce,
+    blocked: meaningOfBlocked,
+    sent: 'delivered',
+    spam: 'complaint',
+    unsub: 'unsubscribed',
+  },
+  listReason: (event) => rowOf(LIST_ERRORS, errorOf(event)),
+});
 
 export const MAILJET_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD',
@@ -98,63 +101,36 @@ export const MAILJET_EVENTS: EventFormat = {
   ],
 };
 
-function readMailjetEvent(event: Json): MemberResult {
-  const type = toText(event.event);
-  if (type === null) return 'broken';
-  const fact = factOf(type, event);
-  if (fact === null) return 'ignored';
-  return {
-    type,
-    key: digestOf(event),
-    messageId: toMessageId(event.CustomID),
-    reference: referenceOf(event),
-    recipient: toText(event.email),
-    at: timeOfUnixSeconds(event.time),
-    fact,
-  };
-}
-
-/** Returns the fact of the event, or null if Postrider ignores the event. */
-function factOf(type: string, event: Json): ProviderFact | null {
-  const error = toText(event.error)?.toLowerCase() ?? '';
-  const diagnosis = { status: null, diagnostic: diagnosticOf(event), host: null };
-  switch (type) {
-    case 'bounce':
-      return createFact(meaningOfBounce(toBoolean(event.hard_bounce), error), diagnosis);
-    case 'blocked':
-      return createFact(meaningOfBlocked(error), diagnosis, rowOf(LIST_ERRORS, error));
-    default:
-      return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis);
-  }
-}
-
-function meaningOfBounce(isHard: boolean | null, error: string): EventMeaning {
+function meaningOfBounce(event: Json): EventMeaning {
+  const isHard = toBoolean(event.hard_bounce);
   if (isHard === true) return 'hard';
-  if (error === GREYLISTED) return 'deferred';
+  if (errorOf(event) === GREYLISTED) return 'deferred';
   return isHard === false ? 'soft' : 'by-text';
 }
 
-function meaningOfBlocked(error: string): EventMeaning {
+function meaningOfBlocked(event: Json): EventMeaning {
+  const error = errorOf(event);
   if (error === GREYLISTED) return 'deferred';
   if (rowOf(LIST_ERRORS, error) !== undefined) return 'provider-suppressed';
   return REFUSALS.has(error) ? 'block' : 'soft';
 }
 
+function errorOf({ error }: Json): string {
+  return toText(error)?.toLowerCase() ?? '';
+}
+
 /**
  * Returns the description of the error, or null. `comment` and `smtp_reply` contain the reply of the receiving server.
  */
-function diagnosticOf(event: Json): string | null {
+function joinErrorTexts(event: Json): string | null {
   const members = [event.error_related_to, event.error, event.comment, event.smtp_reply, event.source];
   const texts = members.map(toText).filter((text) => text !== null);
   return texts.length === 0 ? null : texts.join(': ');
 }
 
 /**
- * Returns the provider's id of the message, or null. `MessageID` is the last choice, because most of its values exceed
- * the greatest safe integer of JavaScript and lose digits.
+ * Returns `MessageID`, or null if it has lost digits. Most of its values exceed the greatest safe integer of JavaScript.
  */
-function referenceOf({ Message_GUID: guid, mj_message_id: id, MessageID: numeric }: Json): string | null {
-  return (
-    toId(guid) ?? toId(id) ?? (typeof numeric === 'number' && !Number.isSafeInteger(numeric) ? null : toId(numeric))
-  );
+function exactMessageId({ MessageID: id }: Json): unknown {
+  return typeof id === 'number' && !Number.isSafeInteger(id) ? null : id;
 }

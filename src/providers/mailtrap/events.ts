@@ -11,45 +11,11 @@ import {
   parseTextSecret,
   refuse,
 } from '../authentication.ts';
-import {
-  type AuthenticationResult,
-  createFact,
-  type Diagnosis,
-  type EventMeaning,
-  type ProviderEvent,
-  type ProviderListReason,
-  type ProviderRequest,
-  type ReadResult,
-} from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfMetadata,
-  parseJson,
-  rowOf,
-  timeOfUnixSeconds,
-  toId,
-  toList,
-  toNumber,
-  toObject,
-  toText,
-} from '../json.ts';
+import { readBatch } from '../batch.ts';
+import type { AuthenticationResult, EventMeaning, ProviderListReason, ProviderRequest, ReadResult } from '../event.ts';
+import { createEventReader, findListReason } from '../event-shape.ts';
+import { type Json, parseJson, rowOf, toList, toNumber, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-
-/**
- * The meaning of each `event`. Mailtrap retries after a soft bounce, and sends `bounce` when it gives up. A suspension
- * lasts until the sending limit of the account allows the message. `reject` means that the recipient is on the
- * suppression list of Mailtrap. https://help.mailtrap.io/article/87-statuses-and-events
- */
-const MEANINGS: Readonly<Record<string, EventMeaning>> = {
-  delivery: 'delivered',
-  bounce: 'hard',
-  'soft bounce': 'deferred',
-  suspension: 'deferred',
-  reject: 'provider-suppressed',
-  spam: 'complaint',
-  unsubscribe: 'unsubscribed',
-};
 
 /**
  * The meaning of a `bounce` with one of the values of `bounce_category` after which Mailtrap does not suppress the
@@ -76,6 +42,31 @@ const LIST_REASONS: readonly (readonly [string, ProviderListReason])[] = [
   ['bounce', 'bounce'],
   ['manual', 'manual'],
 ];
+
+const readMailtrapEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    key: ['event_id'],
+    messageId: ['custom_variables'],
+    reference: ['message_id'],
+    recipient: ['email'],
+    at: ['timestamp'],
+    diagnostic: [formatResponse, 'reason'],
+  },
+  // Mailtrap retries after a soft bounce, and sends `bounce` when it gives up. A suspension lasts until the sending limit of
+  // the account allows the message. `reject` means that the recipient is on the suppression list of Mailtrap.
+  // https://help.mailtrap.io/article/87-statuses-and-events
+  meanings: {
+    delivery: 'delivered',
+    bounce: ({ bounce_category: category }) => rowOf(CATEGORY_MEANINGS, toText(category)) ?? 'hard',
+    'soft bounce': 'deferred',
+    suspension: 'deferred',
+    reject: 'provider-suppressed',
+    spam: 'complaint',
+    unsubscribe: 'unsubscribed',
+  },
+  listReason: ({ reason }) => findListReason(toText(reason), LIST_REASONS),
+});
 
 const LINE_FEED = 0x0a;
 
@@ -127,20 +118,7 @@ function readMailtrapEvents(body: Buffer): ReadResult {
   const members = listMembers(body);
   if (members === null)
     return { kind: 'broken', reason: 'the body is neither a JSON object with events nor JSON Lines' };
-  const events: ProviderEvent[] = [];
-  let [ignored, broken] = [0, 0];
-  for (const value of members) {
-    const member = toObject(value);
-    const type = toText(member?.event);
-    if (member === null || type === null) {
-      broken += 1;
-      continue;
-    }
-    const event = createEvent(type, member);
-    if (event === null) ignored += 1;
-    else events.push(event);
-  }
-  return { kind: 'events', events, ignored, broken };
+  return readBatch(members, readMailtrapEvent);
 }
 
 /**
@@ -174,39 +152,11 @@ function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
 }
 
-/** Returns the event, or null if Postrider ignores the event. */
-function createEvent(type: string, member: Json): ProviderEvent | null {
-  const fact = createFact(meaningOf(type, member), diagnosisOf(member), listReasonOf(member));
-  if (fact === null) return null;
-  return {
-    type,
-    key: toId(member.event_id) ?? digestOf(member),
-    messageId: messageIdOfMetadata(member.custom_variables),
-    reference: toId(member.message_id),
-    recipient: toText(member.email),
-    at: timeOfUnixSeconds(member.timestamp),
-    fact,
-  };
-}
-
-function meaningOf(type: string, member: Json): EventMeaning {
-  const byCategory = type === 'bounce' ? rowOf(CATEGORY_MEANINGS, toText(member.bounce_category)) : undefined;
-  return byCategory ?? rowOf(MEANINGS, type) ?? 'ignored';
-}
-
 /**
- * Returns the diagnosis. `response` is the reply of the receiving server, with or without the code, which is also in
+ * Returns the reply of the receiving server, or null. `response` contains the reply with or without the code, which is also in
  * `response_code`.
  */
-function diagnosisOf(member: Json): Diagnosis {
-  const response = toText(member.response);
-  const code = toNumber(member.response_code);
-  const diagnostic =
-    response === null || code === null || response.includes(String(code)) ? response : `${code} ${response}`;
-  return { status: null, diagnostic: diagnostic ?? toText(member.reason), host: null };
-}
-
-function listReasonOf(member: Json): ProviderListReason {
-  const text = (toText(member.reason) ?? '').toLowerCase();
-  return LIST_REASONS.find(([word]) => text.includes(word))?.[1] ?? 'unknown';
+function formatResponse({ response, response_code: responseCode }: Json): string | null {
+  const [text, code] = [toText(response), toNumber(responseCode)];
+  return text === null || code === null || text.includes(String(code)) ? text : `${code} ${text}`;
 }

@@ -5,41 +5,45 @@
  * https://mailchimp.com/developer/transactional/docs/webhooks/
  */
 import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
-import { type MemberResult, readBatch } from '../batch.ts';
-import { createFact, type Diagnosis, type EventMeaning, type ReadResult } from '../event.ts';
+import { readBatch } from '../batch.ts';
+import type { ReadResult } from '../event.ts';
+import { createEventReader } from '../event-shape.ts';
 import { findField, parseForm } from '../form.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfMetadata,
-  parseJson,
-  rowOf,
-  timeOfUnixSeconds,
-  toId,
-  toList,
-  toObject,
-  toText,
-} from '../json.ts';
+import { type Json, parseJson, toList, toObject } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-import { authenticateByUrlAndForm, EVENTS_FIELD, isUrlTest } from './signature.ts';
+import { authenticateByUrlAndForm, EVENTS_FIELD, isEndpointTest } from './signature.ts';
 
-/** The meaning of each type. Other types are ignored. */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
-  hard_bounce: 'hard',
-  soft_bounce: 'soft',
-  spam: 'complaint',
-  unsub: 'unsubscribed',
-  reject: 'provider-suppressed',
-  deferral: 'deferred',
-  delivered: 'delivered',
-};
+const readMandrillEvent = createEventReader({
+  sources: {
+    type: ['event', 'type'],
+    messageId: ['msg.metadata'],
+    // `_id` is the id of the message and not the id of the event.
+    reference: ['msg._id', '_id'],
+    recipient: ['msg.email'],
+    at: ['ts'],
+    // The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is in the last element of
+    // `smtp_events`.
+    diagnostic: ['msg.diag', (event) => lastSessionOf(event)?.diag, 'msg.bounce_description'],
+    host: [(event) => lastSessionOf(event)?.destination_ip],
+  },
+  meanings: {
+    hard_bounce: 'hard',
+    soft_bounce: 'soft',
+    spam: 'complaint',
+    unsub: 'unsubscribed',
+    reject: 'provider-suppressed',
+    deferral: 'deferred',
+    delivered: 'delivered',
+  },
+  requiredObject: 'msg',
+});
 
 export const MANDRILL_EVENTS: EventFormat = {
   secretForm: 'webhook key',
   secretExample: 'kR3wQm8dZt5nVb2xHs7c',
   createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateByUrlAndForm),
   authenticatesByHeader: false,
-  isEndpointTest: isUrlTest,
+  isEndpointTest,
   read: ({ body }) => readMandrillEvents(body),
   storeFailureStatus: 503,
   table: [
@@ -75,36 +79,6 @@ function readMandrillEvents(body: Buffer): ReadResult {
   return readBatch(list, readMandrillEvent);
 }
 
-function readMandrillEvent(item: Json): MemberResult {
-  const type = toText(item.event) ?? toText(item.type);
-  if (type === null) return 'broken';
-  const meaning = rowOf(EVENT_TYPES, type);
-  if (meaning === undefined) return 'ignored';
-  const message = toObject(item.msg);
-  if (message === null) return 'broken';
-  const fact = createFact(meaning, diagnosisOf(message));
-  if (fact === null) return 'ignored';
-  return {
-    type,
-    // The member `_id` is the id of the message and not the id of the event.
-    key: digestOf(item),
-    messageId: messageIdOfMetadata(message.metadata),
-    reference: toId(message._id) ?? toId(item._id),
-    recipient: toText(message.email),
-    at: timeOfUnixSeconds(item.ts),
-    fact,
-  };
-}
-
-/**
- * Returns the diagnosis. The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is
- * in the last element of `smtp_events`.
- */
-function diagnosisOf(message: Json): Diagnosis {
-  const session = toObject(toList(message.smtp_events).at(-1));
-  return {
-    status: null,
-    diagnostic: toText(message.diag) ?? toText(session?.diag) ?? toText(message.bounce_description),
-    host: toText(session?.destination_ip),
-  };
+function lastSessionOf({ msg }: Json): Json | null {
+  return toObject(toList(toObject(msg)?.smtp_events).at(-1));
 }

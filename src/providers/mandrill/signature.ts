@@ -38,7 +38,7 @@ export function authenticateByUrlAndForm(
  * Returns true if the request is the test of the URL: an empty list of events, signed with the publicly known key
  * `test-webhook`.
  */
-export function isUrlTest(request: ProviderRequest): boolean {
+export function isEndpointTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;
   if (authenticateByUrlAndForm(request, [TEST_KEY]).kind === 'refused') return false;
   return findField(parseForm(request.body) ?? [], EVENTS_FIELD)?.trim() === '[]';

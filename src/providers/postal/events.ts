@@ -14,37 +14,11 @@ import {
   parsePublicKey,
   refuse,
 } from '../authentication.ts';
-import {
-  type AuthenticationResult,
-  createFact,
-  type Diagnosis,
-  type EventMeaning,
-  NO_EVENTS,
-  type ProviderListReason,
-  type ProviderRequest,
-  type ReadResult,
-} from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfHeader,
-  parseJson,
-  rowOf,
-  timeOfUnixSeconds,
-  toId,
-  toObject,
-  toText,
-} from '../json.ts';
+import { type MemberResult, readObject } from '../batch.ts';
+import type { AuthenticationResult, ProviderRequest } from '../event.ts';
+import { createEventReader, findListReason } from '../event-shape.ts';
+import { digestOf, type Json, parseJson, rowOf, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-
-/** The meaning of each `event`. `MessageBounced` does not report the class of the bounce. */
-const MEANINGS: Readonly<Record<string, EventMeaning>> = {
-  MessageSent: 'delivered',
-  MessageDelayed: 'deferred',
-  MessageDeliveryFailed: 'by-text',
-  MessageBounced: 'soft',
-  MessageHeld: 'deferred',
-};
 
 /** The type of event for each `status` of a bare payload. */
 const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
@@ -59,7 +33,34 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
  * phrases of reasons that are failures.
  */
 const LIST_TEXT = 'is on the suppression list';
-const FAILURE_REASONS = ['hard fail', 'soft fail', 'bounce'];
+const FAILURE_REASONS = [
+  ['hard fail', 'bounce'],
+  ['soft fail', 'bounce'],
+  ['bounce', 'bounce'],
+] as const;
+
+/** Reads the members `body`, `type`, `payload` and `message` that `readPostalEvent` creates from a body. */
+const readEvent = createEventReader({
+  sources: {
+    type: ['type'],
+    key: ['body.uuid', ({ payload }) => digestOf(payload)],
+    messageId: ['message.message_id'],
+    recipient: ['message.to'],
+    at: ['payload.timestamp', 'body.timestamp'],
+    // `output` is the reply of the receiving server. `details` is a description by Postal.
+    diagnostic: ['payload.output', 'payload.details', 'payload.bounce.subject'],
+  },
+  meanings: {
+    MessageSent: 'delivered',
+    MessageDelayed: 'deferred',
+    MessageDeliveryFailed: 'by-text',
+    // The event does not contain the class of the bounce.
+    MessageBounced: 'soft',
+    MessageHeld: (event) => (listTextOf(event) === null ? 'deferred' : 'provider-suppressed'),
+  },
+  // Postal itself adds a recipient only after failures, with a reason such as `too many hard fails`.
+  listReason: (event) => findListReason(listTextOf(event), FAILURE_REASONS),
+});
 
 export const POSTAL_EVENTS: EventFormat = {
   secretForm: 'PUBLIC-KEY',
@@ -67,7 +68,7 @@ export const POSTAL_EVENTS: EventFormat = {
     'MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC/i3kAn6Dci4WO8Z3i3fa6RLuXtoo9+Us1Pj9pcqiJz2FtjsmszmrLoJZ9T0gUnijU8QQ5BNlMSeMFk40deWvkBfz/2h7leT0SWw93XDp2P014KNnk8WMrP0C6+3ZPzMAWoOSQmPZqtRAvqlhM2KkTLDJ2WLJMIDrlhFY6Gj/UlwIDAQAB',
   createAuthenticate: createAuthenticateBy(parsePostalKey, authenticateBySignature),
   authenticatesByHeader: false,
-  read: ({ body }) => readPostalEvent(parseJson(body)),
+  read: ({ body }) => readObject(parseJson(body), readPostalEvent),
   storeFailureStatus: 503,
   table: [
     { type: 'MessageDeliveryFailed', meaning: 'by-text', sample: 'message-delivery-failed.json' },
@@ -111,28 +112,14 @@ function authenticateBySignature({ headers, body }: ProviderRequest, keys: reado
     : refuse('the signature is invalid');
 }
 
-function readPostalEvent(value: unknown): ReadResult {
-  const body = toObject(value);
-  if (body === null) return { kind: 'broken', reason: 'the body is not a JSON object' };
+function readPostalEvent(body: Json): MemberResult {
   const payload = toObject(body.payload) ?? body;
-  const type = toText(body.event) ?? typeOfPayload(payload);
-  if (type === null) return { kind: 'broken', reason: 'the body has no event' };
   const message = toObject(payload.message) ?? toObject(payload.original_message) ?? {};
-  const messageId = messageIdOfHeader(message.message_id);
-  const fact = createFact(meaningOf(type, payload), diagnosisOf(payload), listReasonOf(payload));
+  const event = readEvent({ body, type: toText(body.event) ?? typeOfPayload(payload), payload, message });
+  if (typeof event === 'string') return event;
   // Postal identifies a message only by its Message-ID. A Message-ID without a message id of Postrider is from another
   // program.
-  if (fact === null || messageId === null || message.direction === 'incoming') return { ...NO_EVENTS, ignored: 1 };
-  const event = {
-    type,
-    key: toId(body.uuid) ?? digestOf(payload),
-    messageId,
-    reference: null,
-    recipient: toText(message.to),
-    at: timeOfUnixSeconds(payload.timestamp) ?? timeOfUnixSeconds(body.timestamp),
-    fact,
-  };
-  return { kind: 'events', events: [event], ignored: 0, broken: 0 };
+  return event.messageId === null || message.direction === 'incoming' ? 'ignored' : event;
 }
 
 function typeOfPayload(payload: Json): string | null {
@@ -140,23 +127,9 @@ function typeOfPayload(payload: Json): string | null {
   return rowOf(EVENTS_BY_STATUS, toText(payload.status)) ?? null;
 }
 
-function meaningOf(type: string, payload: Json): EventMeaning {
-  if (type === 'MessageHeld' && (toText(payload.details) ?? '').includes(LIST_TEXT)) return 'provider-suppressed';
-  return rowOf(MEANINGS, type) ?? 'ignored';
-}
-
-/** Returns the diagnosis. `output` is the reply of the receiving server. `details` is a description by Postal. */
-function diagnosisOf(payload: Json): Diagnosis {
-  const bounceSubject = toText(toObject(payload.bounce)?.subject);
-  return { status: null, diagnostic: toText(payload.output) ?? toText(payload.details) ?? bounceSubject, host: null };
-}
-
-/**
- * Returns the reason for the entry on the suppression list. Postal itself adds a recipient only after failures, with a
- * reason such as `too many hard fails`.
- */
-function listReasonOf(payload: Json): ProviderListReason {
-  const details = toText(payload.details) ?? '';
-  const reason = details.slice(details.indexOf(LIST_TEXT) + LIST_TEXT.length).toLowerCase();
-  return FAILURE_REASONS.some((text) => reason.includes(text)) ? 'bounce' : 'unknown';
+/** Returns the text that follows `LIST_TEXT`, which contains the reason for the entry. Returns null without `LIST_TEXT`. */
+function listTextOf({ payload }: Json): string | null {
+  const details = toText(toObject(payload)?.details) ?? '';
+  const at = details.indexOf(LIST_TEXT);
+  return at < 0 ? null : details.slice(at + LIST_TEXT.length);
 }

@@ -3,27 +3,10 @@
  * https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages on the other webhooks.
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
-import {
-  createFact,
-  type Diagnosis,
-  type EventMeaning,
-  NO_EVENTS,
-  type ProviderEvent,
-  type ProviderFact,
-  type ReadResult,
-} from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfMetadata,
-  parseJson,
-  rowOf,
-  timeOfIsoText,
-  toBoolean,
-  toId,
-  toObject,
-  toText,
-} from '../json.ts';
+import { readObject } from '../batch.ts';
+import type { EventMeaning } from '../event.ts';
+import { createEventReader } from '../event-shape.ts';
+import { type Json, parseJson, rowOf, toBoolean, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** The meaning of each `Type` of a bounce. https://postmarkapp.com/developer/api/bounce-api#bounce-types */
@@ -42,12 +25,31 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   AutoResponder: 'ignored',
 };
 
+const readPostmarkEvent = createEventReader({
+  sources: {
+    type: ['RecordType'],
+    subtypes: ['Type'],
+    messageId: ['Metadata'],
+    reference: ['MessageID'],
+    recipient: ['Recipient', 'Email'],
+    at: ['BouncedAt', 'DeliveredAt', 'ChangedAt'],
+    diagnostic: ['Details', 'Description', 'SuppressionReason'],
+  },
+  meanings: {
+    Bounce: meaningOfBounce,
+    SpamComplaint: meaningOfBounce,
+    Delivery: 'delivered',
+    SubscriptionChange: meaningOfSubscription,
+  },
+  listReason: () => 'manual',
+});
+
 export const POSTMARK_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD',
   secretExample: 'postrider:4ad0c3f1e7b2',
   createAuthenticate: createAuthenticateBy(parseBasicSecret, authenticateByAuthorization),
   authenticatesByHeader: true,
-  read: ({ body }) => readPostmarkEvents(parseJson(body)),
+  read: ({ body }) => readObject(parseJson(body), readPostmarkEvent),
   storeFailureStatus: 503,
   table: [
     { type: 'Bounce, Type HardBounce', meaning: 'hard', sample: 'bounce-hard-bounce.json' },
@@ -94,62 +96,23 @@ export const POSTMARK_EVENTS: EventFormat = {
   sources: ['https://postmarkapp.com/developer/webhooks/webhooks-overview'],
 };
 
-function readPostmarkEvents(value: unknown): ReadResult {
-  const body = toObject(value);
-  if (body === null) return { kind: 'broken', reason: 'the body is not a JSON object' };
-  const type = toText(body.RecordType);
-  if (type === null) return { kind: 'broken', reason: 'the body has no RecordType' };
-  const fact = factOf(type, body);
-  if (fact === null) return { ...NO_EVENTS, ignored: 1 };
-  return { kind: 'events', events: [createEvent(type, body, fact)], ignored: 0, broken: 0 };
-}
-
-function createEvent(type: string, body: Json, fact: ProviderFact): ProviderEvent {
-  const bounceType = toText(body.Type);
-  return {
-    type: bounceType === null ? type : `${type}/${bounceType}`,
-    key: digestOf(body),
-    messageId: messageIdOfMetadata(body.Metadata),
-    reference: toId(body.MessageID),
-    recipient: toText(body.Recipient) ?? toText(body.Email),
-    at: timeOfIsoText(body.BouncedAt ?? body.DeliveredAt ?? body.ChangedAt),
-    fact,
-  };
-}
-
-/** Returns the fact of the event, or null if Postrider ignores the event. */
-function factOf(type: string, body: Json): ProviderFact | null {
-  switch (type) {
-    case 'Bounce':
-    case 'SpamComplaint':
-      return createFact(rowOf(BOUNCE_TYPES, toText(body.Type) ?? type) ?? 'ignored', diagnosisOf(body), 'manual');
-    case 'Delivery':
-      return { kind: 'delivered', diagnosis: diagnosisOf(body) };
-    case 'SubscriptionChange':
-      return factOfSubscription(body);
-    default:
-      return null;
-  }
+/** Returns the meaning of a bounce or a complaint. The type of a complaint can be absent. */
+function meaningOfBounce({ RecordType: recordType, Type: type }: Json): EventMeaning {
+  return rowOf(BOUNCE_TYPES, toText(type) ?? toText(recordType)) ?? 'ignored';
 }
 
 /**
- * Returns the fact of a change of the suppression list of Postmark.
+ * Returns the meaning of a change of the suppression list of Postmark.
  * https://postmarkapp.com/developer/webhooks/subscription-change-webhook
  */
-function factOfSubscription(body: Json): ProviderFact {
-  const reason = toText(body.SuppressionReason);
-  const diagnosis = { status: null, diagnostic: reason, host: null };
-  if (toBoolean(body.SuppressSending) === false) return { kind: 'reactivated', diagnosis };
+function meaningOfSubscription({ SuppressSending: suppressSending, SuppressionReason: reason }: Json): EventMeaning {
+  if (toBoolean(suppressSending) === false) return 'reactivated';
   switch (reason) {
     case 'HardBounce':
-      return { kind: 'bounce', failureClass: 'hard', diagnosis };
+      return 'hard';
     case 'SpamComplaint':
-      return { kind: 'complaint', diagnosis };
+      return 'complaint';
     default:
-      return { kind: 'unsubscribed', diagnosis };
+      return 'unsubscribed';
   }
-}
-
-function diagnosisOf(body: Json): Diagnosis {
-  return { status: null, diagnostic: toText(body.Details) ?? toText(body.Description), host: null };
 }

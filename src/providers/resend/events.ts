@@ -4,41 +4,13 @@
  * https://resend.com/docs/webhooks/event-types and the pages below it.
  */
 import { createAuthenticateBy } from '../authentication.ts';
-import {
-  createFact,
-  type Diagnosis,
-  type EventMeaning,
-  NO_EVENTS,
-  type ProviderEvent,
-  type ProviderFact,
-  type ReadResult,
-} from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfHeader,
-  parseJson,
-  rowOf,
-  timeOfIsoText,
-  toId,
-  toList,
-  toMessageId,
-  toObject,
-  toText,
-} from '../json.ts';
+import { type MemberResult, readObject } from '../batch.ts';
+import type { EventMeaning } from '../event.ts';
+import { createEventReader } from '../event-shape.ts';
+import { type Json, parseJson, rowOf, toId, toList, toObject, toText } from '../json.ts';
 import type { EventFormat, EventTableRow } from '../provider.ts';
 import { ID_FIELD } from './profile.ts';
 import { authenticateBySvix, parseWebhookSecret } from './signature.ts';
-
-/** The meaning of each type. The meaning of `email.bounced` depends on the bounce. Other types are ignored. */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning | 'by-bounce'>> = {
-  'email.bounced': 'by-bounce',
-  'email.failed': 'block',
-  'email.complained': 'complaint',
-  'email.suppressed': 'provider-suppressed',
-  'email.delivery_delayed': 'deferred',
-  'email.delivered': 'delivered',
-};
 
 /** The meaning of each `bounce.type`. https://resend.com/docs/dashboard/emails/email-bounces */
 const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
@@ -49,6 +21,33 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
 
 /** The values of `bounce.subType` for a message that was not sent, because the recipient is on a suppression list. */
 const LIST_SUB_TYPES: readonly (string | null)[] = ['Suppressed', 'OnAccountSuppressionList'];
+
+const readEvent = createEventReader({
+  sources: {
+    type: ['type'],
+    subtypes: ['data.bounce.type'],
+    messageId: [findIdField, 'data.message_id'],
+    reference: ['data.email_id'],
+    recipient: [({ data }) => toList(toObject(data)?.to)[0]],
+    at: ['created_at'],
+    diagnostic: [
+      ({ data }) => toList(toObject(toObject(data)?.bounce)?.diagnosticCode)[0],
+      'data.bounce.message',
+      'data.failed.reason',
+      'data.suppressed.message',
+    ],
+  },
+  // Other types are ignored.
+  meanings: {
+    'email.bounced': meaningOfBounce,
+    'email.failed': 'block',
+    'email.complained': 'complaint',
+    'email.suppressed': 'provider-suppressed',
+    'email.delivery_delayed': 'deferred',
+    'email.delivered': 'delivered',
+  },
+  requiredObject: 'data',
+});
 
 /** Types that have no meaning for Postrider. */
 const IGNORED_ROWS: readonly EventTableRow[] = [
@@ -72,7 +71,7 @@ export const RESEND_EVENTS: EventFormat = {
   secretExample: 'whsec_cG9zdHJpZGVyIGV4YW1wbGUga2V5',
   createAuthenticate: createAuthenticateBy(parseWebhookSecret, authenticateBySvix),
   authenticatesByHeader: false,
-  read: ({ headers, body }) => readResendEvents(parseJson(body), toId(headers['svix-id'])),
+  read: ({ headers, body }) => readObject(parseJson(body), (event) => readResendEvent(event, toId(headers['svix-id']))),
   storeFailureStatus: 503,
   table: [
     { type: 'email.bounced, bounce.type Permanent', meaning: 'hard', sample: 'bounced-permanent.json' },
@@ -110,65 +109,28 @@ export const RESEND_EVENTS: EventFormat = {
   ],
 };
 
-function readResendEvents(value: unknown, webhookId: string | null): ReadResult {
-  const body = toObject(value);
-  if (body === null) return { kind: 'broken', reason: 'the body is not a JSON object' };
-  const type = toText(body.type);
-  if (type === null) return { kind: 'broken', reason: 'the body has no type' };
-  const meaning = rowOf(EVENT_TYPES, type);
-  if (meaning === undefined) return { ...NO_EVENTS, ignored: 1 };
-  const data = toObject(body.data);
-  if (data === null) return { kind: 'broken', reason: 'the event has no data' };
+function readResendEvent(body: Json, webhookId: string | null): MemberResult {
+  const event = readEvent(body);
+  if (typeof event === 'string') return event;
   // Each message of Postrider has one recipient. An event with several recipients does not name the recipient that it
   // concerns.
-  if (toList(data.to).length > 1) return { ...NO_EVENTS, ignored: 1 };
-  const fact = meaning === 'by-bounce' ? factOfBounce(toObject(data.bounce) ?? {}) : factOf(meaning, data);
-  if (fact === null) return { ...NO_EVENTS, ignored: 1 };
-  const event: ProviderEvent = {
-    type: typeOf(type, data),
-    // A repeated webhook has the same id. https://resend.com/docs/webhooks/retries-and-replays
-    key: webhookId ?? digestOf(body),
-    messageId: messageIdOf(data),
-    reference: toId(data.email_id),
-    recipient: toText(toList(data.to)[0]),
-    at: timeOfIsoText(body.created_at),
-    fact,
-  };
-  return { kind: 'events', events: [event], ignored: 0, broken: 0 };
+  if (toList(toObject(body.data)?.to).length > 1) return 'ignored';
+  // A repeated webhook has the same id. https://resend.com/docs/webhooks/retries-and-replays
+  return webhookId === null ? event : { ...event, key: webhookId };
 }
 
-/**
- * Returns the message id in the header field `X-Postrider-Id`, otherwise in the Message-ID, otherwise null. Not every
- * event contains the header fields.
- */
-function messageIdOf(data: Json): string | null {
-  for (const item of toList(data.headers)) {
-    const field = toObject(item);
-    if (toText(field?.name)?.toLowerCase() !== ID_FIELD.toLowerCase()) continue;
-    const id = toMessageId(field?.value);
-    if (id !== null) return id;
-  }
-  return messageIdOfHeader(data.message_id);
+/** Returns the value of the header field `X-Postrider-Id`, or null. Not every event contains the header fields. */
+function findIdField({ data }: Json): unknown {
+  const fields = toList(toObject(data)?.headers).map(toObject);
+  return fields.find((field) => toText(field?.name)?.toLowerCase() === ID_FIELD.toLowerCase())?.value;
 }
 
-function typeOf(type: string, data: Json): string {
-  const bounceType = toText(toObject(data.bounce)?.type);
-  return bounceType === null ? type : `${type}/${bounceType}`;
-}
-
-/**
- * Returns the fact of a bounce, or null if Postrider ignores the bounce.
- * https://resend.com/docs/webhooks/emails/bounced
- */
-function factOfBounce(bounce: Json): ProviderFact | null {
-  const message = toText(bounce.message);
-  const diagnosis = diagnosisOf(toText(toList(bounce.diagnosticCode)[0]) ?? message);
-  if (LIST_SUB_TYPES.includes(toText(bounce.subType))) return createFact('provider-suppressed', diagnosis);
-  const type = toText(bounce.type);
-  return createFact(
-    type === null ? meaningOfOldBounce(message ?? '') : (rowOf(BOUNCE_TYPES, type) ?? 'by-text'),
-    diagnosis,
-  );
+/** Returns the meaning of a bounce. https://resend.com/docs/webhooks/emails/bounced */
+function meaningOfBounce({ data }: Json): EventMeaning {
+  const bounce = toObject(toObject(data)?.bounce);
+  if (LIST_SUB_TYPES.includes(toText(bounce?.subType))) return 'provider-suppressed';
+  const type = toText(bounce?.type);
+  return type === null ? meaningOfOldBounce(toText(bounce?.message) ?? '') : (rowOf(BOUNCE_TYPES, type) ?? 'by-text');
 }
 
 /**
@@ -177,13 +139,4 @@ function factOfBounce(bounce: Json): ProviderFact | null {
 function meaningOfOldBounce(message: string): EventMeaning {
   if (message.includes('suppressed sending')) return 'provider-suppressed';
   return message.includes('hard bounce') ? 'hard' : 'by-text';
-}
-
-function factOf(meaning: EventMeaning, data: Json): ProviderFact | null {
-  const reason = toText(toObject(data.failed)?.reason);
-  return createFact(meaning, diagnosisOf(reason ?? toText(toObject(data.suppressed)?.message)));
-}
-
-function diagnosisOf(diagnostic: string | null): Diagnosis {
-  return { status: null, diagnostic, host: null };
 }

@@ -3,6 +3,8 @@
  * `type`, and a dropped message also has a `reason`. The unique arguments of a message are members of its events.
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
  */
+
+import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import {
   AUTHENTICATED,
   createAuthenticateBy,
@@ -13,30 +15,10 @@ import {
   parsePublicKey,
   refuse,
 } from '../authentication.ts';
-import {
-  type AuthenticationResult,
-  createFact,
-  type Diagnosis,
-  type EventMeaning,
-  type ProviderEvent,
-  type ProviderFact,
-  type ProviderListReason,
-  type ProviderRequest,
-  type ReadResult,
-} from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfHeader,
-  messageIdOfMetadata,
-  parseJson,
-  rowOf,
-  timeOfUnixSeconds,
-  toId,
-  toList,
-  toObject,
-  toText,
-} from '../json.ts';
+import { readObjectOrArray } from '../batch.ts';
+import type { AuthenticationResult, EventMeaning, ProviderListReason, ProviderRequest } from '../event.ts';
+import { createEventReader } from '../event-shape.ts';
+import { type Json, parseJson, rowOf, timeOfUnixSeconds, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** The header fields of a signed request, in lower case. */
@@ -49,20 +31,6 @@ const TIMESTAMP_FIELD = 'x-twilio-email-event-webhook-timestamp';
  */
 const WINDOW_MS = 25 * 3_600_000;
 
-/** The meaning of each `event` other than `bounce` and `dropped`. */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
-  processed: 'ignored',
-  deferred: 'deferred',
-  delivered: 'delivered',
-  spamreport: 'complaint',
-  unsubscribe: 'unsubscribed',
-  group_unsubscribe: 'unsubscribed',
-  group_resubscribe: 'reactivated',
-  open: 'ignored',
-  click: 'ignored',
-  account_status_change: 'ignored',
-};
-
 /** The meaning of each `type` of a bounce. A message expires after 72 hours of temporary failures. */
 const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   bounce: 'hard',
@@ -70,21 +38,49 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   expired: 'soft',
 };
 
-interface DropReason {
-  readonly meaning: EventMeaning;
-  readonly listReason?: ProviderListReason;
-}
-
-/** The meaning of each `reason` of a dropped message, in lower case. A reason that is not in the table suppresses no recipient. */
-const DROP_REASONS: Readonly<Record<string, DropReason>> = {
-  'bounced address': { meaning: 'provider-suppressed', listReason: 'bounce' },
-  'spam reporting address': { meaning: 'provider-suppressed', listReason: 'complaint' },
-  'unsubscribed address': { meaning: 'provider-suppressed', listReason: 'unsubscribe' },
-  invalid: { meaning: 'provider-suppressed', listReason: 'unknown' },
-  'spam content': { meaning: 'block' },
-  'invalid smtpapi header': { meaning: 'soft' },
-  'recipient list over package quota': { meaning: 'soft' },
+/** The values of `reason`, in lower case, of a message that was dropped because its recipient is on a suppression list. */
+const LIST_REASONS: Readonly<Record<string, ProviderListReason>> = {
+  'bounced address': 'bounce',
+  'spam reporting address': 'complaint',
+  'unsubscribed address': 'unsubscribe',
+  invalid: 'unknown',
 };
+
+/** The value of `reason`, in lower case, of a message that was dropped because of its content. */
+const SPAM_CONTENT = 'spam content';
+
+const readSendgridEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    // Other events can have a member `type` that does not concern the delivery.
+    subtypes: [({ event, type }) => (event === 'bounce' ? type : null)],
+    key: ['sg_event_id'],
+    // The event of a bounce that returned by mail can lack the unique arguments.
+    messageId: [MESSAGE_ID_TAG, 'unique_args', 'smtp-id'],
+    reference: ['sg_message_id'],
+    recipient: ['email'],
+    at: ['timestamp'],
+    status: ['status'],
+    diagnostic: ['response', 'reason'],
+    // `ip` is an address of SendGrid and not of the receiving server.
+    host: [],
+  },
+  meanings: {
+    bounce: ({ type }) => rowOf(BOUNCE_TYPES, toText(type)) ?? 'by-text',
+    dropped: meaningOfDrop,
+    processed: 'ignored',
+    deferred: 'deferred',
+    delivered: 'delivered',
+    spamreport: 'complaint',
+    unsubscribe: 'unsubscribed',
+    group_unsubscribe: 'unsubscribed',
+    group_resubscribe: 'reactivated',
+    open: 'ignored',
+    click: 'ignored',
+    account_status_change: 'ignored',
+  },
+  listReason: listReasonOf,
+});
 
 export const SENDGRID_EVENTS: EventFormat = {
   secretForm: 'PUBLIC-KEY (base64 DER)',
@@ -92,7 +88,7 @@ export const SENDGRID_EVENTS: EventFormat = {
     'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE3ZYTAp6H1YjGSr/CSTB/d2HTBn2OZqFbhqhsq6yin7N/mZwCEavsKpCiZhJfQs8zT6U3Ct1i6qH7STPV6zBrsg==',
   createAuthenticate: createAuthenticateBy(parseVerificationKey, authenticateSendgrid),
   authenticatesByHeader: false,
-  read: ({ body }) => readSendgridEvents(parseJson(body)),
+  read: ({ body }) => readObjectOrArray(parseJson(body), readSendgridEvent),
   storeFailureStatus: 503,
   table: [
     { type: 'processed', meaning: 'ignored', sample: 'processed.json' },
@@ -161,57 +157,16 @@ function authenticateSendgrid(
   return Math.abs(now - at) > WINDOW_MS ? refuse('the timestamp is not within 25 hours') : AUTHENTICATED;
 }
 
-function readSendgridEvents(value: unknown): ReadResult {
-  if (!Array.isArray(value) && toObject(value) === null)
-    return { kind: 'broken', reason: 'the body is not a JSON array' };
-  const events: ProviderEvent[] = [];
-  let [ignored, broken] = [0, 0];
-  for (const member of toList(value)) {
-    const event = toObject(member);
-    const type = toText(event?.event);
-    const fact = event === null || type === null ? null : factOf(type, event);
-    if (event === null || type === null) broken += 1;
-    else if (fact === null) ignored += 1;
-    else events.push(createEvent(type, event, fact));
-  }
-  return { kind: 'events', events, ignored, broken };
+/** Returns the meaning of a dropped message. A reason that is not documented suppresses no recipient. */
+function meaningOfDrop(event: Json): EventMeaning {
+  if (listReasonOf(event) !== undefined) return 'provider-suppressed';
+  return dropReasonOf(event) === SPAM_CONTENT ? 'block' : 'soft';
 }
 
-function createEvent(type: string, event: Json, fact: ProviderFact): ProviderEvent {
-  const subtype = type === 'bounce' ? toText(event.type) : null;
-  return {
-    type: subtype === null ? type : `${type}/${subtype}`,
-    key: toId(event.sg_event_id) ?? digestOf(event),
-    // The event of a bounce that returned by mail can lack the unique arguments.
-    messageId:
-      messageIdOfMetadata(event) ?? messageIdOfMetadata(event.unique_args) ?? messageIdOfHeader(event['smtp-id']),
-    reference: toId(event.sg_message_id),
-    recipient: toText(event.email),
-    at: timeOfUnixSeconds(event.timestamp),
-    fact,
-  };
+function listReasonOf(event: Json): ProviderListReason | undefined {
+  return rowOf(LIST_REASONS, dropReasonOf(event));
 }
 
-/** Returns the fact of the event, or null if Postrider ignores the event. */
-function factOf(type: string, event: Json): ProviderFact | null {
-  const diagnosis = diagnosisOf(event);
-  switch (type) {
-    case 'bounce':
-      return createFact(rowOf(BOUNCE_TYPES, toText(event.type)) ?? 'by-text', diagnosis);
-    case 'dropped': {
-      const { meaning, listReason } = rowOf(DROP_REASONS, lowerCaseOf(event.reason)) ?? { meaning: 'soft' };
-      return createFact(meaning, diagnosis, listReason);
-    }
-    default:
-      return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis);
-  }
-}
-
-function lowerCaseOf(value: unknown): string | null {
-  return toText(value)?.trim().toLowerCase() ?? null;
-}
-
-/** Returns the diagnosis. The host is null, because `ip` is an address of SendGrid and not of the receiving server. */
-function diagnosisOf(event: Json): Diagnosis {
-  return { status: toText(event.status), diagnostic: toText(event.response) ?? toText(event.reason), host: null };
+function dropReasonOf({ reason }: Json): string | null {
+  return toText(reason)?.trim().toLowerCase() ?? null;
 }

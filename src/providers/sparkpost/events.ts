@@ -5,37 +5,10 @@
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
 import { type MemberResult, readBatch } from '../batch.ts';
-import {
-  createFact,
-  type Diagnosis,
-  type EventMeaning,
-  type ProviderEvent,
-  type ProviderFact,
-  type ReadResult,
-} from '../event.ts';
-import {
-  digestOf,
-  type Json,
-  messageIdOfMetadata,
-  parseJson,
-  rowOf,
-  timeOfIsoText,
-  timeOfUnixSeconds,
-  toId,
-  toList,
-  toObject,
-  toText,
-} from '../json.ts';
+import type { Diagnosis, EventMeaning, ReadResult } from '../event.ts';
+import { createEventReader } from '../event-shape.ts';
+import { type Json, parseJson, rowOf, toList, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-
-/** The meaning of each `type` whose meaning does not depend on another member. A type without a row is ignored. */
-const EVENT_TYPES: Readonly<Record<string, EventMeaning>> = {
-  delivery: 'delivered',
-  delay: 'deferred',
-  generation_failure: 'soft',
-  list_unsubscribe: 'unsubscribed',
-  link_unsubscribe: 'unsubscribed',
-};
 
 /**
  * The meaning of each `bounce_class` except 25. Class 60 is an automatic reply, class 80 is a subscription, and class
@@ -78,6 +51,43 @@ const NOT_SPAM: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
 
 /** The class of messages that SparkPost received for the account. */
 const INBOUND_CLASS = 'relay_message';
+
+/**
+ * The types of events in which `ip_address` is the address of the receiving server. In events that the recipient causes, it is
+ * the address of the recipient.
+ */
+const SERVER_TYPES: ReadonlySet<unknown> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
+
+const readEvent = createEventReader({
+  sources: {
+    type: ['type'],
+    subtypes: [
+      ({ type, bounce_class: bounceClass }) => (type === 'bounce' || type === 'out_of_band' ? bounceClass : null),
+    ],
+    key: ['event_id'],
+    messageId: ['rcpt_meta'],
+    reference: ['message_id'],
+    // `rcpt_to` is in lower case.
+    recipient: ['raw_rcpt_to', 'rcpt_to'],
+    at: ['timestamp'],
+    // `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as addresses, from `reason`.
+    diagnostic: ['raw_reason', 'reason', 'fbtype'],
+    host: [({ type, ip_address: address }) => (SERVER_TYPES.has(type) ? address : null)],
+  },
+  // A type without a row is ignored.
+  meanings: {
+    bounce: meaningOfBounce,
+    out_of_band: meaningOfBounce,
+    spam_complaint: ({ fbtype }) => (NOT_SPAM.has(toText(fbtype)?.toLowerCase() ?? '') ? 'ignored' : 'complaint'),
+    policy_rejection: meaningOfRejection,
+    generation_rejection: meaningOfRejection,
+    delivery: 'delivered',
+    delay: 'deferred',
+    generation_failure: 'soft',
+    list_unsubscribe: 'unsubscribed',
+    link_unsubscribe: 'unsubscribed',
+  },
+});
 
 export const SPARKPOST_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD',
@@ -168,70 +178,24 @@ function readSparkPostEvent(member: Json): MemberResult {
   const [entry] = Object.entries(msys);
   if (entry === undefined || entry[0] === INBOUND_CLASS) return 'ignored';
   const event = toObject(entry[1]);
-  const type = toText(event?.type);
-  if (event === null || type === null) return 'broken';
-  const fact = factOf(type, event);
-  return fact === null ? 'ignored' : createEvent(type, event, fact);
-}
-
-function createEvent(type: string, event: Json, fact: ProviderFact): ProviderEvent {
-  const bounceClass = fact.kind === 'bounce' ? toText(event.bounce_class) : null;
-  return {
-    type: bounceClass === null ? type : `${type}/${bounceClass}`,
-    key: toId(event.event_id) ?? digestOf(event),
-    messageId: messageIdOfMetadata(event.rcpt_meta),
-    reference: toId(event.message_id),
-    // `rcpt_to` is in lower case.
-    recipient: toText(event.raw_rcpt_to) ?? toText(event.rcpt_to),
-    at: timeOfUnixSeconds(event.timestamp) ?? timeOfIsoText(event.timestamp),
-    fact,
-  };
-}
-
-/** Returns the fact of the event, or null if Postrider ignores the event. */
-function factOf(type: string, event: Json): ProviderFact | null {
-  const diagnosis = diagnosisOf(event);
-  // In these events, `ip_address` is the address of the receiving server. In events that the recipient causes, it is
-  // the address of the recipient.
-  const serverDiagnosis = { ...diagnosis, host: toText(event.ip_address) };
-  switch (type) {
-    case 'bounce':
-    case 'out_of_band':
-      return createFact(meaningOfBounce(toText(event.bounce_class), diagnosis), serverDiagnosis);
-    case 'spam_complaint':
-      return createFact(NOT_SPAM.has(toText(event.fbtype)?.toLowerCase() ?? '') ? 'ignored' : 'complaint', {
-        ...diagnosis,
-        diagnostic: diagnosis.diagnostic ?? toText(event.fbtype),
-      });
-    case 'policy_rejection':
-    case 'generation_rejection':
-      return createFact(contains(diagnosis, SENDER_FAULTS) ? 'block' : 'provider-suppressed', diagnosis);
-    case 'delay':
-    case 'delivery':
-      return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', serverDiagnosis);
-    default:
-      return createFact(rowOf(EVENT_TYPES, type) ?? 'ignored', diagnosis);
-  }
+  return event === null ? 'broken' : readEvent(event);
 }
 
 /**
  * Returns the meaning of a bounce. Class 25:
  * https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions
  */
-function meaningOfBounce(bounceClass: string | null, diagnosis: Diagnosis): EventMeaning {
-  if (bounceClass === ADMIN_FAILURE) return contains(diagnosis, ['suppress']) ? 'provider-suppressed' : 'block';
+function meaningOfBounce({ bounce_class: value }: Json, diagnosis: Diagnosis): EventMeaning {
+  const bounceClass = toText(value);
+  if (bounceClass === ADMIN_FAILURE) return containsAny(diagnosis, ['suppress']) ? 'provider-suppressed' : 'block';
   return rowOf(BOUNCE_CLASSES, bounceClass) ?? 'by-text';
 }
 
-function contains({ diagnostic }: Diagnosis, parts: readonly string[]): boolean {
-  const text = diagnostic?.toLowerCase() ?? '';
-  return parts.some((part) => text.includes(part));
+function meaningOfRejection(_event: Json, diagnosis: Diagnosis): EventMeaning {
+  return containsAny(diagnosis, SENDER_FAULTS) ? 'block' : 'provider-suppressed';
 }
 
-/**
- * Returns the diagnosis. `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as
- * addresses, from `reason`.
- */
-function diagnosisOf(event: Json): Diagnosis {
-  return { status: null, diagnostic: toText(event.raw_reason) ?? toText(event.reason), host: null };
+function containsAny({ diagnostic }: Diagnosis, parts: readonly string[]): boolean {
+  const text = diagnostic?.toLowerCase() ?? '';
+  return parts.some((part) => text.includes(part));
 }

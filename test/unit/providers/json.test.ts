@@ -1,6 +1,6 @@
 /** Tests the functions that read untrusted JSON. */
 import { describe, expect, it } from 'vitest';
-import { parseJson, rowOf, toMessageId } from '../../../src/providers/json.ts';
+import { messageIdOf, parseJson, rowOf, toMessageId } from '../../../src/providers/json.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 
@@ -38,4 +38,30 @@ it('toMessageId returns only ids of messages', () => {
   const id = '01990000-0000-7000-8000-000000000001';
   expect(toMessageId(id)).toBe(id);
   for (const value of ['', 'x', `${id} `, `<${id}>`, 7, [id], null, undefined]) expect(toMessageId(value)).toBeNull();
+});
+
+const ID = '01990000-0000-7000-8000-000000000001';
+
+it.each([
+  ['the id', ID],
+  ['a Message-ID', `<${ID}@mail.example.com>`],
+  ['a Message-ID without angle brackets', `${ID}@mail.example.com`],
+  ['metadata', { 'postrider-id': ID }],
+  ['metadata as JSON text', JSON.stringify({ 'postrider-id': ID })],
+  ['metadata with an array', { 'postrider-id': [ID] }],
+  ['metadata in an array', [{ 'postrider-id': ID }]],
+])('%s identifies a message of Postrider', (_name, value) => {
+  expect(messageIdOf(value)).toBe(ID);
+});
+
+it.each([
+  ['another id', 'abc'],
+  ['a Message-ID of another program', '<abc@example.com>'],
+  ['an id with a suffix', `${ID}x`],
+  ['metadata of another program', { id: ID }],
+  ['JSON text of another value', `["${ID}"]`],
+  ['JSON text of more than 4,096 characters', `{"postrider-id":"${ID}","x":"${'x'.repeat(4_096)}"}`],
+  ['nothing', undefined],
+])('%s identifies no message of Postrider', (_name, value) => {
+  expect(messageIdOf(value)).toBeNull();
 });

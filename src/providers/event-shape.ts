@@ -1,0 +1,133 @@
+/**
+ * Reads one event by a table of the names that a provider gives to the members of its events. The parsers of all providers
+ * use this reader. The functions are pure and never throw.
+ */
+import type { MemberResult } from './batch.ts';
+import { createFact, type Diagnosis, type EventMeaning, type ProviderFact, type ProviderListReason } from './event.ts';
+import { digestOf, type Json, messageIdOf, rowOf, timeOf, toId, toObject, toText } from './json.ts';
+
+/**
+ * The position of a value in an event. A text is the path of a member: `a.b` is the member `b` of the object `a`. A function
+ * computes a value that is not a member.
+ */
+export type Source = string | ((event: Json) => unknown);
+
+/** The sources of each value of an event, in order. The first source with a valid value applies. */
+export interface EventSources {
+  /** The type, which selects the meaning. */
+  readonly type: readonly Source[];
+  /** The members that distinguish events of one type. All that have a value are appended to the type. */
+  readonly subtypes?: readonly Source[];
+  /** The provider's id of the event. Without an id, the key of the event is a digest of the event. */
+  readonly key?: readonly Source[];
+  /** The message id of Postrider, metadata that contains it, or the Message-ID of the message. */
+  readonly messageId?: readonly Source[];
+  /** The provider's id of the message. */
+  readonly reference?: readonly Source[];
+  readonly recipient: readonly Source[];
+  /** A Unix time in seconds, or an ISO 8601 time with a time zone. */
+  readonly at: readonly Source[];
+  readonly status?: readonly Source[];
+  readonly diagnostic: readonly Source[];
+  readonly host?: readonly Source[];
+}
+
+/** Decides the meaning of an event whose type alone does not determine it. */
+export type MeaningRule = (event: Json, diagnosis: Diagnosis) => EventMeaning;
+
+/** The shape of a provider's events. */
+export interface EventShape {
+  readonly sources: EventSources;
+  /** The meaning of each type, or the rule that decides it. A type without a row is ignored. */
+  readonly meanings: Readonly<Record<string, EventMeaning | MeaningRule>>;
+  /**
+   * Returns the reason for the entry on the provider's suppression list. It applies only to the meaning
+   * `provider-suppressed`. If absent, the reason is `unknown`.
+   */
+  readonly listReason?: (event: Json, diagnosis: Diagnosis) => ProviderListReason | undefined;
+  /** The path of an object without which an event is broken. If absent, no object is required. */
+  readonly requiredObject?: string;
+}
+
+/**
+ * Creates the function that reads one event. An event without a type is `broken`. An event that Postrider ignores is
+ * `ignored`.
+ */
+export function createEventReader({ sources, meanings, listReason, requiredObject }: EventShape): ReadEvent {
+  const typeOf = createReader(sources.type, toText);
+  const subtypeReaders = (sources.subtypes ?? []).map((source) => createReader([source], toText));
+  const keyOf = createReader(sources.key, toId);
+  const messageIdIn = createReader(sources.messageId, messageIdOf);
+  const referenceOf = createReader(sources.reference, toId);
+  const recipientOf = createReader(sources.recipient, toText);
+  const timeIn = createReader(sources.at, timeOf);
+  const statusOf = createReader(sources.status, toText);
+  const diagnosticOf = createReader(sources.diagnostic, toText);
+  const hostOf = createReader(sources.host, toText);
+  const requiredValue = requiredObject === undefined ? null : createGetter(requiredObject);
+
+  function factOf(type: string, event: Json): ProviderFact | 'ignored' | 'broken' {
+    const row = rowOf(meanings, type) ?? 'ignored';
+    if (row === 'ignored') return row;
+    if (requiredValue !== null && toObject(requiredValue(event)) === null) return 'broken';
+    const diagnosis = { status: statusOf(event), diagnostic: diagnosticOf(event), host: hostOf(event) };
+    const meaning = typeof row === 'function' ? row(event, diagnosis) : row;
+    return createFact(meaning, diagnosis, listReason?.(event, diagnosis)) ?? 'ignored';
+  }
+
+  return (event) => {
+    const type = typeOf(event);
+    const fact = type === null ? 'broken' : factOf(type, event);
+    if (typeof fact === 'string') return fact;
+    return {
+      type: [type, ...subtypeReaders.map((read) => read(event))].filter((part) => part !== null).join('/'),
+      key: keyOf(event) ?? digestOf(event),
+      messageId: messageIdIn(event),
+      reference: referenceOf(event),
+      recipient: recipientOf(event),
+      at: timeIn(event),
+      fact,
+    };
+  };
+}
+
+/** Reads one event. */
+export type ReadEvent = (event: Json) => MemberResult;
+
+/** Creates the function that returns the first value of the sources that `convert` accepts, or null. */
+function createReader<Value>(
+  sources: readonly Source[] = [],
+  convert: (value: unknown) => Value | null,
+): (event: Json) => Value | null {
+  const getters = sources.map(createGetter);
+  return (event) => {
+    for (const get of getters) {
+      const value = convert(get(event));
+      if (value !== null) return value;
+    }
+    return null;
+  };
+}
+
+function createGetter(source: Source): (event: Json) => unknown {
+  if (typeof source !== 'string') return source;
+  const names = source.split('.');
+  return (event) => {
+    let value: unknown = event;
+    for (const name of names) {
+      const object = toObject(value);
+      if (object === null || !Object.hasOwn(object, name)) return undefined;
+      value = object[name];
+    }
+    return value;
+  };
+}
+
+/** Returns the reason of the first phrase that the text contains, or `unknown`. The phrases are in lower case. */
+export function findListReason(
+  text: string | null,
+  phrases: readonly (readonly [phrase: string, reason: ProviderListReason])[],
+): ProviderListReason {
+  const lowerCase = text?.toLowerCase() ?? '';
+  return phrases.find(([phrase]) => lowerCase.includes(phrase))?.[1] ?? 'unknown';
+}
