@@ -104,7 +104,7 @@ export function measureClaimRates(path: string, messages: number): ClaimRates {
   );
   const bytes = writtenBytes / messages;
   const settled = measureRate((leasedMessages, now) => {
-    const event = { at: now, verb: 'delivered', by: 'bench', detail: null, attempt: null };
+    const event = { at: now, verb: 'delivered', by: 'bench', detail: null, failure: null, attempt: null };
     store.settle(
       packSettlements(
         leasedMessages.map(({ id, attempts }) => ({

@@ -75,7 +75,7 @@ function seedDelivered(path: string, count: number): readonly Pick<NewMessage, '
     remote: 'relay',
     conversation: [],
   } as const;
-  const event = { at: now, verb: 'delivered', by: 'bench', detail: '250 ok', attempt };
+  const event = { at: now, verb: 'delivered', by: 'bench', detail: '250 ok', failure: null, attempt };
   const messages: NewMessage[] = [];
   for (let offset = 0; offset < count; offset += 10_000) {
     const batch = Array.from({ length: Math.min(10_000, count - offset) }, (_, index): NewMessage => {

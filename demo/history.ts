@@ -5,6 +5,7 @@
  */
 
 import { raisesAlarm } from '../src/classify/classify.ts';
+import { classifyOutcome } from '../src/classify/failure.ts';
 import { readFeedbackEvents } from '../src/feedback/read/read-feedback-events.ts';
 import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { createSmtpReport } from '../src/feedback/smtp-report.ts';
@@ -164,7 +165,15 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       random,
     );
     const endedAt = startedAt + attempt.tookMs;
-    const change = decideAttemptChange(message, attempt, policy, NODE, endedAt, random.next());
+    const change = decideAttemptChange(
+      message,
+      attempt,
+      classifyOutcome(attempt.outcome),
+      policy,
+      NODE,
+      endedAt,
+      random.next(),
+    );
     if (change.dueAt !== null) dueAt.set(id, change.dueAt);
     if (change.to === 'delivered') scheduleReport(message, endedAt);
     countChange(message, attempt, change);

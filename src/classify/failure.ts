@@ -4,8 +4,7 @@
  *
  * Guarantees: the functions are pure. The class is `hard` if and only if the attempt suppresses its recipient.
  */
-import { type Failure, type FailureCategory, parseFailure } from '../model/failure.ts';
-import { FEEDBACK_PREFIX } from '../model/feedback.ts';
+import type { Failure, FailureCategory } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';
 import type { Outcome, Reason } from '../model/outcome.ts';
 import { findRule } from './classify.ts';
@@ -59,17 +58,12 @@ export function classifyOutcome(outcome: Outcome): Failure | null {
   }
 }
 
-/** The types of entries of reported bounces. */
-const BOUNCE_VERBS: readonly string[] = ['bounced', 'bounce-reported', 'soft-bounced'];
-
 /**
- * Returns the class and the category of the failure that a history entry records: that of its attempt, or that of a
- * reported bounce. Null for other entries.
+ * Returns the recorded failure of a history entry, or null. The failure of an attempt that an earlier version recorded is that of its
+ * outcome.
  */
-export function classifyEntry({ attempt, verb, by, detail }: HistoryEntry): Failure | null {
-  if (attempt !== null) return classifyOutcome(attempt.outcome);
-  const isReport = by.startsWith(FEEDBACK_PREFIX) && BOUNCE_VERBS.includes(verb);
-  return isReport && detail !== null ? parseFailure(detail) : null;
+export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt' | 'failure'>): Failure | null {
+  return failure ?? (attempt === null ? null : classifyOutcome(attempt.outcome));
 }
 
 /** A reason of older rules has the category of the reason, because the current rule may be about another cause. */

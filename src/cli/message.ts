@@ -93,11 +93,8 @@ function formatEvent(
 ): string {
   const attempt = attemptIndex === null ? null : (attempts[attemptIndex] ?? null);
   const fault = attempt === null ? null : describeLocalFault(attempt);
-  // The detail of a reported bounce begins with its class and category.
   const failureText =
-    attempt === null || failureClass === null || category === null
-      ? ''
-      : `${formatFailure({ class: failureClass, category })}: `;
+    failureClass === null || category === null ? '' : `${formatFailure({ class: failureClass, category })}: `;
   const explanation = fault === null ? detail && `${failureText}${detail}` : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const detailText = explanation === null ? '' : `  ${toPrintable(explanation)}`;
   const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;

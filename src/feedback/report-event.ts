@@ -14,7 +14,7 @@ export function createReportEvents(
   const { source: reportedBy, summary, at } = report;
   switch (result.kind) {
     case 'applied': {
-      const { id, accountId, to: state, recipient: to, detail, suppressed } = result;
+      const { id, accountId, to: state, recipient: to, detail, failure, suppressed } = result;
       const unknownMembers = { attempts: null, attempt: null, dueAt: null };
       const acceptedAt = state === 'delivered' ? getIdTimestamp(id) : null;
       return [
@@ -24,6 +24,7 @@ export function createReportEvents(
           ...unknownMembers,
           reportedBy,
           detail,
+          failure,
           suppresses: suppressed,
         },
       ];
@@ -41,6 +42,7 @@ export function createReportEvents(
           verb: result.verb,
           reportedBy,
           suppresses: result.suppressed,
+          failure: result.failure,
         },
       ];
     case 'pending':

@@ -10,6 +10,7 @@
  * To add an event, add one member here. The type checker then requires its log line (observability/log-events.ts). If
  * its name is one of `RECORDED_EVENTS`, the type checker also requires its history entry.
  */
+import type { RecordedFailure } from './failure.ts';
 import type { ReportEntryType } from './feedback.ts';
 import type { Standby } from './node.ts';
 import type { Attempt, Reason } from './outcome.ts';
@@ -44,6 +45,8 @@ interface StateChangeMembers {
   suppresses: boolean;
   /** The reason on one line, as in the history. Null if the history contains no reason. */
   detail: string | null;
+  /** The failure of the attempt or of the reported bounce, as in the history. Null if there is none or the publisher does not know it. */
+  failure: RecordedFailure | null;
 }
 
 /** The reasons of refusals that concern this service and not a message (`ALARMING_REASONS` of classify.ts). */
@@ -103,7 +106,17 @@ export type ServiceEvent =
   /** An operator changed the message through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
   /** A report was added to the history without a change of state. `verb` is the type of the entry. */
-  | Event<'message.reported', { id: string; verb: ReportEntryType; reportedBy: string; suppresses: boolean }>
+  | Event<
+      'message.reported',
+      {
+        id: string;
+        verb: ReportEntryType;
+        reportedBy: string;
+        suppresses: boolean;
+        /** The failure of a reported bounce, or null. */
+        failure: RecordedFailure | null;
+      }
+    >
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
   /** An attempt ended. Another event reports that the outcome of the attempt was recorded. */

@@ -34,16 +34,18 @@ export interface Failure {
   readonly category: FailureCategory;
 }
 
-/** Formats a failure as the beginning of a history detail: `hard (mailbox-unknown)`. */
-export function formatFailure({ class: failureClass, category }: Failure): string {
-  return `${failureClass} (${category})`;
+/** Maximum number of characters of the diagnostic of a failure. */
+export const MAX_DIAGNOSTIC_LENGTH = 1_000;
+
+/** A failure as the history of a message records it. Both texts are untrusted, because the remote server or the provider wrote them. */
+export interface RecordedFailure extends Failure {
+  /** The enhanced status code, such as `5.1.1` (RFC 3463), or null. */
+  readonly status: string | null;
+  /** The reply or the reported diagnostic, on one line of at most `MAX_DIAGNOSTIC_LENGTH` characters, or null. */
+  readonly diagnostic: string | null;
 }
 
-/** Parses a failure at the beginning of a history detail (`formatFailure`), before a colon. Returns null for other details. */
-export function parseFailure(detail: string): Failure | null {
-  const end = detail.indexOf('): ');
-  const [classText = '', categoryText = ''] = end < 0 ? [] : detail.slice(0, end).split(' (');
-  const failureClass = FAILURE_CLASSES.find((name) => name === classText);
-  const category = FAILURE_CATEGORIES.find((name) => name === categoryText);
-  return failureClass === undefined || category === undefined ? null : { class: failureClass, category };
+/** Formats a failure for operators: `hard (mailbox-unknown)`. */
+export function formatFailure({ class: failureClass, category }: Failure): string {
+  return `${failureClass} (${category})`;
 }

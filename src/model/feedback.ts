@@ -6,7 +6,7 @@
  * of its message. A report that is not conclusive is added to the history and does not change the state.
  */
 import { parseAddress, toCanonicalAddress } from './address.ts';
-import { type Failure, formatFailure } from './failure.ts';
+import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
 /** The properties of the reported message that the decision needs. */
@@ -33,6 +33,8 @@ type FeedbackChange =
       /** False if the report never counts towards the account's reputation. */
       readonly counts: boolean;
       readonly detail: string;
+      /** The failure of a bounce, or null. */
+      readonly failure: RecordedFailure | null;
     }
   /** The provider has delivered the message. `to` is set if the state changes to `delivered` as well. */
   | { readonly kind: 'confirm'; readonly to: 'delivered' | null; readonly detail: string }
@@ -44,6 +46,8 @@ type FeedbackChange =
       readonly kind: 'history-entry';
       readonly verb: ReportEntryType;
       readonly detail: string;
+      /** The failure of a bounce, or null. */
+      readonly failure: RecordedFailure | null;
       readonly suppress: FeedbackSuppression | null;
       /** False if the report never counts towards the account's reputation. */
       readonly counts: boolean;
@@ -109,44 +113,47 @@ export function decideFeedbackChange(
   if (ownEvents.length === 0 && strongestEvent.kind === 'bounce' && !recipientEvents.every(isPermanentBounce)) {
     // The message was forwarded from the recipient's mailbox to several addresses, and it did not bounce for all of
     // them.
-    return createHistoryEntry('bounce-reported', formatDetail(strongestEvent, message.to));
+    return createHistoryEntry('bounce-reported', formatDetail(strongestEvent, message.to), findFailure(strongestEvent));
   }
   return decideEventChange(message, strongestEvent, ownEvents.length > 0);
 }
 
 function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOwnRecipient: boolean): FeedbackChange {
   const detail = formatDetail(event, message.to);
+  const failure = findFailure(event);
   switch (event.kind) {
     case 'bounce':
-      if (!event.permanent) return createHistoryEntry('soft-bounced', detail);
+      if (!event.permanent) return createHistoryEntry('soft-bounced', detail, failure);
       return decideStateChange(
         message,
         'bounced',
         isOwnRecipient && event.failure.class === 'hard' ? 'bounce' : null,
         'bounce-reported',
         detail,
+        failure,
       );
     case 'complaint':
-      if (!COMPLAINT_TYPES.includes(event.feedbackType)) return createHistoryEntry('complaint-reported', detail);
+      if (!COMPLAINT_TYPES.includes(event.feedbackType)) return createHistoryEntry('complaint-reported', detail, null);
       return decideStateChange(
         message,
         'complained',
         isOwnRecipient ? 'complaint' : null,
         'complaint-reported',
         detail,
+        null,
       );
     case 'delayed':
-      return createHistoryEntry('delay-reported', detail);
+      return createHistoryEntry('delay-reported', detail, null);
     case 'delivered':
-      return createHistoryEntry('delivery-reported', detail);
+      return createHistoryEntry('delivery-reported', detail, null);
     case 'confirmed':
       return decideConfirmation(message, detail);
     case 'provider-suppressed':
-      return decideStateChange(message, 'bounced', 'provider', 'provider-suppression-reported', detail);
+      return decideStateChange(message, 'bounced', 'provider', 'provider-suppression-reported', detail, failure);
     case 'unsubscribed':
-      return createHistoryEntry('unsubscribed', detail, effectiveSuppression(message, 'unsubscribed'));
+      return createHistoryEntry('unsubscribed', detail, null, effectiveSuppression(message, 'unsubscribed'));
     case 'reactivated':
-      return createHistoryEntry('reactivated', detail);
+      return createHistoryEntry('reactivated', detail, null);
   }
 }
 
@@ -156,7 +163,7 @@ function decideConfirmation({ state, mayHaveBeenSent, isConfirmed }: ReportedMes
   if (state === 'uncertain' || (state === 'queued' && mayHaveBeenSent))
     return { kind: 'confirm', to: 'delivered', detail };
   if ((state === 'delivered' || state === 'complained') && !isConfirmed) return { kind: 'confirm', to: null, detail };
-  return createHistoryEntry('delivery-reported', detail);
+  return createHistoryEntry('delivery-reported', detail, null);
 }
 
 function decideStateChange(
@@ -165,14 +172,16 @@ function decideStateChange(
   suppress: FeedbackSuppression | null,
   verb: ReportEntryType,
   detail: string,
+  failure: RecordedFailure | null,
 ): FeedbackChange {
   const { state, mayHaveBeenSent } = message;
   if (state === 'sending' || (state === 'queued' && !mayHaveBeenSent)) return { kind: 'wait' };
   const effective = effectiveSuppression(message, suppress);
   // The provider's suppression list contains recipients of other programs too, so it is no evidence about the account.
   const counts = suppress !== 'provider';
-  if (isAllowedTransition(state, to, 'feedback')) return { kind: 'change', to, suppress: effective, counts, detail };
-  return createHistoryEntry(verb, detail, SUPPRESSING_STATES[to].includes(state) ? effective : null, counts);
+  if (isAllowedTransition(state, to, 'feedback'))
+    return { kind: 'change', to, suppress: effective, counts, detail, failure };
+  return createHistoryEntry(verb, detail, failure, SUPPRESSING_STATES[to].includes(state) ? effective : null, counts);
 }
 
 /** A test message suppresses no recipient. */
@@ -195,16 +204,17 @@ const SUPPRESSING_STATES: Readonly<Record<'bounced' | 'complained', readonly Sta
 function createHistoryEntry(
   verb: ReportEntryType,
   detail: string,
+  failure: RecordedFailure | null,
   suppress: FeedbackSuppression | null = null,
   counts: boolean = suppress === 'bounce' || suppress === 'complaint',
 ): FeedbackChange {
-  return { kind: 'history-entry', verb, detail, suppress, counts };
+  return { kind: 'history-entry', verb, detail, failure, suppress, counts };
 }
 
 function decideWithoutRecipient(events: readonly FeedbackEvent[]): FeedbackChange {
   for (const event of events) {
     if (event.kind === 'auto-reply')
-      return createHistoryEntry('auto-replied', formatEvidence(event.evidence, 'an automatic reply'));
+      return createHistoryEntry('auto-replied', formatEvidence(event.evidence, 'an automatic reply'), null);
   }
   const unknownEvent = events.find((event) => event.kind === 'unknown');
   return {
@@ -271,8 +281,29 @@ function formatDetail(event: RecipientEvent, to: string): string {
   const subjectText =
     reportedAddresses.length > 0 && !isAboutRecipient(event, to) ? `about ${reportedAddresses.join(', ')}` : null;
   const type = event.kind === 'complaint' ? event.feedbackType : null;
-  const detail = formatEvidence(event.evidence, [type, subjectText].filter((part) => part !== null).join(', '));
-  return event.kind === 'bounce' ? `${formatFailure(event.failure)}: ${detail}`.slice(0, MAX_DETAIL_LENGTH) : detail;
+  return formatEvidence(event.evidence, [type, subjectText].filter((part) => part !== null).join(', '));
+}
+
+/** The failure of a message that the provider did not send, because the recipient is on the provider's suppression list. */
+const PROVIDER_SUPPRESSION: Failure = { class: 'block', category: 'policy' };
+
+/** Returns the failure that the event reports, or null. */
+function findFailure(event: RecipientEvent): RecordedFailure | null {
+  const { status } = event.evidence;
+  const diagnostic = event.evidence.diagnostic?.slice(0, MAX_DIAGNOSTIC_LENGTH) ?? null;
+  switch (event.kind) {
+    case 'bounce':
+      return { ...event.failure, status, diagnostic };
+    case 'provider-suppressed':
+      return { ...PROVIDER_SUPPRESSION, status, diagnostic };
+    case 'complaint':
+    case 'delayed':
+    case 'delivered':
+    case 'confirmed':
+    case 'unsubscribed':
+    case 'reactivated':
+      return null;
+  }
 }
 
 /**
@@ -303,7 +334,7 @@ export const MESSAGE_ID_TAG = 'postrider-id';
 export interface Evidence {
   /** Enhanced status code such as `5.1.1` (RFC 3463), or null. */
   readonly status: string | null;
-  /** The diagnostic text of the remote server, at most 1,000 characters, or null. */
+  /** The diagnostic text of the remote server, at most `MAX_DIAGNOSTIC_LENGTH` characters, or null. */
   readonly diagnostic: string | null;
   /**
    * The name of the server that reports (RFC 3464 section 2.2.2, RFC 5965 section 3.2), at most 255 characters, or
@@ -433,6 +464,8 @@ export type FeedbackResult =
       readonly recipient: string;
       readonly suppressed: boolean;
       readonly detail: string;
+      /** The failure of a bounce, or null. */
+      readonly failure: RecordedFailure | null;
     }
   /** The provider has delivered a message that was already `delivered`. */
   | {
@@ -443,7 +476,14 @@ export type FeedbackResult =
       readonly detail: string;
     }
   /** The report was added to the message's history and changed no state. */
-  | { readonly kind: 'recorded'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
+  | {
+      readonly kind: 'recorded';
+      readonly id: string;
+      readonly verb: ReportEntryType;
+      readonly suppressed: boolean;
+      /** The failure of a bounce, or null. */
+      readonly failure: RecordedFailure | null;
+    }
   /** The same report was recorded earlier. */
   | { readonly kind: 'repeated' }
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */

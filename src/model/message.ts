@@ -5,6 +5,7 @@
  * Guarantees: every change of state is one of `TRANSITIONS`. An unknown failure counts as temporary. No function drops
  * a message. feedback.ts decides the changes that reports cause.
  */
+import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
 import type { Attempt, Reply } from './outcome.ts';
 
 /** A valid message that is not stored yet. */
@@ -88,6 +89,11 @@ export interface HistoryEntry {
   readonly by: string;
   /** The reply of the next hop or the reason, on one line. */
   readonly detail: string | null;
+  /**
+   * The failure of the attempt or of the reported bounce. The entry `expired` has the last failure of the message. Null if there
+   * is no failure, or if a version without this member wrote the entry.
+   */
+  readonly failure: RecordedFailure | null;
   readonly attempt: Attempt | null;
 }
 
@@ -205,8 +211,8 @@ export function createRecordedChange(
   suppress: StateChange['suppress'] = null,
 ): RecordedChange {
   const { verb, state } = RECORDED_EVENTS[type];
-  const { at, by, detail, attempt } = entry;
-  return { type, to: state, dueAt, event: { at, verb, by, detail, attempt }, suppress };
+  const { at, by, detail, failure, attempt } = entry;
+  return { type, to: state, dueAt, event: { at, verb, by, detail, failure, attempt }, suppress };
 }
 
 /** The remaining limits of the account, for the RateLimit headers. */
@@ -325,17 +331,22 @@ interface AttemptedMessage {
   readonly attempts: number;
 }
 
-/** Returns the change that the outcome of an attempt causes to a leased message. `random` in [0, 1) determines the jitter of the retry. */
+/**
+ * Returns the change that the outcome of an attempt causes to a leased message. `failure` is the classification of the outcome, or
+ * null. `random` in [0, 1) determines the jitter of the retry.
+ */
 export function decideAttemptChange(
   message: AttemptedMessage,
   attempt: Attempt,
+  failure: Failure | null,
   policy: DeliveryPolicy,
   by: string,
   now: number,
   random: number,
 ): RecordedChange {
   const { outcome } = attempt;
-  const entry = (detail: string) => ({ at: now, by, detail, attempt });
+  const recordedFailure = failure === null ? null : toRecordedFailure(failure, outcome.reply);
+  const entry = (detail: string) => ({ at: now, by, detail, failure: recordedFailure, attempt });
   switch (outcome.kind) {
     case 'delivered':
       return createRecordedChange('message.delivered', entry(formatReply(outcome.reply)));
@@ -360,14 +371,14 @@ export function decideAttemptChange(
 /** Returns the change of a leased message that is past its maximum age before its attempt. */
 export function createExpiryBeforeAttempt(by: string, now: number): RecordedChange {
   const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
-  return createRecordedChange('message.expired', { at: now, by, detail, attempt: null });
+  return createRecordedChange('message.expired', { at: now, by, detail, failure: null, attempt: null });
 }
 
 /**
  * Returns the complaint that follows a local delivery to a simulator address. The complaint suppresses no recipient.
  */
 export function createLocalComplaint(at: number, by: string, detail: string): RecordedChange {
-  return createRecordedChange('message.complained', { at, by, detail, attempt: null });
+  return createRecordedChange('message.complained', { at, by, detail, failure: null, attempt: null });
 }
 
 /** Returns true if a message accepted at `acceptedAt` is past its maximum age at `now`. */
@@ -386,6 +397,11 @@ function createDeferredChange(
   // The message is never due after its maximum age, so the sweeper expires it on time even if retries are hours apart.
   const dueAt = Math.min(now + computeRetryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
   return createRecordedChange('message.deferred', entry, dueAt);
+}
+
+function toRecordedFailure({ class: failureClass, category }: Failure, reply: Reply): RecordedFailure {
+  const diagnostic = formatReply(reply).slice(0, MAX_DIAGNOSTIC_LENGTH);
+  return { class: failureClass, category, status: reply.enhanced, diagnostic: diagnostic === '' ? null : diagnostic };
 }
 
 /** Formats a reply on one line, for example `550 5.1.1 no such user`. */
@@ -430,7 +446,7 @@ export function computeRetryDelayMs(attempts: number, random: number): number {
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
 
 function createEntry(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
-  return { at, verb: RECORDED_EVENTS[type].verb, by, detail, attempt: null };
+  return { at, verb: RECORDED_EVENTS[type].verb, by, detail, failure: null, attempt: null };
 }
 
 /**

@@ -217,30 +217,14 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
 }
 
 /** Returns the status code and the text of the reply of the attempt, or of the report that caused the entry. */
-function describeReply({ entry: { attempt, detail } }: RecordedMessageEvent): {
+function describeReply({ entry: { attempt, failure, detail } }: RecordedMessageEvent): {
   status: string | null;
   diagnostic: string | null;
 } {
   if (attempt === null)
-    return { status: detail === null ? null : findStatus(detail), diagnostic: cutTextOrNull(detail) };
+    return { status: failure?.status ?? null, diagnostic: cutTextOrNull(failure?.diagnostic ?? detail) };
   const { enhanced, text } = attempt.outcome.reply;
   return { status: enhanced, diagnostic: cutTextOrNull(text) };
-}
-
-/** The number of words of a text in which `findStatus` looks. */
-const MAX_STATUS_WORDS = 8;
-
-/** Returns the first enhanced status code in the first words of a text, or null. */
-function findStatus(text: string): string | null {
-  const words = text.slice(0, MAX_TEXT_LENGTH).split(' ', MAX_STATUS_WORDS);
-  return words.find(isEnhancedStatus) ?? null;
-}
-
-function isEnhancedStatus(word: string): boolean {
-  const parts = word.split('.', 4);
-  const [statusClass = ''] = parts;
-  const isNumber = (part: string) => part !== '' && part.length <= 3 && [...part].every((c) => c >= '0' && c <= '9');
-  return parts.length === 3 && ['2', '4', '5'].includes(statusClass) && parts.every(isNumber);
 }
 
 /** Returns the data of a domain whose status changed to `authenticated` or `failing`. */

@@ -27,6 +27,7 @@ export const LOG_FIELDS = {
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
   reason: 'a code, or the reason why an account was locked',
+  class: 'the class of a failed delivery: `hard`, `soft` or `block`',
   category: 'the cause of a failed delivery, see [feedback.md](feedback.md#classes-and-categories-of-failures)',
   reportSource: 'the channel through which the report arrived: `smtp`, `sns`, `sqs` or the name of a provider',
   reportType: 'the type of the report, such as `soft-bounced`',
@@ -55,7 +56,7 @@ export interface LogEvent {
 const REPLY_FIELDS = ['nextHop', 'smtpCode', 'enhancedCode', 'replyText', 'durationMs'] as const;
 const ATTEMPT_FIELDS = ['id', 'accountId', 'to', 'attemptCount', ...REPLY_FIELDS] as const;
 const SETTLED_FIELDS = [...ATTEMPT_FIELDS, 'reason', 'reportSource', 'detail'] as const;
-const FAILED_FIELDS = [...SETTLED_FIELDS, 'category'] as const;
+const FAILED_FIELDS = [...SETTLED_FIELDS, 'class', 'category'] as const;
 
 export const LOG_EVENTS = {
   'message.accepted': {
@@ -97,7 +98,7 @@ export const LOG_EVENTS = {
   },
   'message.expired': {
     level: 'info',
-    fields: SETTLED_FIELDS,
+    fields: FAILED_FIELDS,
     meaning: 'The message reached its maximum age before it was delivered.',
   },
   'message.uncertain': {
@@ -115,7 +116,7 @@ export const LOG_EVENTS = {
   'message.retried': null,
   'message.reported': {
     level: 'info',
-    fields: ['id', 'reportType', 'reportSource'],
+    fields: ['id', 'reportType', 'reportSource', 'class', 'category'],
     meaning: 'A report was added to the history of a message. The state did not change.',
   },
   'message.signing_failed': {

@@ -9,9 +9,7 @@
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
-import { classifyOutcome } from '../classify/failure.ts';
 import type { EventOf } from '../model/events.ts';
-import { parseFailure } from '../model/failure.ts';
 import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { escapeJson, maskSecrets } from '../printing/escape.ts';
@@ -122,12 +120,15 @@ export function logHandlers(log: Log, node: string): Handlers {
     'message.deferred': (event) => ({ ...getFailedFields(event), retryAt: formatIsoTime(event.dueAt) }),
     'message.bounced': getFailedFields,
     'message.complained': getSettledFields,
-    'message.expired': getSettledFields,
+    'message.expired': getFailedFields,
     'message.uncertain': getSettledFields,
     'message.confirmed': ({ id, accountId, to, at, acceptedAt, reportedBy, detail }) => {
       return { id, accountId, to, durationMs: at - acceptedAt, reportSource: reportedBy, detail };
     },
-    'message.reported': ({ id, verb, reportedBy }) => ({ id, reportType: verb, reportSource: reportedBy }),
+    'message.reported': ({ id, verb, reportedBy, failure }) => {
+      const fields = { id, reportType: verb, reportSource: reportedBy };
+      return failure === null ? fields : { ...fields, class: failure.class, category: failure.category };
+    },
     'message.signing_failed': ({ error }) => ({ node, error: getErrorText(error) }),
     'attempt.alarm_raised': (event) => ({
       ...getAttemptFields(event, event.attempt),
@@ -202,11 +203,11 @@ function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
 }
 
-/** Returns the fields for a failure: those of the change of state, and the category of the attempt or of the report. */
+/** Returns the fields for a failure: those of the change of state, and the class and category of the failure. */
 function getFailedFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
-  const { attempt, detail } = event;
-  const failure = attempt === null ? parseFailure(detail ?? '') : classifyOutcome(attempt.outcome);
-  return failure === null ? getSettledFields(event) : { ...getSettledFields(event), category: failure.category };
+  const { failure } = event;
+  const fields = getSettledFields(event);
+  return failure === null ? fields : { ...fields, class: failure.class, category: failure.category };
 }
 
 /** Rounds a duration in milliseconds to microseconds. */

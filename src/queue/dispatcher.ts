@@ -12,6 +12,7 @@
  * the message is recovered when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
+import { classifyOutcome } from '../classify/failure.ts';
 import type { Publish } from '../model/events.ts';
 import {
   type AcceptResult,
@@ -291,7 +292,15 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const now = clock.now();
     const isLoopTest = message.to === parts.loopRecipient;
     const acceptedAt = ages.toCurrentClock(message.acceptedAt);
-    const computedChange = decideAttemptChange({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
+    const computedChange = decideAttemptChange(
+      { ...message, acceptedAt },
+      attempt,
+      classifyOutcome(attempt.outcome),
+      policy,
+      node,
+      now,
+      parts.random(),
+    );
     const change = isLoopTest ? { ...computedChange, suppress: null } : computedChange;
     parts.onChange?.(message, change);
     publishAttemptEnd(message, attempt, now);
@@ -331,9 +340,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     switch (result) {
       case 'settled':
         for (const { type, dueAt, suppress, event } of end.changes) {
-          const { at, attempt, detail } = event;
-          const commonFields = { id, accountId, to, acceptedAt, attempts, attempt, dueAt, reportedBy: null, detail };
-          publish({ type, at, ...commonFields, suppresses: suppress !== null });
+          const { at, attempt, detail, failure } = event;
+          const commonFields = { id, accountId, to, acceptedAt, attempts, attempt, dueAt, reportedBy: null };
+          publish({ type, at, ...commonFields, detail, failure, suppresses: suppress !== null });
         }
         return;
       case 'lost':

@@ -52,6 +52,7 @@ const UNKNOWN_FIELDS = {
   dueAt: null,
   reportedBy: null,
   detail: null,
+  failure: null,
   suppresses: false,
 } as const;
 

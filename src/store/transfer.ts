@@ -142,6 +142,7 @@ export interface TransferredEvent {
   readonly verb: string;
   readonly by: string;
   readonly detail: string | null;
+  readonly failure: string | null;
   readonly attempt: string | null;
 }
 

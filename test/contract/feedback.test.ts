@@ -58,7 +58,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([message]);
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = newAttempt({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
-    const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', attempt };
+    const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
     await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
     return message;
   }
@@ -102,6 +102,25 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readCounts(store)).toEqual({ emails: 2, bounces: 1, complaints: 0 });
     expect(await readState(store, otherMessage)).toBe('delivered');
     expect(await store.accept([newMessage({ to: message.to })])).toMatchObject([{ state: 'suppressed' }]);
+  });
+
+  test.each<[string, FeedbackEvent, unknown]>([
+    ['a bounce', HARD, { class: 'hard', category: 'mailbox-unknown' }],
+    ['a temporary bounce', SOFT, { class: 'soft', category: 'mailbox-full' }],
+    [
+      'an address on the suppression list of the provider',
+      { ...HARD, kind: 'provider-suppressed' },
+      { class: 'block', category: 'policy' },
+    ],
+    ['a complaint', COMPLAINT, null],
+  ])('the history contains the failure of %s', async (_, event, failure) => {
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
+    const answer = await recordOne(store, report({ id: message.id }, event));
+    const recorded = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
+    expect(answer).toMatchObject({ failure: recorded });
+    const failures = (await store.findMessage(message.id))?.events.map((entry) => entry.failure);
+    expect(failures).toEqual([null, null, recorded]);
   });
 
   test('a repeated report and a second report about the same bounce change nothing', async () => {
@@ -319,7 +338,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recordFeedback([report({ id: message.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
     expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
     const answer = await recordOne(store, report({ id: message.id }, COMPLAINT));
-    expect(answer).toEqual({ kind: 'recorded', id: message.id, verb: 'complaint-reported', suppressed: true });
+    expect(answer).toEqual({
+      kind: 'recorded',
+      id: message.id,
+      verb: 'complaint-reported',
+      suppressed: true,
+      failure: null,
+    });
     expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'complaint', source: message.id }]);
     expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
@@ -361,7 +386,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.settle([
       newSettlement(
         { ...message, attempts: 1, lease: LEASE },
-        { to: 'uncertain', event: { at: 1, verb: 'uncertain', by: 'node-a', detail: null, attempt: null } },
+        {
+          to: 'uncertain',
+          event: { at: 1, verb: 'uncertain', by: 'node-a', detail: null, failure: null, attempt: null },
+        },
       ),
     ]);
     expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({ kind: 'applied', to: 'bounced' });
@@ -452,7 +480,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const attempt = newAttempt(
         kind === 'unanswered' ? { kind, reply } : { kind, reply, reason: 'connection', scope: 'transport' },
       );
-      const entry = { at: Date.now(), verb: 'deferred', by: 'node-a', detail: 'lost', attempt };
+      const entry = { at: Date.now(), verb: 'deferred', by: 'node-a', detail: 'lost', failure: null, attempt };
       const dueAt = Date.now() + 60_000;
       await store.settle([
         newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt, event: entry }),
@@ -572,7 +600,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(nextAt).toBeGreaterThan(now + 1_000);
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
       const attempt = newAttempt({ kind: 'delivered', reply });
-      const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', attempt };
+      const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
       await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
       const { applied, nextAt: later } = await store.applyPendingReports(now + 60_000, 10);
       expect(applied).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);

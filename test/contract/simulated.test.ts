@@ -59,7 +59,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
       const settlements = claimResult.messages
         .filter(() => random() < 0.8)
         .map((message) => {
-          const event = { at: now, by: NODE.name, detail: null, attempt: null };
+          const event = { at: now, by: NODE.name, detail: null, failure: null, attempt: null };
           if (random() < 0.3)
             return newSettlement(message, { to: 'bounced', suppress: 'bounce', event: { ...event, verb: 'bounced' } });
           return newSettlement(message, { event: { ...event, verb: 'delivered' } });

@@ -364,7 +364,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       newLargeMessage,
       ...Array.from({ length: 30 }, () => newMessage({ message: 'x'.repeat(400) })),
     ]);
-    const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
+    const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure: null, attempt: null };
     await store.settle([
       newSettlement({ ...largeMessage, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
     ]);
@@ -386,7 +386,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const retries = Array.from({ length: 100 }, () => newMessage({ lease: LEASE }));
     await store.accept(retries);
     const deferral = { to: 'queued', dueAt: 1 } as const;
-    const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
+    const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure: null, attempt: null };
     await store.settle(
       retries.map((message) => newSettlement({ ...message, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
@@ -584,6 +584,41 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]).toEqual(['expired', 'queued']);
   });
 
+  test('the history contains the failure of each attempt, and an expired message has the last failure', async () => {
+    const store = await createStoreWith();
+    const oldTime = Date.now() - 100_000;
+    const messages = [1, 2].map(() => newMessage({ acceptedAt: oldTime, lease: LEASE }));
+    const [swept, expiredByNode] = messages;
+    await store.accept(messages);
+    const failure = {
+      class: 'soft',
+      category: 'greylisted',
+      status: '4.7.1',
+      diagnostic: '451 4.7.1 later "x"',
+    } as const;
+    const deferred = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure, attempt: null };
+    const expired = { at: 2, verb: 'expired', by: 'node-a', detail: null, failure: null, attempt: null };
+    for (const message of messages) {
+      const leased = { ...message, attempts: 1, lease: LEASE };
+      await store.settle([newSettlement(leased, { to: 'queued', dueAt: 1, event: deferred })]);
+    }
+    const { messages: claimed } = await store.claim({ messages: 9, bytes: 9_000_000 }, LEASE, 2);
+    const leased = claimed.find(({ id }) => id === expiredByNode?.id);
+    const other = claimed.find(({ id }) => id === swept?.id);
+    if (leased === undefined || other === undefined) throw new Error('the messages were not claimed');
+    await store.settle([newSettlement(leased, { to: 'expired', event: expired })]);
+    await store.release([{ id: other.id, owner: LEASE.owner, attempts: other.attempts }], 2);
+    expect(await store.expire(oldTime, Date.now(), 10, 'node-a')).toEqual([other.id]);
+    for (const { id } of messages) {
+      const failures = (await store.findMessage(id))?.events.map((entry) => [entry.verb, entry.failure]);
+      expect(failures).toEqual([
+        ['accepted', null],
+        ['deferred', failure],
+        ['expired', failure],
+      ]);
+    }
+  });
+
   test('a body is purged only after the end of its message', async () => {
     const store = await createStoreWith();
     const at = Date.now() - 10_000;
@@ -592,7 +627,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       newMessage({ acceptedAt: at }),
     ];
     await store.accept([endedMessage, waitingMessage]);
-    const event = { at: at + 5_000, verb: 'delivered', by: 'node-a', detail: null, attempt: null };
+    const event = { at: at + 5_000, verb: 'delivered', by: 'node-a', detail: null, failure: null, attempt: null };
     await store.settle([newSettlement({ ...endedMessage, attempts: 1, lease: LEASE }, { event })]);
     expect(await store.purgeBodiesAndKeys(at + 4_999, 0, 10)).toBe(0);
     expect(await store.purgeBodiesAndKeys(at + 5_000, 0, 10)).toBe(1);
@@ -644,7 +679,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
     const messages = due.map((_, index) => newMessage({ lease: LEASE, accountId: (index % 2) + 1 }));
     await store.accept(messages);
-    const createEvent = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
+    const createEvent = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, failure: null, attempt: null });
     await store.settle(
       messages.map((message, n) =>
         newSettlement(

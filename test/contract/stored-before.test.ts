@@ -2,7 +2,7 @@
  * Tests that a database of an older version can be opened, and that every read returns the same result as in that
  * version. test/corpus/stores contains the tables of commit c1fc4ea and the results of the reads of its store:
  * accounts, keys, domains, messages in every state, reports, suppressions, tokens and statistics. Its calls of
- * `findToken` are now calls of `findTokens`.
+ * `findToken` are now calls of `findTokens`. Its history entries have no failure, so the test expects null.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -71,7 +71,8 @@ function revived(value: unknown): unknown {
   if ('$bytes' in value) return Buffer.from(String(value.$bytes));
   // Only an audit log entry has the member `who`. The member `subject` of a message keeps its name.
   const renamed: Readonly<Record<string, string>> = 'who' in value ? { ...RENAMED, subject: 'target' } : RENAMED;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [renamed[name] ?? name, revived(member)]));
+  const members = Object.entries(value).map(([name, member]) => [renamed[name] ?? name, revived(member)]);
+  return Object.fromEntries('verb' in value ? [...members, ['failure', null]] : members);
 }
 
 const WRITE = {
@@ -144,7 +145,7 @@ test.each(STORES)('the $name store delivers messages that an older version has q
   const lease = { owner: 'node-new', until: now + 60_000 };
   const claimed = await store.claim({ messages: 50, bytes: 1_000_000 }, lease, now);
   expect(claimed.messages.map(({ id }) => id).sort()).toEqual(queued.map(({ id }) => id).sort());
-  const event = { at: now, verb: 'delivered', by: lease.owner, detail: '250 ok', attempt: null };
+  const event = { at: now, verb: 'delivered', by: lease.owner, detail: '250 ok', failure: null, attempt: null };
   const changes = [{ to: 'delivered', dueAt: null, event, suppress: null }] as const;
   const ends = claimed.messages.map(({ id, attempts }) => ({
     id,

@@ -44,7 +44,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       newMessage({ accountId, lease: LEASE, to: `${outcome}.${index}.${Math.random()}@example.com` }),
     );
     await store.accept(messages);
-    const createEvent = (verb: string) => ({ at, verb, by: 'node-a', detail: null, attempt: null });
+    const createEvent = (verb: string) => ({ at, verb, by: 'node-a', detail: null, failure: null, attempt: null });
     const settlements = messages.map((message) => {
       const to = outcome === 'complained' ? 'delivered' : outcome === 'delivered' ? 'delivered' : 'bounced';
       const settlement = newSettlement(

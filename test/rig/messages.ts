@@ -61,6 +61,7 @@ export function newSettlement(
     verb: change.to ?? 'delivered',
     by: message.lease.owner,
     detail: '250 ok',
+    failure: null,
     attempt: newAttempt(),
   };
   const stateChange: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };

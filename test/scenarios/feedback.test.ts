@@ -60,7 +60,8 @@ test('an asynchronous bounce ends the message as bounced and suppresses its reci
   expect(events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
   expect(events.at(-1)).toMatchObject({
     by: 'feedback:smtp',
-    detail: 'hard (mailbox-unknown): 550 5.1.1 No such user here (reported by relay.example.net)',
+    ...{ class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: '550 5.1.1 No such user here' },
+    detail: '550 5.1.1 No such user here (reported by relay.example.net)',
   });
   expect(await listSuppressed()).toEqual([`gone@example.net bounce ${id}`]);
   expect((await showMessage(await submitTo('Gone@example.net'))).state).toBe('suppressed');

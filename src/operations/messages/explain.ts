@@ -5,8 +5,9 @@
  * that are not recorded are omitted and not assumed.
  */
 
-import { classifyOutcome } from '../../classify/failure.ts';
+import { classifyEntry } from '../../classify/failure.ts';
 import type { Account } from '../../model/account.ts';
+import type { Failure } from '../../model/failure.ts';
 import { FEEDBACK_PREFIX } from '../../model/feedback.ts';
 import {
   type HistoryEntry,
@@ -82,8 +83,10 @@ function describeUncertainState(message: StoredMessage): string {
 
 function explainState(input: ExplainInput): readonly string[] {
   const { message } = input;
-  const attempt = findLastAttempt(message);
-  const attemptSentences = attempt === null ? [] : [describeAttempt(attempt)];
+  const attemptEntry = findLastAttemptEntry(message);
+  const attempt = attemptEntry?.attempt ?? null;
+  const attemptSentences =
+    attemptEntry === null || attempt === null ? [] : [describeAttempt(attempt, classifyEntry(attemptEntry))];
   switch (message.state) {
     case 'queued':
       return [
@@ -222,7 +225,7 @@ function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
 
 /** Describes the reports that arrived after delivery, with the bounce or complaint that ended the message. */
 function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
-  return events.flatMap(({ at, by, verb, detail }) => {
+  return events.flatMap(({ at, by, verb, detail, failure }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
     const source = by.slice(FEEDBACK_PREFIX.length);
     const title = findProviderTitle(source);
@@ -230,20 +233,20 @@ function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
       title === null
         ? `A feedback report arrived at ${formatTime(at)} by ${source}`
         : `An event of ${title} arrived at ${formatTime(at)}`;
-    return [`${report} ${describeReportEffect(verb)}: ${detail ?? 'no reason given'}.`];
+    return [`${report} ${describeReportEffect(verb, failure)}: ${detail ?? 'no reason given'}.`];
   });
 }
 
-function describeReportEffect(verb: string): string {
+function describeReportEffect(verb: string, failure: Failure | null): string {
   switch (verb) {
     case 'delivered':
     case 'bounced':
     case 'complained':
-      return `and ended the message as ${verb}`;
+      return `and ended the message as ${verb}${failure === null ? '' : ` (${formatClassAndCategory(failure)})`}`;
     case 'confirmed':
       return 'and confirmed the delivery to the mail server of the recipient';
     default:
-      return `(${verb}) and changed no state`;
+      return `(${verb}${failure === null ? '' : `; ${formatClassAndCategory(failure)}`}) and changed no state`;
   }
 }
 
@@ -280,7 +283,11 @@ function describeEvent(event: HistoryEntry): string {
 }
 
 function findLastAttempt(message: MessageHistory): Attempt | null {
-  return message.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
+  return findLastAttemptEntry(message)?.attempt ?? null;
+}
+
+function findLastAttemptEntry({ events }: MessageHistory): HistoryEntry | null {
+  return events.findLast(({ attempt }) => attempt !== null) ?? null;
 }
 
 /**
@@ -310,7 +317,7 @@ export const LOCAL_FAULT_REMEDY =
 
 const NEXT_HOP_REMEDY = '`postrider doctor` checks the next hop';
 
-function describeAttempt(attempt: Attempt): string {
+function describeAttempt(attempt: Attempt, failure: Failure | null): string {
   const nextHop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
   const at = formatTime(attempt.startedAt);
@@ -320,20 +327,23 @@ function describeAttempt(attempt: Attempt): string {
     case 'delivered':
       return `The attempt at ${at} succeeded: ${nextHop} answered ${toSentence(formatReply(outcome))}`;
     case 'bounced':
-      return `The attempt at ${at} bounced (${describeFailure(outcome)}): ${nextHop} answered ${toSentence(formatReply(outcome))}`;
+      return `The attempt at ${at} bounced (${describeFailure(outcome, failure)}): ${nextHop} answered ${toSentence(formatReply(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, at ${at}, was deferred (${describeFailure(outcome)}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome))}`;
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome, failure)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, at ${at}, was deferred (${describeFailure(outcome, failure)}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome))}`;
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
   }
 }
 
 /** Describes a failed attempt: `recipient-unknown; class hard, category mailbox-unknown`. */
-function describeFailure(outcome: Extract<Outcome, { reason: Reason }>): string {
-  const failure = classifyOutcome(outcome);
-  return failure === null ? outcome.reason : `${outcome.reason}; class ${failure.class}, category ${failure.category}`;
+function describeFailure({ reason }: Extract<Outcome, { reason: Reason }>, failure: Failure | null): string {
+  return failure === null ? reason : `${reason}; ${formatClassAndCategory(failure)}`;
+}
+
+function formatClassAndCategory({ class: failureClass, category }: Failure): string {
+  return `class ${failureClass}, category ${category}`;
 }
 
 function formatReply({ reply }: Outcome): string {

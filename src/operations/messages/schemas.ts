@@ -85,11 +85,20 @@ const EventDetails = Type.Object({
   detail: nullable(Type.String()),
   class: nullable(
     createStringEnum(FAILURE_CLASSES, {
-      description: 'The class of the failure. Null for an event that is not a failed attempt or a reported bounce.',
+      description:
+        'The class of the failure. Null for an event that is neither a failed attempt, a reported bounce, nor the expiry after a failed attempt.',
     }),
   ),
   category: nullable(
     createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of the failure. Null if `class` is null.' }),
+  ),
+  status: nullable(
+    Type.String({ description: 'The enhanced status code of the failure, such as `5.1.1` (RFC 3463).' }),
+  ),
+  diagnostic: nullable(
+    Type.String({
+      description: 'The reply or the reported text of the failure, in one line. Untrusted: another server wrote it.',
+    }),
   ),
   attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt of this event.' })),
 });
@@ -190,6 +199,8 @@ function toEventDetails(event: HistoryEntry, sequence: number, attempts: readonl
     detail: event.detail,
     class: failure?.class ?? null,
     category: failure?.category ?? null,
+    status: event.failure?.status ?? null,
+    diagnostic: event.failure?.diagnostic ?? null,
     attempt: event.attempt === null ? null : attempts.indexOf(event.attempt),
   };
 }

@@ -44,7 +44,7 @@ const LOCK_MESSAGE: Statement = {
 };
 const SELECT_HISTORY: Statement = {
   name: 'feedback_history',
-  text: 'SELECT at, verb, by, detail, attempt FROM event WHERE id = $1::uuid ORDER BY n',
+  text: 'SELECT at, verb, by, detail, failure, attempt FROM event WHERE id = $1::uuid ORDER BY n',
 };
 const INSERT_PENDING: Statement = {
   name: 'feedback_insert_pending',

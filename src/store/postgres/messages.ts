@@ -28,7 +28,7 @@ const SELECT_HISTORY: Statement = {
 };
 const SELECT_EVENTS: Statement = {
   name: 'message_events',
-  text: 'SELECT at, verb, by, detail, attempt FROM event WHERE id = $1::uuid ORDER BY n',
+  text: 'SELECT at, verb, by, detail, failure, attempt FROM event WHERE id = $1::uuid ORDER BY n',
 };
 const LOCK_QUEUE_ROW: Statement = {
   name: 'message_lock_queue_row',

@@ -11,6 +11,7 @@
  * due messages, each account receives an equal share.
  */
 
+import type { RecordedFailure } from '../../model/failure.ts';
 import {
   createSuppressedEntry,
   type Lease,
@@ -24,6 +25,7 @@ import {
   getLane,
   getRowsPerTurn,
   getStateAfterChange,
+  inheritsFailure,
   type PackedSettlement,
   packSettlements,
   requireTransition,
@@ -47,19 +49,25 @@ interface NewEvent {
   readonly verb: string;
   readonly by: string;
   readonly detail: string | null;
+  readonly failure: RecordedFailure | null;
   /** JSON. */
   readonly attempt: string | null;
 }
 
 const APPEND_EVENTS: Statement = {
   name: 'event_append',
-  text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, attempt)
-    SELECT id, account_id, nextval('event_n'), at, verb, by, detail, attempt
-    FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
-      WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, attempt, o) ORDER BY o`,
+  text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, failure, attempt)
+    SELECT id, account_id, nextval('event_n'), at, verb, by, detail, CASE WHEN inherits THEN (
+        SELECT h.failure FROM event h WHERE h.id = e.id AND h.failure IS NOT NULL ORDER BY h.n DESC LIMIT 1
+      ) ELSE failure END, attempt
+    FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::text[])
+      WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, failure, inherits, attempt, o) ORDER BY o`,
 };
 
-/** Appends events. The events of one message keep the given order. */
+/**
+ * Appends events. The events of one message keep the given order. An event `expired` without a failure receives the last failure of
+ * its message.
+ */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   await session.query(APPEND_EVENTS, [
@@ -69,6 +77,8 @@ export async function appendEvents(session: Session, events: readonly NewEvent[]
     events.map(({ verb }) => verb),
     events.map(({ by }) => by),
     events.map(({ detail }) => detail),
+    events.map(({ failure }) => rows.toFailureColumn(failure)),
+    events.map(({ verb, failure }) => failure === null && inheritsFailure(verb)),
     events.map(({ attempt }) => attempt),
   ]);
 }
@@ -530,10 +540,10 @@ function collectRows(
 ): void {
   let from: State = 'sending';
   let lane = 0;
-  for (const [index, { to, at, verb, by, detail, attempt, suppress, reference }] of changes.entries()) {
+  for (const [index, { to, at, verb, by, detail, failure, attempt, suppress, reference }] of changes.entries()) {
     from = getStateAfterChange(from, to, index === 0);
     if (index === 0) lane = getLane(verb);
-    settlementRows.events.push({ id, accountId, at, verb, by, detail, attempt });
+    settlementRows.events.push({ id, accountId, at, verb, by, detail, failure, attempt });
     if (reference !== null) settlementRows.references.push({ reference, id, at });
     if (suppress !== null) settlementRows.suppressed.push({ id, reason: suppress, at });
   }

@@ -65,15 +65,17 @@ const INSERT_QUEUE: Statement = {
 };
 const INSERT_EVENTS: Statement = {
   name: 'transfer_events',
-  text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, attempt)
-    SELECT * FROM json_to_recordset($1::json) AS e(id uuid, account_id int, n bigint, at bigint, verb text, by text, detail text, attempt text)`,
+  text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, failure, attempt)
+    SELECT * FROM json_to_recordset($1::json)
+      AS e(id uuid, account_id int, n bigint, at bigint, verb text, by text, detail text, failure text, attempt text)`,
 };
 const SELECT_PAGE: Statement = {
   name: 'transfer_page',
   text: `SELECT m.id, m.account_id, m.key_id, coalesce(q.state, m.state) AS state, coalesce(q.lane, 0)::int AS lane, q.due_at,
       coalesce(q.attempts, m.attempts) AS attempts, m.accepted_at, m.ended_at, m."to", m.recipient, m."from", m.subject, b.message,
       coalesce(q.handing_over, false) AS handing_over,
-      (SELECT coalesce(json_agg(json_build_object('at', e.at, 'verb', e.verb, 'by', e.by, 'detail', e.detail, 'attempt', e.attempt)
+      (SELECT coalesce(json_agg(json_build_object('at', e.at, 'verb', e.verb, 'by', e.by, 'detail', e.detail,
+         'failure', e.failure, 'attempt', e.attempt)
          ORDER BY e.n), '[]')::text FROM event e WHERE e.id = m.id) AS events
     FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
       LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id

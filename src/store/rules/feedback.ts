@@ -3,6 +3,7 @@
  * recipient is suppressed, and whether the report counts towards the account's reputation. The functions have no side
  * effects.
  */
+import type { RecordedFailure } from '../../model/failure.ts';
 import {
   decideFeedbackChange,
   FEEDBACK_PREFIX,
@@ -132,29 +133,32 @@ export function decideFeedback(
     case 'not-understood':
       return storeForOperator(id, change.reason, false);
     case 'history-entry': {
-      const { verb, suppress, counts } = change;
+      const { verb, failure, suppress, counts } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
-        entries: [createHistoryEntry(report, verb, change.detail)],
+        entries: [createHistoryEntry(report, verb, change.detail, failure)],
         countedAs: suppress === 'complaint' ? 'complained' : 'bounced',
         reputationRule: counts ? 'if-suppressed' : 'never',
-        answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed }),
+        answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
       };
     }
     case 'change': {
-      const { to: newState, suppress, detail, counts } = change;
+      const { to: newState, suppress, detail, failure, counts } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
         newState: requireTransition(from, newState, 'feedback'),
-        entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail)],
+        entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
         countedAs: newState,
         reputationRule: isTest || !counts ? 'never' : 'always',
-        answer: (suppressed) => ({ kind: 'applied', id, accountId, to: newState, recipient: to, suppressed, detail }),
+        answer: (suppressed) => ({
+          ...{ kind: 'applied', id, accountId, to: newState, recipient: to },
+          ...{ suppressed, detail, failure },
+        }),
       };
     }
     case 'confirm': {
       const { to: newState, detail } = change;
-      const confirmation = createHistoryEntry(report, CONFIRMED_VERB, detail);
+      const confirmation = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
       const uncounted = { suppress: null, countedAs: 'bounced', reputationRule: 'never' } as const;
       if (newState === null)
         return {
@@ -164,8 +168,11 @@ export function decideFeedback(
       return {
         ...{ kind: 'record', id, accountId, from, ...uncounted },
         newState: requireTransition(from, newState, 'feedback'),
-        entries: [createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail), confirmation],
-        answer: () => ({ kind: 'applied', id, accountId, to: newState, recipient: to, suppressed: false, detail }),
+        entries: [createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null), confirmation],
+        answer: () => ({
+          ...{ kind: 'applied', id, accountId, to: newState, recipient: to },
+          ...{ suppressed: false, detail, failure: null },
+        }),
       };
     }
   }
@@ -208,8 +215,13 @@ function ignore({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
 
 const UNRELATED: FeedbackDecision = { kind: 'answer', answer: { kind: 'unrelated' } };
 
-function createHistoryEntry({ at, source }: FeedbackReport, verb: string, detail: string): EntryWithoutAttempt {
-  return { at, verb, by: `${FEEDBACK_PREFIX}${source}`, detail, attempt: null };
+function createHistoryEntry(
+  { at, source }: FeedbackReport,
+  verb: string,
+  detail: string,
+  failure: RecordedFailure | null,
+): EntryWithoutAttempt {
+  return { at, verb, by: `${FEEDBACK_PREFIX}${source}`, detail, failure, attempt: null };
 }
 
 function storeForOperator(messageId: string | null, reason: string, premature: boolean): FeedbackDecision {

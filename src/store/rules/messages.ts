@@ -9,6 +9,7 @@
 
 import { countMessage, findExceededLimit, getRemainingLimits, type LimitUsage } from '../../model/account.ts';
 import { type Actor, createAuditEntry, type NewAuditEntry, toAuditedMessage } from '../../model/audit.ts';
+import type { RecordedFailure } from '../../model/failure.ts';
 import {
   type AcceptResult,
   type Cause,
@@ -89,6 +90,11 @@ export function getStateAfterChange(from: State, to: State, isFirst: boolean): S
   return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : requireTransition(from, to, 'queue');
 }
 
+/** Returns true if an entry of this type without a failure receives the last failure of the message. */
+export function inheritsFailure(verb: string): boolean {
+  return verb === RECORDED_EVENTS['message.expired'].verb;
+}
+
 /** Returns the value of the column `lane` after an attempt: 0 for first attempts, 1 for retries. */
 export function getLane(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
@@ -112,6 +118,7 @@ export interface PackedSettlement {
     readonly verb: string;
     readonly by: string;
     readonly detail: string | null;
+    readonly failure: RecordedFailure | null;
     readonly attempt: string | null;
     readonly suppress: string | null;
     /** The id that the provider assigned to the message, or null. */
@@ -135,6 +142,7 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
       verb: event.verb,
       by: event.by,
       detail: event.detail,
+      failure: event.failure,
       attempt: event.attempt === null ? null : JSON.stringify(event.attempt),
       suppress,
       reference: findProviderReference(event.attempt),

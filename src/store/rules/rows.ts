@@ -14,6 +14,7 @@ import {
 } from '../../model/account.ts';
 import type { AuditEntry } from '../../model/audit.ts';
 import { type DkimKey, findPublishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
+import type { RecordedFailure } from '../../model/failure.ts';
 import { FEEDBACK_SOURCES, type LastFeedback, type UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
@@ -191,6 +192,7 @@ export function toMessageHistory(row: Row, history: readonly Row[]): MessageHist
     verb: ACCEPTED_VERB,
     by: `key_${keyId}`,
     detail: null,
+    failure: null,
     attempt: null,
   };
   return {
@@ -212,8 +214,22 @@ export function toHistoryEntry(row: Row): HistoryEntry {
     verb: readText(row, 'verb'),
     by: readText(row, 'by'),
     detail: readTextOrNull(row, 'detail'),
+    failure: toRecordedFailure(row),
     attempt: attempt === null ? null : parseJson<Attempt>('attempt', attempt),
   };
+}
+
+/** Reads the column `failure` of a row of `event`. */
+function toRecordedFailure(row: Row): RecordedFailure | null {
+  const failure = readTextOrNull(row, 'failure');
+  return failure === null ? null : parseJson<RecordedFailure>('failure', failure);
+}
+
+/** Returns the value of the column `failure` of `event`. */
+export function toFailureColumn(failure: RecordedFailure | null): string | null {
+  if (failure === null) return null;
+  const { class: failureClass, category, status, diagnostic } = failure;
+  return JSON.stringify({ class: failureClass, category, status, diagnostic });
 }
 
 /** Converts the columns of a message that a report requires. If `queueRow` is given, the state is read from it. */

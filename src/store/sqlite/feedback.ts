@@ -44,7 +44,9 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
   const selectMessage = database.prepare(
     'SELECT seq, id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
   );
-  const selectHistory = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const selectHistory = database.prepare(
+    'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
+  );
   const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );

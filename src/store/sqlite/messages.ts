@@ -26,7 +26,9 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
   const selectWithBody = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
   );
-  const selectHistory = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const selectHistory = database.prepare(
+    'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
+  );
   const queued = requireTransition('uncertain', 'queued', 'operator');
   const cancelled = requireTransition('queued', 'cancelled', 'operator');
   const requeue = database.prepare(

@@ -25,6 +25,7 @@ import {
   getLane,
   getRowsPerTurn,
   getStateAfterChange,
+  inheritsFailure,
   type PackedSettlement,
   requireTransition,
   toSeq,
@@ -383,15 +384,24 @@ export function prepareLeaseEnds(
   };
 }
 
-const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, attempt)
-  VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?)`;
+const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, failure, attempt)
+  VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?, ?)`;
+const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure IS NOT NULL ORDER BY n DESC LIMIT 1';
 
-/** Returns the function that appends an entry to the history of a message. The attempt is JSON or null. */
+/**
+ * Returns the function that appends an entry to the history of a message. The attempt is JSON or null. An entry `expired` without
+ * a failure receives the last failure of the message.
+ */
 export function prepareAppend(
   database: DatabaseSync,
 ): (seq: number, entry: Omit<HistoryEntry, 'attempt'> & { readonly attempt: string | null }) => void {
   const appendEntry = database.prepare(APPEND);
-  return (seq, { at, verb, by, detail, attempt }) => {
-    appendEntry.run(seq, seq, at, verb, by, detail, attempt);
+  const selectLastFailure = database.prepare(SELECT_LAST_FAILURE);
+  return (seq, { at, verb, by, detail, failure, attempt }) => {
+    const failureText =
+      failure === null && inheritsFailure(verb)
+        ? rows.readTextOrNull(selectLastFailure.get(seq) ?? { failure: null }, 'failure')
+        : rows.toFailureColumn(failure);
+    appendEntry.run(seq, seq, at, verb, by, detail, failureText, attempt);
   };
 }

@@ -34,7 +34,9 @@ export function openSqliteSource(configuredPath: string): TransferSource {
   const selectPage = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq > ? ORDER BY m.seq LIMIT ?',
   );
-  const selectHistory = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const selectHistory = database.prepare(
+    'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
+  );
   const countMessages = database.prepare('SELECT count(*) AS n FROM mail_request');
 
   function toTransferredMessage(row: rows.Row): TransferredMessage {
@@ -60,6 +62,7 @@ export function openSqliteSource(configuredPath: string): TransferSource {
           verb: rows.readText(event, 'verb'),
           by: rows.readText(event, 'by'),
           detail: rows.readTextOrNull(event, 'detail'),
+          failure: rows.readTextOrNull(event, 'failure'),
           attempt: rows.readTextOrNull(event, 'attempt'),
         }),
       ),

@@ -129,6 +129,12 @@ async function createStore(folder: string): Promise<void> {
       verb: 'bounced',
       by: 'node-1',
       detail: '550 5.1.1 no such mailbox',
+      failure: {
+        class: 'hard',
+        category: 'mailbox-unknown',
+        status: '5.1.1',
+        diagnostic: '550 5.1.1 no such mailbox',
+      } as const,
       attempt: ATTEMPT,
     };
     const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;

@@ -14,6 +14,7 @@ const createEvent = (verb: string, by: string, detail: string | null = null): Hi
   verb,
   by,
   detail,
+  failure: null,
   attempt: null,
 });
 const createMessage = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>

@@ -59,6 +59,7 @@ async function rig(
     id: ID,
     verb: 'soft-bounced',
     suppressed: false,
+    failure: null,
   }),
   certificate: Parameters<typeof createSmtpListener>[0]['certificate'] = null,
   {
@@ -237,7 +238,9 @@ describe('the reply 250', () => {
     let tries = 0;
     const { openDialog } = await rig(async () => {
       tries += 1;
-      return tries < 3 ? { kind: 'not-yet' } : { kind: 'recorded', id: ID, verb: 'soft-bounced', suppressed: false };
+      return tries < 3
+        ? { kind: 'not-yet' }
+        : { kind: 'recorded', id: ID, verb: 'soft-bounced', suppressed: false, failure: null };
     });
     const peer = await openDialog();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);

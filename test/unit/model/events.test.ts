@@ -13,7 +13,7 @@ import {
 const STORE = new URL('../../../src/store/', import.meta.url);
 
 test('a recorded change has the verb and the state of its event', () => {
-  const entry = { at: 1, by: 'node', detail: null, attempt: null };
+  const entry = { at: 1, by: 'node', detail: null, failure: null, attempt: null };
   const types: readonly SettledEventType[] = [
     'message.delivered',
     'message.deferred',

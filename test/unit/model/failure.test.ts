@@ -1,19 +1,23 @@
-/** Tests the text of a failure in the history. */
+/** Tests the text and the stored form of a failure. */
 import { expect, test } from 'vitest';
-import { FAILURE_CATEGORIES, FAILURE_CLASSES, formatFailure, parseFailure } from '../../../src/model/failure.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES, formatFailure } from '../../../src/model/failure.ts';
+import { toFailureColumn, toHistoryEntry } from '../../../src/store/rules/rows.ts';
 
-test('every failure is parsed from the detail that begins with it', () => {
-  for (const failureClass of FAILURE_CLASSES) {
-    for (const category of FAILURE_CATEGORIES) {
-      const failure = { class: failureClass, category };
-      expect(parseFailure(`${formatFailure(failure)}: 550 no (hard (domain): x)`)).toEqual(failure);
-    }
-  }
+test('a failure is shown as its class and its category', () => {
+  expect(formatFailure({ class: 'hard', category: 'mailbox-unknown' })).toBe('hard (mailbox-unknown)');
 });
 
-test.each(['', 'hard', 'hard (domain)', 'hard (other): x', 'other (domain): x', '550 hard (domain): x', '): '])(
-  'the detail "%s" contains no failure',
-  (detail) => {
-    expect(parseFailure(detail)).toBeNull();
-  },
-);
+test('every failure is read as it was written, and a row without a failure has none', () => {
+  const row = { at: 1, verb: 'bounced', by: 'node', detail: null, attempt: null };
+  const diagnostic = '550 5.1.1 "no" (hard (domain): x)';
+  for (const failureClass of FAILURE_CLASSES) {
+    for (const category of FAILURE_CATEGORIES) {
+      for (const failure of [
+        { class: failureClass, category, status: '5.1.1', diagnostic },
+        { class: failureClass, category, status: null, diagnostic: null },
+      ])
+        expect(toHistoryEntry({ ...row, failure: toFailureColumn(failure) }).failure).toEqual(failure);
+    }
+  }
+  expect(toHistoryEntry({ ...row, failure: toFailureColumn(null) }).failure).toBeNull();
+});

@@ -38,7 +38,11 @@ describe('a permanent bounce', () => {
       to: 'bounced',
       suppress: 'bounce',
       counts: true,
-      detail: 'hard (mailbox-unknown): 550 5.1.1 no such user (reported by mx.example.com)',
+      detail: '550 5.1.1 no such user (reported by mx.example.com)',
+      failure: {
+        ...{ class: 'hard', category: 'mailbox-unknown' },
+        ...{ status: '5.1.1', diagnostic: '550 5.1.1 no such user' },
+      },
     });
   });
 
@@ -200,17 +204,17 @@ test('a simulator address of a provider changes the state and suppresses no reci
   });
 });
 
-test('a detail has a maximum length and is never empty', () => {
+test('a detail and a diagnostic have a maximum length, and a detail is never empty', () => {
   const longEvidence = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
   const emptyEvidence = { status: null, diagnostic: null, reportingHost: null };
-  const details = [longEvidence, emptyEvidence].map((evidenceCase) =>
+  const changes = [longEvidence, emptyEvidence].map((evidenceCase) =>
     decideFeedbackChange(DELIVERED, [
       { ...createBounce(), ...createRecipient(), evidence: evidenceCase } as FeedbackEvent,
     ]),
   );
-  expect(details).toEqual([
-    expect.objectContaining({ detail: `hard (mailbox-unknown): ${'x'.repeat(1_476)}` }),
-    expect.objectContaining({ detail: 'hard (mailbox-unknown): no reason was given' }),
+  expect(changes).toMatchObject([
+    { detail: 'x'.repeat(1_500), failure: { diagnostic: 'x'.repeat(1_000) } },
+    { detail: 'no reason was given', failure: { status: null, diagnostic: null } },
   ]);
 });
 

@@ -64,7 +64,7 @@ test('for every outcome, the change is an allowed transition, and only a queued 
       random,
       (outcomeCase, messageCase, policyCase, ageMs, jitter) => {
         const now = messageCase.acceptedAt + ageMs;
-        const change = decideAttemptChange(messageCase, newAttempt(outcomeCase), policyCase, 'n', now, jitter);
+        const change = decideAttemptChange(messageCase, newAttempt(outcomeCase), null, policyCase, 'n', now, jitter);
         expect(isAllowedTransition('sending', change.to, 'queue')).toBe(true);
         expect(change.dueAt !== null).toBe(change.to === 'queued');
         if (change.dueAt !== null) {
@@ -88,6 +88,7 @@ test('only a permanent outcome leads to a permanent state: after an unknown outc
         const { to, suppress } = decideAttemptChange(
           messageCase,
           newAttempt(outcomeCase),
+          null,
           policyCase,
           'n',
           messageCase.acceptedAt + ageMs,

@@ -33,7 +33,15 @@ function createEvent(
   return {
     ...{ kind: 'message', type, id: '019aaaaa-0000-7000-8000-000000000000', account: 'shop', to: 'bob@example.net' },
     ...{ from: 'shop@example.com', subject: 'Reset', sequence: 1, state: 'bounced', suppressed: true },
-    entry: { at: 0, verb: type.slice('message.'.length), by: 'node', detail: null, attempt: null, ...entry },
+    entry: {
+      at: 0,
+      verb: type.slice('message.'.length),
+      by: 'node',
+      detail: null,
+      failure: null,
+      attempt: null,
+      ...entry,
+    },
     ...members,
   };
 }
@@ -83,10 +91,14 @@ test('a bounce states class, category, status and diagnostic of the reply or of 
       ...{ class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: 'no such user', suppressed: true },
     },
   });
-  const detail = 'soft (mailbox-full): 452 4.2.2 over quota (reported by mx.example.net)';
-  expect(build(createEvent('message.bounced', { by: 'feedback:smtp', detail })).data).toMatchObject({
-    ...{ class: 'soft', category: 'mailbox-full', status: '4.2.2', diagnostic: detail },
-  });
+  const failure = {
+    class: 'soft',
+    category: 'mailbox-full',
+    status: '4.2.2',
+    diagnostic: '452 4.2.2 over quota',
+  } as const;
+  const detail = '452 4.2.2 over quota (reported by mx.example.net)';
+  expect(build(createEvent('message.bounced', { by: 'feedback:smtp', detail, failure })).data).toMatchObject(failure);
 });
 
 test('the data of domains, accounts, suppressions and endpoints satisfy their schemas and are below 20 kB', () => {

@@ -27,7 +27,15 @@ function changeEvent<Type extends SettledEventType>(
   type: Type,
   overrides: Partial<EventOf<SettledEventType>> = {},
 ): EventOf<Type> {
-  const emptyFields = { acceptedAt: 0, attempts: 1, attempt: null, dueAt: null, reportedBy: null, detail: null };
+  const emptyFields = {
+    acceptedAt: 0,
+    attempts: 1,
+    attempt: null,
+    dueAt: null,
+    reportedBy: null,
+    detail: null,
+    failure: null,
+  };
   return { ...MESSAGE, ...emptyFields, suppresses: false, at: 5, ...overrides, type } as EventOf<Type>;
 }
 
@@ -112,7 +120,15 @@ test('a bounce by a later report counts as a report and does not count as a seco
   publish(
     changeEvent('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' }),
   );
-  publish({ type: 'message.reported', at: 5, id: 'm-1', verb: 'soft-bounced', reportedBy: 'sns', suppresses: false });
+  publish({
+    type: 'message.reported',
+    at: 5,
+    id: 'm-1',
+    verb: 'soft-bounced',
+    reportedBy: 'sns',
+    suppresses: false,
+    failure: null,
+  });
   expect(logged()).toMatchObject([
     { event: 'message.bounced', ...MESSAGE, detail: 'mailbox unknown', reportSource: 'smtp' },
     { event: 'message.reported', id: 'm-1', reportType: 'soft-bounced', reportSource: 'sns' },

@@ -24,7 +24,7 @@ const DELIVERED: StateChange = {
   to: 'delivered',
   dueAt: null,
   suppress: null,
-  event: { at: 1, verb: 'delivered', by: 'node', detail: null, attempt: null },
+  event: { at: 1, verb: 'delivered', by: 'node', detail: null, failure: null, attempt: null },
 };
 const toMs = ([seconds, nanos]: readonly [number, number]) => seconds * 1_000 + nanos / 1e6;
 

@@ -43,7 +43,7 @@ const QUEUED: StoredMessage = {
   owner: null,
   attempts: 0,
   endedAt: null,
-  events: [{ at: BASE_TIME, verb: 'accepted', by: 'node-1', detail: null, attempt: null }],
+  events: [{ at: BASE_TIME, verb: 'accepted', by: 'node-1', detail: null, failure: null, attempt: null }],
 };
 
 function createAttempt(outcome: Outcome): Attempt {
@@ -51,7 +51,7 @@ function createAttempt(outcome: Outcome): Attempt {
 }
 
 function createEvent(verb: string, overrides: Partial<HistoryEntry> = {}): HistoryEntry {
-  return { at: BASE_TIME + 2000, verb, by: 'node-1', detail: null, attempt: null, ...overrides };
+  return { at: BASE_TIME + 2000, verb, by: 'node-1', detail: null, failure: null, attempt: null, ...overrides };
 }
 
 type Delivery = NonNullable<RuntimeStatus['delivery']>;

@@ -10,7 +10,7 @@ import { START } from '../../rig/queue.ts';
 const change = (suppress: StateChange['suppress']): StateChange => ({
   to: 'bounced',
   dueAt: null,
-  event: { at: START, verb: 'bounced', by: 'n', detail: null, attempt: null },
+  event: { at: START, verb: 'bounced', by: 'n', detail: null, failure: null, attempt: null },
   suppress,
 });
 

@@ -153,7 +153,7 @@ test('a partition of bodies is dropped only after the retention time of all its 
   ];
   await store.accept([earlyMessage, lateMessage]);
   const createChange = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
-  const event = { at: 0, verb: 'delivered', by: 'n', detail: null, attempt: null };
+  const event = { at: 0, verb: 'delivered', by: 'n', detail: null, failure: null, attempt: null };
   await store.settle([newSettlement({ ...earlyMessage, attempts: 1, lease }, createChange(MONTH_MIDDLE + 1))]);
   const week = MONTH_MIDDLE + 7 * DAY_MS;
   expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
@@ -177,7 +177,7 @@ test('bodies are purged individually if other bodies of the same day are retaine
     newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
   ];
   await store.accept([endedMessage, queuedMessage]);
-  const event = { at: MONTH_MIDDLE + 1, verb: 'delivered', by: 'n', detail: null, attempt: null };
+  const event = { at: MONTH_MIDDLE + 1, verb: 'delivered', by: 'n', detail: null, failure: null, attempt: null };
   await store.settle([newSettlement({ ...endedMessage, attempts: 1, lease }, { event })]);
   expect(await store.purgeBodiesAndKeys(MONTH_MIDDLE + 7 * DAY_MS, 0, 100)).toBe(1);
   expect((await store.findMessage(endedMessage.id))?.message).toBeNull();

@@ -191,7 +191,7 @@ describe('a packed settlement', () => {
   test('contains the attempt as JSON, and the provider’s id if the attempt has one', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = newAttempt({ kind: 'delivered', reply, reference: 'ses-1' });
-    const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
+    const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, failure: null, attempt };
     const [packed] = packSettlements([newSettlement(message, { to: 'delivered', event })]);
     expect(packed).toMatchObject({ id: message.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
     expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
@@ -199,7 +199,7 @@ describe('a packed settlement', () => {
   });
 
   test.each(STATES)('with the state %s is terminal if the state is terminal', (to) => {
-    const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
+    const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, failure: null, attempt: null };
     const [packed] = packSettlements([{ ...newSettlement(message, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
     expect(packed?.excludedFromReputation).toBe(true);
