@@ -191,7 +191,12 @@ async function createDemo(
   async function captureHistory(messages: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainCache({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));
-    const prepare = createPrepare({ domains, ...createSigningParts(settings), onError: () => undefined });
+    const prepare = createPrepare({
+      domains,
+      ...createSigningParts(settings),
+      findConfigurationSet: () => null,
+      onError: () => undefined,
+    });
     for (const message of messages) {
       if (isStopped) return;
       await demoTransport.capture(await prepare(message));

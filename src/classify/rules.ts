@@ -376,6 +376,14 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
+    name: 'configuration set of Amazon SES does not exist or is not allowed to send',
+    stages: ['data', 'content'],
+    phrases: ['configuration set*'],
+    // Each account can have its own configuration set.
+    result: SENDER_CONFIGURATION_FAULT,
+    samples: ['content 554 Configuration set <news> does not exist.'],
+  },
+  {
     name: 'sender not verified with the provider',
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: [

@@ -33,6 +33,7 @@ export function formatAccount(account: AccountEntry | AccountDetails, now: numbe
     ['rate', formatRate(account)],
     ['throttle', account.throttle ?? 'none'],
     ['locks at', `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`],
+    ...(account.sesConfigurationSet === null ? [] : [['configuration set', account.sesConfigurationSet] as const]),
     ...('reputation' in account ? [['last 7 days', formatReputation(account.reputation)] as const] : []),
     ...(warning === null ? [] : [['warning', { text: warning, style: 'warning' }] as const]),
   ]);

@@ -29,6 +29,7 @@ export function addAccountCommands(program: Command, context: Context): void {
       ...LIMIT_FLAGS,
       maxBounces: '--max-bounces <percent>',
       maxComplaints: '--max-complaints <percent>',
+      sesConfigurationSet: '--ses-configuration-set <set>',
       ...EXPECTED_FLAG_HELP,
     },
     shorthands: NO_VOLUME,

@@ -8,6 +8,7 @@ import type { RelayParameter } from '../providers/provider.ts';
 import { findProvider, findProviderByHost, PROVIDERS } from '../providers/providers.ts';
 import { isHost, isHostName } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
+import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from './relay-parameter.ts';
 import type { TransportSetting } from './settings.ts';
 import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
@@ -19,9 +20,6 @@ const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
 /** Schemes of planned transports that this version does not support. */
 const PLANNED_SCHEMES = ['mx'];
-/** The form of `stream=` and `configuration-set=`. A value is written into a header field unchanged. */
-const NAME_FORM = /^[A-Za-z0-9_-]{1,64}$/;
-const NAME_FORM_TEXT = 'a name of letters, digits, - and _, at most 64';
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
 /**
@@ -92,8 +90,8 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
     );
   }
   const configurationSet = parameters.get('configuration-set') ?? null;
-  if (configurationSet !== null && !NAME_FORM.test(configurationSet)) {
-    return invalid(`${shown}: configuration-set must be ${NAME_FORM_TEXT}`);
+  if (configurationSet !== null && !isRelayParameterValue(configurationSet)) {
+    return invalid(`${shown}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
   }
   return valid({ kind: 'ses', region, endpoint, configurationSet });
 }
@@ -273,6 +271,6 @@ function applyRelayParameter(smtp: Smtp, name: string, value: string, shown: str
   const accepted: readonly RelayParameter[] = findProvider(smtp.provider)?.relay?.parameters ?? [];
   const parameter = accepted.find((candidate) => candidate === name);
   if (parameter === undefined) return createUnknownParameterFault(shown, name, [...PARAMETERS, ...accepted]);
-  if (!NAME_FORM.test(value)) return invalid(`${shown}: ${parameter} must be ${NAME_FORM_TEXT}`);
+  if (!isRelayParameterValue(value)) return invalid(`${shown}: ${parameter} must be ${RELAY_PARAMETER_FORM_TEXT}`);
   return { ...smtp, relayParameters: { ...smtp.relayParameters, [parameter]: value } };
 }

@@ -196,7 +196,11 @@ function createMetadata(transport: Settings['transport']): PrepareParts['metadat
   if (transport.kind !== 'smtp') return () => [];
   const { provider, relayParameters } = transport;
   const relay = findProvider(provider)?.relay ?? null;
-  return (messageId) => relay?.metadata(messageId, relayParameters) ?? [];
+  if (relay === null) return () => [];
+  if (!relay.parameters.includes('configuration-set')) return (messageId) => relay.metadata(messageId, relayParameters);
+  // The configuration set of the account takes precedence over the one of the transport.
+  return (messageId, set) =>
+    relay.metadata(messageId, set === null ? relayParameters : { ...relayParameters, 'configuration-set': set });
 }
 
 /**

@@ -111,8 +111,13 @@ export interface PrepareParts {
   readonly onError: (error: unknown) => void;
   /** The domain and the key of return paths. If null, the envelope sender is the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
-  /** Returns the header fields by which the provider of the relay identifies the message. */
-  readonly metadata: (messageId: string) => readonly ExtraHeader[];
+  /**
+   * Returns the header fields by which the provider of the relay identifies the message. `configurationSet` is the one of the
+   * account.
+   */
+  readonly metadata: (messageId: string, configurationSet: string | null) => readonly ExtraHeader[];
+  /** Returns the configuration set of the account at Amazon SES, or null. */
+  readonly findConfigurationSet: (accountId: number) => string | null;
 }
 
 /** Creates the function with which the queue prepares a message for an attempt. */
@@ -123,15 +128,17 @@ export function createPrepare({
   onError,
   returnPath,
   metadata,
+  findConfigurationSet,
 }: PrepareParts): (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(message) {
     const domain = parseAddress(message.from)?.domain ?? '';
     const signing = domains.findSigning(message.accountId, domain);
+    const configurationSet = findConfigurationSet(message.accountId);
     // Only signed messages have the field, because Gmail assigns a Feedback-ID to the signing domain.
     const feedbackIdField = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, [
       ...(signing === null ? [] : [feedbackIdField]),
-      ...metadata(message.id),
+      ...metadata(message.id, configurationSet),
     ]);
     const from =
       returnPath === null
@@ -141,6 +148,7 @@ export function createPrepare({
       id: message.id,
       envelope: { from, to: envelopeTo, smtputf8 },
       data: bytes,
+      ...(configurationSet === null ? {} : { configurationSet }),
     });
     if (mustSign && signing?.maySend !== true) {
       const reason =

@@ -1,5 +1,5 @@
 /**
- * Computes the version of an account: a hash of the limits, thresholds and lock that an operator can change. A change
+ * Computes the version of an account: a hash of the limits, thresholds, configuration set and lock that an operator can change. A change
  * may name the version on which it is based, and is refused if the account has another version. The hash does not
  * include usage and warnings. Pure.
  */
@@ -12,7 +12,8 @@ export function computeAccountVersion({
   limits,
   thresholds,
   locked,
-}: Pick<Account, 'limits' | 'thresholds' | 'locked'>): string {
+  sesConfigurationSet,
+}: Pick<Account, 'limits' | 'thresholds' | 'locked' | 'sesConfigurationSet'>): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   const fields = [
     volume,
@@ -25,6 +26,7 @@ export function computeAccountVersion({
     thresholds.complaintRate,
     locked?.reason,
     locked?.at,
+    sesConfigurationSet,
   ];
   return hash('sha256', JSON.stringify(fields), 'base64url').slice(0, VERSION_LENGTH);
 }

@@ -11,7 +11,7 @@ export interface AccountLimits {
 }
 
 /** The members of an account that an operator can set. An absent member stays unchanged. */
-export type AccountChange = Partial<AccountLimits & Thresholds>;
+export type AccountChange = Partial<AccountLimits & Thresholds & Pick<Account, 'sesConfigurationSet'>>;
 
 export interface Account {
   readonly id: number;
@@ -22,6 +22,8 @@ export interface Account {
   readonly warning: string | null;
   readonly thresholds: Thresholds;
   readonly limits: AccountLimits;
+  /** The configuration set of its messages at Amazon SES. If null, the set in POSTRIDER_TRANSPORT applies. */
+  readonly sesConfigurationSet: string | null;
   readonly volumeUsed: number;
   /**
    * The number of messages in the current rate period, and the start of the period. The values are zero and null before

@@ -48,8 +48,8 @@ function toJson(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-export function toAuditedAccount({ limits, locked, thresholds }: Account) {
-  return { limits, locked: locked?.reason ?? null, thresholds };
+export function toAuditedAccount({ limits, locked, thresholds, sesConfigurationSet }: Account) {
+  return { limits, locked: locked?.reason ?? null, thresholds, sesConfigurationSet };
 }
 
 /** Returns the members of a key that an entry records. The hash is not recorded. */

@@ -3,6 +3,7 @@
  * it is based. If the stored version differs, the operation fails with a conflict and changes nothing.
  */
 
+import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from '../config/relay-parameter.ts';
 import {
   formatIsoTime,
   formatIsoTimeOrNull,
@@ -28,7 +29,7 @@ import {
 import { computeAccountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
-import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
+import { AccountDetails, AccountEntry, limitMembers, providerMembers, thresholdMembers } from './accounts/schemas.ts';
 import { accountNotFound, conflict, invalid, invalidTemplate, ok, type Result, toMemberResult } from './errors.ts';
 import { parseName, parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
@@ -67,13 +68,19 @@ export const createAccount = operation({
   },
 });
 
-/** Changes limits and thresholds. The count of a new volume starts at zero. */
+/** Changes limits, thresholds and the configuration set of Amazon SES. The count of a new volume starts at zero. */
 export const setAccount = operation({
   name: 'account.set',
   id: 'setAccount',
-  summary: 'Change limits and thresholds of an account; omitted ones do not change',
+  summary: 'Change limits, thresholds and configuration set of an account; omitted ones do not change',
   changes: true,
-  input: Type.Object({ account: AccountName, ...limitMembers, ...thresholdMembers, expected: ExpectedVersion }),
+  input: Type.Object({
+    account: AccountName,
+    ...limitMembers,
+    ...thresholdMembers,
+    ...providerMembers,
+    expected: ExpectedVersion,
+  }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
   async run({ account, expected, ...input }, { store, clock }) {
@@ -177,7 +184,9 @@ function toChangeResult(name: string, result: GuardedChangeResult<Account>, now:
 }
 
 type LimitsInput = { readonly [member in keyof typeof limitMembers]?: string };
-type AccountChangeInput = LimitsInput & { readonly [member in keyof typeof thresholdMembers]?: string };
+type AccountChangeInput = LimitsInput & {
+  readonly [member in keyof typeof thresholdMembers | keyof typeof providerMembers]?: string;
+};
 
 /** Parses the limits that the input contains. */
 function parseLimits(
@@ -213,13 +222,22 @@ function parseLimits(
   return ok(limits);
 }
 
-const SETTABLE_MEMBERS = [...Object.keys(limitMembers), ...Object.keys(thresholdMembers)];
+const SETTABLE_MEMBERS = [limitMembers, thresholdMembers, providerMembers].flatMap((members) => Object.keys(members));
 
 function parseChange(input: AccountChangeInput, now: number): Result<AccountChange> {
   const limits = parseLimits(input, now);
   if (!limits.ok) return limits;
   const change: { -readonly [K in keyof AccountChange]: AccountChange[K] } = { ...limits.value };
-  const { maxBounces, maxComplaints } = input;
+  const { maxBounces, maxComplaints, sesConfigurationSet } = input;
+  if (sesConfigurationSet !== undefined) {
+    const isRemoved = sesConfigurationSet === '' || sesConfigurationSet === 'none';
+    if (!isRemoved && !isRelayParameterValue(sesConfigurationSet))
+      return invalid(
+        'sesConfigurationSet',
+        `${quote(sesConfigurationSet)} is not ${RELAY_PARAMETER_FORM_TEXT}; give the name of a configuration set of Amazon SES, or none`,
+      );
+    change.sesConfigurationSet = isRemoved ? null : sesConfigurationSet;
+  }
   if (maxBounces !== undefined) {
     const rate = toMemberResult('maxBounces', parsePercent(maxBounces));
     if (!rate.ok) return rate;
@@ -277,6 +295,7 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
     warning: account.warning,
     maxBounces: account.thresholds.bounceRate,
     maxComplaints: account.thresholds.complaintRate,
+    sesConfigurationSet: account.sesConfigurationSet,
     version: computeAccountVersion(account),
   };
 }
@@ -308,8 +327,8 @@ function getCurrentWarning({ locked, warning, thresholds }: Account, counts: Win
   return status.kind === 'good' ? null : status.reason;
 }
 
-/** Describes limits, thresholds and lock in one line, for the error of a conflicting change. */
-function describeAccount({ limits, locked, thresholds }: Account): string {
+/** Describes limits, thresholds, configuration set and lock in one line, for the error of a conflicting change. */
+function describeAccount({ limits, locked, thresholds, sesConfigurationSet }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [
     locked === null ? 'active' : `locked (${locked.reason})`,
@@ -317,5 +336,6 @@ function describeAccount({ limits, locked, thresholds }: Account): string {
     `rate ${rate === null ? 'none' : formatRate(rate)}`,
     `throttle ${throttle === null ? 'none' : formatThrottle(throttle)}`,
     `lock thresholds: ${formatPercent(thresholds.bounceRate)} hard bounces, ${formatPercent(thresholds.complaintRate)} complaints`,
+    ...(sesConfigurationSet === null ? [] : [`configuration set ${sesConfigurationSet}`]),
   ].join(', ');
 }

@@ -10,6 +10,8 @@ export interface OutgoingMessage {
   readonly envelope: { readonly from: string; readonly to: string; readonly smtputf8: boolean };
   /** The complete RFC 5322 message with CRLF line ends, not dot-stuffed. */
   readonly data: Buffer;
+  /** The configuration set of the account at Amazon SES. If absent, the set of the transport applies. */
+  readonly configurationSet?: string;
 }
 
 /**

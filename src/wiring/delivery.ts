@@ -78,6 +78,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     prepare: createPrepare({
       domains,
       ...createSigningParts(settings),
+      findConfigurationSet: (accountId) => directory.account(accountId)?.sesConfigurationSet ?? null,
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: getLoopRecipient(settings.returnPathDomain),

@@ -1,6 +1,6 @@
 /** Tests suppression lists, sending domains and reputation on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { DirectoryChanges } from '../../src/model/account.ts';
+import type { Account, DirectoryChanges } from '../../src/model/account.ts';
 import { computeAccountVersion } from '../../src/model/account-version.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -412,5 +412,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await settleMessages(store, 1, 40, 'hard');
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
     expect(await store.setAccount('unknown', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
+  });
+
+  test('a configuration set is stored until it is replaced or removed, and reaches the caches of nodes', async () => {
+    const store = await createStoreWith();
+    const seen: (string | null | undefined)[] = [];
+    await store.watchDirectory(({ accounts }) => seen.push(...accounts.map((account) => account.sesConfigurationSet)));
+    const readSet = async () => (await findAccount(store, 'default'))?.sesConfigurationSet;
+    expect(await readSet()).toBeNull();
+    const version = async () => computeAccountVersion((await findAccount(store, 'default')) as Account);
+    const versionBefore = await version();
+    await store.setAccount('default', { sesConfigurationSet: 'news' }, 1);
+    expect([await readSet(), (await version()) === versionBefore]).toEqual(['news', false]);
+    await expect.poll(() => seen.at(-1)).toBe('news');
+    await store.setAccount('default', { bounceRate: 0.5 }, 2);
+    expect(await readSet()).toBe('news');
+    await store.setAccount('default', { sesConfigurationSet: null }, 3);
+    expect([await readSet(), await version()]).not.toContain('news');
+    await expect.poll(() => seen.at(-1)).toBeNull();
   });
 });

@@ -5,9 +5,9 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
-import { runCommand, runJsonCommand } from '../rig/service.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../rig/ses-fake.ts';
-import { scenario } from './running-service.ts';
+import { type RunningService, scenario } from './running-service.ts';
 
 interface DomainAnswer {
   readonly status: string;
@@ -19,6 +19,7 @@ let folder = '';
 let dns: FakeDns;
 let ses: SesFake;
 let settings: Record<string, string> = {};
+let service: RunningService;
 beforeAll(async () => {
   [dns, ses] = await Promise.all([startDns(), startSesFake()]);
   settings = {
@@ -29,7 +30,7 @@ beforeAll(async () => {
     POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
   };
   folder = rig.folder();
-  await rig.serve(folder, settings);
+  service = await rig.serve(folder, settings);
 });
 afterAll(() => Promise.all([dns.close(), ses.close()]));
 
@@ -207,4 +208,23 @@ test('doctor warns about the sandbox and fails for a paused account', async () =
   expect(await finding()).toBe('failure');
   ses.account = 'accept';
   expect(await finding()).toBe('ok');
+});
+
+test('`account set --ses-configuration-set` applies to the messages of a running service within one second', async () => {
+  publish(await add('sets.example'));
+  expect((await verify('sets.example')).answer.status).toBe('authenticated');
+  /** Sends a message and returns its configuration set at SES. */
+  const sendAndReadSet = async () => {
+    const count = ses.receivedMessages.length;
+    await submitAccepted(service.publicUrl, service.key, { from: 'shop@sets.example' });
+    await expect.poll(() => ses.receivedMessages.length).toBeGreaterThan(count);
+    return ses.receivedMessages[count]?.configurationSet;
+  };
+  expect(await sendAndReadSet()).toBeNull();
+  const set = (value: string) => runPostrider('account', 'set', 'default', '--ses-configuration-set', value);
+  expect((await set('news')).stdout).toContain('news');
+  await expect.poll(sendAndReadSet, { timeout: 10_000 }).toBe('news');
+  expect((await set('none')).code).toBe(0);
+  await expect.poll(sendAndReadSet, { timeout: 10_000 }).toBeNull();
+  expect((await set('a b')).code).toBe(2);
 });

@@ -41,6 +41,16 @@ export const thresholdMembers = {
   ),
 };
 
+export const providerMembers = {
+  sesConfigurationSet: Type.Optional(
+    Type.String({
+      minLength: 0,
+      description:
+        'The configuration set of Amazon SES for messages of the account; `none` or an empty value removes it, and the set of the transport applies.',
+    }),
+  ),
+};
+
 const Reputation = Type.Object(
   {
     emails: Type.Integer({ description: 'Messages that the next hop accepted, and messages that hard bounced.' }),
@@ -90,9 +100,12 @@ const accountMembers = {
   warning: nullable(Type.String({ description: 'The counts that are at or above half of a lock threshold.' })),
   maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks the account; 1 never locks it.' }),
   maxComplaints: Type.Number({ description: 'The fraction of complaints that locks the account; 1 never locks it.' }),
+  sesConfigurationSet: nullable(
+    Type.String({ description: 'The configuration set of Amazon SES; null: the set of the transport.' }),
+  ),
   version: Type.String({
     description:
-      'A value that differs after each change of limits, thresholds or lock. A request can pass it as `expected`.',
+      'A value that differs after each change of limits, thresholds, configuration set or lock. A request can pass it as `expected`.',
   }),
 };
 /** An account in the result of a change. */

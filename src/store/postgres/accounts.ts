@@ -26,7 +26,7 @@ const UPDATE_LIMITS: Statement = {
   text: `UPDATE account SET volume = $1, volume_expires_at = $2, rate_limit = $3, rate_period_ms = $4, throttle_per_s = $5, throttle_burst = $6,
       volume_used = CASE WHEN $7 THEN 0 ELSE volume_used END, rate_used = CASE WHEN $8 THEN 0 ELSE rate_used END,
       rate_window_at = CASE WHEN $8 THEN NULL ELSE rate_window_at END, bounce_rate = coalesce($9, bounce_rate),
-      complaint_rate = coalesce($10, complaint_rate), revision = $11 WHERE id = $12`,
+      complaint_rate = coalesce($10, complaint_rate), ses_configuration_set = $11, revision = $12 WHERE id = $13`,
 };
 const DELETE_USAGE: Statement = {
   name: 'account_usage_delete',
@@ -164,13 +164,14 @@ export function prepareAccounts(database: Database): Operations {
         return toDone(account);
       });
     },
-    setAccount: (name, { bounceRate, complaintRate, ...limits }, _now, expected, actor) =>
+    setAccount: (name, { bounceRate, complaintRate, sesConfigurationSet, ...limits }, _now, expected, actor) =>
       changeAccount([actor, 'account.set'], name, expected, async (session, account, revision) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
         const columns = toLimitColumns({ ...account.limits, ...limits });
         const rates = [bounceRate ?? null, complaintRate ?? null];
-        await session.query(UPDATE_LIMITS, [...columns, newVolume, newRate, ...rates, revision, account.id]);
+        const set = sesConfigurationSet === undefined ? account.sesConfigurationSet : sesConfigurationSet;
+        await session.query(UPDATE_LIMITS, [...columns, newVolume, newRate, ...rates, set, revision, account.id]);
         if (Object.keys(limits).length > 0) await session.query(newVolume ? DELETE_USAGE : MOVE_USAGE, [account.id]);
       }),
     async readReputation(name, now) {

@@ -102,6 +102,7 @@ export function toAccount(row: Row): Account {
       rate: rateLimit === null ? null : { limit: rateLimit, periodMs: readInteger(row, 'rate_period_ms') },
       throttle: perSecond === null ? null : { perSecond, burst: readInteger(row, 'throttle_burst') },
     },
+    sesConfigurationSet: readTextOrNull(row, 'ses_configuration_set'),
     volumeUsed: readInteger(row, 'volume_used'),
     rateUsed: readInteger(row, 'rate_used'),
     rateWindowAt: readIntegerOrNull(row, 'rate_window_at'),

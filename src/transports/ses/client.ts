@@ -31,7 +31,12 @@ export interface SesClient {
    * of the SDK. The member `sent` of the error is true if the whole request was sent.
    */
   send(
-    message: { readonly id: string; readonly to: string; readonly data: Uint8Array },
+    message: {
+      readonly id: string;
+      readonly to: string;
+      readonly data: Uint8Array;
+      readonly configurationSet: string | null;
+    },
     signal: AbortSignal,
   ): Promise<string | null>;
   getAccount(signal: AbortSignal): Promise<SesAccount>;
@@ -56,13 +61,13 @@ export async function createSesClient(setting: SesSetting, connections: number, 
     requestHandler: { ...createHttpHandler(connections, clock) },
   });
   return {
-    async send({ id, to, data }, abortSignal) {
+    async send({ id, to, data, configurationSet }, abortSignal) {
       // Without FromEmailAddress the provider uses the From field. The provider always sets its own envelope sender.
       const command = new SendEmailCommand({
         Destination: { ToAddresses: [to] },
         Content: { Raw: { Data: data } },
         EmailTags: [{ Name: MESSAGE_ID_TAG, Value: id }],
-        ...(setting.configurationSet === null ? {} : { ConfigurationSetName: setting.configurationSet }),
+        ...(configurationSet === null ? {} : { ConfigurationSetName: configurationSet }),
       });
       let sent = false;
       const options: HandlerOptions = {

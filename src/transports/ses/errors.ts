@@ -72,8 +72,11 @@ function removeRequest(message: string): string {
   return indexes.length === 0 ? message : message.slice(0, Math.min(...indexes)).trimEnd();
 }
 
-/** Returns the outcome of an attempt that failed with this meaning. */
-export function toOutcome(meaning: SesErrorMeaning, reply: Reply): Outcome {
+/**
+ * Returns the outcome of an attempt that failed with this meaning. `isOwnSet` is true if the configuration set of the message is
+ * that of its account. Messages of other accounts are then not affected, so the circuit breaker stays closed.
+ */
+export function toOutcome(meaning: SesErrorMeaning, reply: Reply, isOwnSet: boolean): Outcome {
   switch (meaning.kind) {
     case 'bounced':
       return { kind: 'bounced', reply, reason: meaning.reason, suppress: false };
@@ -82,6 +85,8 @@ export function toOutcome(meaning: SesErrorMeaning, reply: Reply): Outcome {
     case 'throttled':
       // The rate limiter has already lowered the rate. Scope `message` does not open the circuit breaker.
       return { kind: 'deferred', reply, reason: 'throttled', scope: 'message' };
+    case 'configuration-set':
+      return { kind: 'deferred', reply, reason: 'configuration', scope: isOwnSet ? 'message' : 'transport' };
     case 'unanswered':
       return { kind: 'unanswered', reply };
   }

@@ -12,6 +12,8 @@ export type SesErrorMeaning =
   | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
   /** The provider requests a lower rate. The same message is sent again after a pause. */
   | { readonly kind: 'throttled' }
+  /** The configuration set does not exist, is invalid, or is not allowed to send. */
+  | { readonly kind: 'configuration-set' }
   /** The provider may have accepted the message. */
   | { readonly kind: 'unanswered' };
 
@@ -33,6 +35,8 @@ export interface SesRule {
  */
 const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
 const UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
+/** The names of errors for a missing permission. */
+const ACCESS_DENIED = ['AccessDeniedException', 'AccessDenied'];
 /** The names of errors for an invalid request, in both versions of the API. */
 const BAD_REQUEST = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
 
@@ -66,18 +70,34 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['UnknownError 429 slow down'],
   },
   {
-    description: 'the account or the configuration set is not allowed to send',
+    description: 'the configuration set does not exist or is not allowed to send',
     names: [
-      'AccountSuspendedException',
-      'SendingPausedException',
-      'AccountSendingPausedException',
-      'ConfigurationSetSendingPausedException',
+      'ConfigurationSetDoesNotExist',
       'ConfigurationSetDoesNotExistException',
+      'ConfigurationSetSendingPausedException',
     ],
+    meaning: { kind: 'configuration-set' },
+    samples: ['ConfigurationSetDoesNotExist 400 Configuration set <news> does not exist.'],
+  },
+  {
+    description: 'the configuration set does not exist, is invalid or is not allowed to send, by text',
+    names: [...BAD_REQUEST, 'NotFoundException', 'SendingPausedException', 'MessageRejected', ...ACCESS_DENIED],
+    phrases: ['configurationset', 'configuration set', 'configuration-set'],
+    meaning: { kind: 'configuration-set' },
+    samples: [
+      'NotFoundException 404 Configuration set <news> does not exist.',
+      'BadRequestException 400 Configuration set name <a b> is invalid',
+      'SendingPausedException 400 Sending is paused for the configuration set',
+      'AccessDeniedException 403 User is not authorized to perform ses:SendRawEmail on resource arn:aws:ses:eu-west-1:123456789012:configuration-set/news',
+    ],
+  },
+  {
+    description: 'the account is not allowed to send',
+    names: ['AccountSuspendedException', 'SendingPausedException', 'AccountSendingPausedException'],
     meaning: CONFIGURATION,
     samples: [
       'AccountSuspendedException 400 Your account is suspended',
-      'SendingPausedException 400 Sending is paused for the configuration set',
+      'SendingPausedException 400 Sending is paused for your account',
     ],
   },
   {
@@ -114,8 +134,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the signature of the request is invalid, or the request is not allowed',
     names: [
-      'AccessDeniedException',
-      'AccessDenied',
+      ...ACCESS_DENIED,
       'UnrecognizedClientException',
       'InvalidClientTokenId',
       'SignatureDoesNotMatch',
@@ -135,7 +154,6 @@ export const SES_RULES: readonly SesRule[] = [
       'AccessDeniedException 403 User is not authorized to perform: ses:SendRawEmail',
       'InvalidSignatureException 403 Signature expired',
       'CredentialsProviderError - Could not load credentials from any providers',
-      'NotFoundException 404 Configuration set <news> does not exist.',
     ],
   },
   {
@@ -175,11 +193,11 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    description: 'the configuration set, or another setting of this service, is invalid',
+    description: 'a setting of this service is invalid',
     names: BAD_REQUEST,
-    phrases: ['configurationset', 'configuration set', 'configuration-set', 'feedbackforwarding'],
+    phrases: ['feedbackforwarding'],
     meaning: CONFIGURATION,
-    samples: ['BadRequestException 400 Configuration set name <a b> is invalid'],
+    samples: ['BadRequestException 400 The FeedbackForwardingEmailAddress is invalid'],
   },
   {
     description: 'the provider does not accept an address',

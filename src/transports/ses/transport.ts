@@ -120,9 +120,9 @@ export function createSesTransport(
       }
       transcript.push(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
-        return finish(
-          toResponseOutcome(await ses.send({ id: message.id, to, data: message.data }, stop.signal), transcript),
-        );
+        const configurationSet = message.configurationSet ?? setting.configurationSet;
+        const id = await ses.send({ id: message.id, to, data: message.data, configurationSet }, stop.signal);
+        return finish(toResponseOutcome(id, transcript));
       } catch (error) {
         const sesError = toSesError(error);
         const meaning = classifySesError(sesError);
@@ -137,7 +137,8 @@ export function createSesTransport(
           if (request < MAX_REQUESTS) continue;
         }
         const reached = hasResponse || meaning.kind === 'unanswered';
-        return finish(toOutcome(meaning, toReply(reached ? 'content' : 'connect', text)), reached);
+        const isOwnSet = message.configurationSet !== undefined;
+        return finish(toOutcome(meaning, toReply(reached ? 'content' : 'connect', text), isOwnSet), reached);
       }
     }
   }

@@ -29,6 +29,7 @@ const account: AccountDetails = {
   warning: null,
   maxBounces: 0.1,
   maxComplaints: 0.0015,
+  sesConfigurationSet: null,
   version: 'x',
   reputation: { emails: 0, bounces: 0, complaints: 0, status: 'good', thresholds: [] },
 };

@@ -37,8 +37,11 @@ beforeAll(async () => {
 });
 afterAll(() => relay.close());
 
-/** Sends the message with one active key. `query` are the parameters of the transport URL. */
-async function send(query: string) {
+/**
+ * Sends the message with one active key. `query` are the parameters of the transport URL. `configurationSet` is the one of the
+ * account.
+ */
+async function send(query: string, configurationSet: string | null = null) {
   const folder = createTemporaryFolder();
   const settings = loadSettings(
     {
@@ -66,7 +69,12 @@ async function send(query: string) {
     published: keys.map(({ selector }) => selector),
   });
   domains.apply({ domains: [domain], removed: [] });
-  const prepare = createPrepare({ domains, ...createSigningParts(settings), onError: () => undefined });
+  const prepare = createPrepare({
+    domains,
+    ...createSigningParts(settings),
+    findConfigurationSet: (accountId) => (accountId === MESSAGE.accountId ? configurationSet : null),
+    onError: () => undefined,
+  });
   const { transport } = openTransport(settings.transport, { clock: systemClock, inboxPath: folder });
   const count = relay.receivedMessages.length;
   const { outcome } = await transport.attempt(await prepare(MESSAGE), null);
@@ -115,6 +123,15 @@ test('a message to a relay without a known provider has no metadata header field
 test('the parameters of the relay are header fields', async () => {
   expect((await send('?provider=postmark&stream=receipts')).fields).toContain('X-PM-Message-Stream: receipts');
   expect((await send('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
+});
+
+test('the configuration set of the account takes precedence over the one of the transport, and only Amazon SES receives it', async () => {
+  const listSets = async (query: string) =>
+    (await send(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
+  expect(await listSets('?provider=ses&configuration-set=news')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
+  expect(await listSets('?provider=ses')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
+  expect(await listSets('?provider=postmark')).toEqual([]);
+  expect(await listSets('')).toEqual([]);
 });
 
 test('the fields are composed before the message is signed', async () => {

@@ -130,6 +130,7 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
     mustSign,
     returnPath: null,
     metadata: () => [],
+    findConfigurationSet: () => null,
     signer: {
       sign: async (data, _bodyAt, keys) =>
         Buffer.concat([Buffer.from(`Signed-By: ${keys.map(({ selector }) => selector).join()}\r\n`), data]),

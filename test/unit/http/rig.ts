@@ -26,6 +26,7 @@ export function createAccount(changes: Partial<Account> = {}): Account {
     warning: null,
     thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
     limits: NO_LIMITS,
+    sesConfigurationSet: null,
     volumeUsed: 0,
     rateUsed: 0,
     rateWindowAt: null,

@@ -35,6 +35,7 @@ const ACCOUNT: Account = {
   warning: '7 hard bounces of 100 messages in 7 days (7 %; the limit is 10 %)',
   thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
   limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
+  sesConfigurationSet: null,
   volumeUsed: 0,
   rateUsed: 0,
   rateWindowAt: null,
@@ -66,6 +67,12 @@ describe('accounts', () => {
       rate: '10/1h',
       maxBounces: 0.2,
     });
+    const setWithSet = (sesConfigurationSet: string) =>
+      performChecked(rig, setAccount, { account: 'shop', sesConfigurationSet });
+    expect(await setWithSet('transactional_1-a')).toMatchObject({ sesConfigurationSet: 'transactional_1-a' });
+    expect(await setWithSet('')).toMatchObject({ sesConfigurationSet: null });
+    expect(await setWithSet('news')).toMatchObject({ sesConfigurationSet: 'news' });
+    expect(await setWithSet('none')).toMatchObject({ sesConfigurationSet: null });
     const lockedAccount = await performChecked(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
     expect(lockedAccount).toMatchObject({ state: 'locked', reason: 'unpaid' });
     expect(await performChecked(rig, unlockAccount, { account: 'shop' })).toMatchObject({
@@ -93,6 +100,9 @@ describe('accounts', () => {
     [setAccount, { account: 'acme', throttle: '5/m' }, 'invalid', 'throttle'],
     [setAccount, { account: 'acme', maxBounces: '0%' }, 'invalid', 'maxBounces'],
     [setAccount, { account: 'acme', maxComplaints: '101%' }, 'invalid', 'maxComplaints'],
+    [setAccount, { account: 'acme', sesConfigurationSet: 'a b' }, 'invalid', 'sesConfigurationSet'],
+    [setAccount, { account: 'acme', sesConfigurationSet: 'x'.repeat(65) }, 'invalid', 'sesConfigurationSet'],
+    [setAccount, { account: 'acme', sesConfigurationSet: 'x\r\nBcc: a' }, 'invalid', 'sesConfigurationSet'],
     [setAccount, { account: 'acme', volume: '1', expected: 'another' }, 'conflict', null],
     [lockAccount, { account: 'acme', reason: 'unpaid', expected: 'another' }, 'conflict', null],
     [lockAccount, { account: 'acme', reason: ' ' }, 'invalid', 'reason'],

@@ -24,6 +24,7 @@ const ACCOUNT: Account = {
   warning: null,
   thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
   limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
+  sesConfigurationSet: null,
   volumeUsed: 0,
   rateUsed: 0,
   rateWindowAt: null,

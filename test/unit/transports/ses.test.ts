@@ -46,6 +46,30 @@ describe('a message', () => {
     ]);
   });
 
+  test('the configuration set of the account takes precedence over the one of the transport', async () => {
+    const { fake, transport } = await startFixture({ configurationSet: 'transactional' });
+    await transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
+    const other = await startFixture();
+    await other.transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
+    const sets = [...fake.receivedMessages, ...other.fake.receivedMessages].map((message) => message.configurationSet);
+    expect(sets).toEqual(['account-set', 'account-set']);
+  });
+
+  test.each([
+    createErrorAnswer(404, 'NotFoundException', 'Configuration set <account-set> does not exist.'),
+    createErrorAnswer(400, 'BadRequestException', 'Configuration set <account-set> does not exist.'),
+    createErrorAnswer(400, 'ConfigurationSetDoesNotExist', 'Configuration set <account-set> does not exist.'),
+    createErrorAnswer(400, 'SendingPausedException', 'Sending is paused for the configuration set'),
+  ])('an unknown configuration set is a configuration failure of the account that names it: %j', async (answer) => {
+    const { fake, transport } = await startFixture();
+    fake.send = () => answer;
+    const ownSet = await transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
+    // With scope `message`, the circuit breaker stays closed for the other accounts.
+    expect(ownSet.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'message' });
+    const sharedSet = await transport.attempt(createOutgoingMessage(), null);
+    expect(sharedSet.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
+  });
+
   test('connections are reused', async () => {
     const { fake, transport } = await startFixture();
     for (let n = 0; n < 20; n += 1) await transport.attempt(createOutgoingMessage(`Subject: ${n}\r\n\r\n`), null);
