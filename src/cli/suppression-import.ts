@@ -1,6 +1,6 @@
 /**
- * `postrider suppression import`: opens a CSV file or standard input for the operation and shows the progress on the terminal.
- * At the end it prints the line numbers of skipped rows. Fails with a CommandFailure of one line.
+ * `postrider suppression import`: opens a file or standard input for the operation and shows the progress on the terminal. At the end it
+ * prints the line numbers of invalid rows. Fails with a CommandFailure of one line.
  */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -17,12 +17,11 @@ import { CommandFailure } from './failure.ts';
 import { unwrapResult } from './operation-command.ts';
 import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 
-/** Imports all rows of the file. `file` is a path, or `-` for standard input. */
+/** Imports the rows of the file, or only counts them with `dryRun`. `file` is a path, or `-` for standard input. */
 export function importFile(
   { operate, clock, warn }: Pick<Context, 'operate' | 'clock' | 'warn'>,
-  account: string,
+  input: { readonly account: string; readonly reason?: string | undefined; readonly dryRun?: boolean | undefined },
   file: string,
-  reason: string,
   terminal: ProgressStream,
 ): Promise<ImportResult> {
   const name = file === '-' ? 'standard input' : quote(file);
@@ -32,7 +31,7 @@ export function importFile(
     const context = { ...operationContext, imports: createImportScheduler(operationContext.store, clock) };
     const operationResult = await performUpload(
       importSuppressions,
-      { account, reason },
+      input,
       { name, open: () => openInput(file, name) },
       context,
       {
@@ -48,7 +47,7 @@ export function importFile(
       throw new CommandFailure(toPrintable(operationResult.error.message));
     }
     const result = unwrapResult({ warn }, operationResult, (member) =>
-      member === 'account' ? 'ACCOUNT' : `--${member}`,
+      member === 'account' ? 'ACCOUNT' : member === 'dryRun' ? '--dry-run' : `--${member}`,
     );
     printSkipped(result, line);
     return result;
@@ -56,10 +55,11 @@ export function importFile(
   }, false);
 }
 
-function printSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
+function printSkipped({ skipped, skippedCount, excluded }: ImportResult, line: StatusLine): void {
   for (const skippedRow of skipped)
     line.writeLine(toPrintable(`${formatLines(skippedRow)}: ${skippedRow.reason}; skipped`));
-  const unlistedCount = skippedCount - skipped.length;
+  const excludedCount = excluded.reduce((sum, { count }) => sum + count, 0);
+  const unlistedCount = skippedCount - excludedCount - skipped.length;
   if (unlistedCount > 0)
     line.writeLine(`and ${formatCount(unlistedCount)} more invalid ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
 }
@@ -68,7 +68,7 @@ function printSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine)
 async function openInput(file: string, name: string): Promise<OpenedFile> {
   if (file === '-') {
     if (process.stdin.isTTY) {
-      throw new CommandFailure('standard input is a terminal; pipe a CSV file into it, or give the name of a file', 2);
+      throw new CommandFailure('standard input is a terminal; pipe a file into it, or give the name of a file', 2);
     }
     return { bytes: process.stdin, reread: null, close: () => Promise.resolve() };
   }
@@ -77,7 +77,7 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
     const status = await handle.stat();
     if (status.isDirectory()) {
       await handle.close();
-      throw new CommandFailure(`${name} is a folder; give the name of a CSV file`);
+      throw new CommandFailure(`${name} is a folder; give the name of a file`);
     }
     const close = () => handle.close();
     // A named pipe, such as `<(…)` in a shell, can be read only once.
@@ -88,7 +88,7 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
     throw new CommandFailure(
       code === 'ENOENT'
-        ? `there is no file ${name}; give the name of a CSV file, or - for standard input`
+        ? `there is no file ${name}; give the name of a file, or - for standard input`
         : `${name} cannot be read (${code}); make it readable for this user`,
     );
   }

@@ -11,7 +11,8 @@ import { quote } from '../config/units.ts';
 import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 import { performDownload } from '../operations/file-operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
-import type { RemovedSuppression, SuppressionEntry } from '../operations/suppressions/schemas.ts';
+import type { Exclusion } from '../operations/suppressions/export-formats.ts';
+import type { ImportResult, RemovedSuppression, SuppressionEntry } from '../operations/suppressions/schemas.ts';
 import {
   addSuppression,
   formatListLabel,
@@ -81,32 +82,23 @@ export function addSuppressionCommands(
   const importCommand = group
     .command('import <account> <file>')
     .description(
-      'add the addresses of a CSV file (- for standard input) to a list; the whole file is checked first, and an unreadable file adds nothing',
+      'add the addresses of a CSV or JSON file (- for standard input) to a list; exports of Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend and Mailjet are recognized; the whole file is checked first, and an unreadable file adds nothing',
     );
   importCommand
     .addOption(
       declareChoices(
-        new Option('--reason <reason>', 'reason for rows without a reason').default('manual'),
+        new Option('--reason <reason>', 'reason for rows without a reason (default: manual, or that of the export)'),
         SUPPRESSION_REASONS,
       ),
     )
-    .option('--json', 'print JSON: {"read","added","known","skipped"}');
+    .option('--dry-run', 'read and count the rows, and add nothing')
+    .option('--json', 'print JSON: {"read","added","known","skipped","format","excluded","reasons","dryRun"}');
   declareOperations(importCommand, [importSuppressions]);
-  importCommand.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {
+  importCommand.action(async (account: string, file: string, { json, ...flags }: ImportFlags) => {
     const { importFile } = await import('./suppression-import.ts');
-    const {
-      read,
-      added,
-      known,
-      skippedCount: skipped,
-    } = await importFile(context, account, file, flags.reason, terminal);
-    if (flags.json) context.writeJson({ read, added, known, skipped });
-    else {
-      const counts = `${formatCount(added)} added, ${formatCount(known)} already listed, ${formatCount(skipped)} skipped`;
-      context.writeText(
-        `read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'} for ${formatListLabel(account)}: ${counts}\n`,
-      );
-    }
+    const result = await importFile(context, { account, ...flags }, file, terminal);
+    if (json) context.writeJson(toImportSummary(result));
+    else context.writeText(formatImport(account, result));
   });
 
   const exportCommand = group
@@ -141,6 +133,50 @@ function formatRemoval({ address, removed, provider }: RemovedSuppression, accou
     case 'absent':
       return `${ownLine}${address} was not on the suppression list of Amazon SES.\n`;
   }
+}
+
+interface ImportFlags {
+  readonly reason?: string;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
+}
+
+/** Returns the members that `--json` prints. `skipped` is the number of skipped rows. */
+function toImportSummary({
+  format,
+  read,
+  added,
+  known,
+  skippedCount,
+  excluded,
+  reasons,
+  dryRun,
+}: ImportResult): object {
+  return { read, added, known, skipped: skippedCount, format, excluded, reasons, dryRun };
+}
+
+/** The excluded rows in words, for one row and for several. */
+const EXCLUSION_NOUNS: Readonly<Record<Exclusion, readonly [string, string]>> = {
+  block: ['block', 'blocks'],
+  'soft-bounce': ['soft bounce', 'soft bounces'],
+  reactivated: ['reactivated address', 'reactivated addresses'],
+  'one-category': ['unsubscribe from one category', 'unsubscribes from one category'],
+  'not-suppressed': ['address that is not suppressed', 'addresses that are not suppressed'],
+};
+
+function formatImport(account: string, result: ImportResult): string {
+  const { format, read, added, known, skippedCount, excluded, reasons, dryRun } = result;
+  const rows = `read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'}${format === null ? '' : ` (${format})`} for ${formatListLabel(account)}`;
+  const reasonCounts = reasons.map(({ reason, count }) => `${formatCount(count)} ${reason}`);
+  const counts = dryRun
+    ? [...reasonCounts, `${formatCount(skippedCount)} skipped; nothing was added (--dry-run)`]
+    : [`${formatCount(added)} added`, `${formatCount(known)} already listed`, `${formatCount(skippedCount)} skipped`];
+  const exclusions = excluded.map(
+    ({ kind, count }) => `${formatCount(count)} ${EXCLUSION_NOUNS[kind][count === 1 ? 0 : 1]}`,
+  );
+  const skippedLine =
+    exclusions.length === 0 ? '' : `skipped because they suppress no recipient: ${exclusions.join(', ')}\n`;
+  return `${rows}: ${counts.join(', ')}\n${skippedLine}`;
 }
 
 /**

@@ -7,8 +7,7 @@
  */
 import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
-import type { Suppression } from '../model/suppression.ts';
-import { SUPPRESSION_REASONS } from '../model/suppression.ts';
+import { SUPPRESSION_REASONS, type Suppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
 import { formatCount } from '../printing/text.ts';
 import type { SuppressionStore } from '../store/contract.ts';
@@ -16,8 +15,10 @@ import type { ImportContext } from './context.ts';
 import { accountNotFound, conflict, type ErrorResult, invalid, ok, type Result, unavailable } from './errors.ts';
 import { downloadOperation, type UploadObserver, uploadOperation } from './file-operation.ts';
 import { createStringEnum, ListName } from './schemas.ts';
-import type { CsvHooks, CsvRow } from './suppressions/csv-reader.ts';
 import { CSV_HEADER, formatCsvRow } from './suppressions/csv-writer.ts';
+import { EXCLUSIONS } from './suppressions/export-formats.ts';
+import type { ListHooks } from './suppressions/list-reader.ts';
+import type { ListRow } from './suppressions/list-row.ts';
 import { ContentError, makeRereadable, type RereadableContent, SpoolError } from './suppressions/rereadable-content.ts';
 import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from './suppressions/schemas.ts';
 import { toSuppressionEntry } from './suppressions.ts';
@@ -66,24 +67,33 @@ async function* readPages(
   }
 }
 
-/** Adds the addresses of a CSV file to a list. An existing entry keeps its reason and time. */
+/**
+ * Adds the addresses of a CSV or JSON file to a list. An existing entry keeps its reason and time. With `dryRun`, the file is only read
+ * and counted.
+ */
 export const importSuppressions = uploadOperation({
   name: 'suppression.import',
   id: 'importSuppressions',
-  summary: 'Add the addresses of a CSV file to a suppression list; an invalid file adds none',
+  summary: 'Add the addresses of a file to a suppression list; an invalid file adds none',
   changes: true,
   input: Type.Object({
     account: ListName,
-    reason: createStringEnum(SUPPRESSION_REASONS, {
-      default: 'manual',
-      description: 'The reason of rows without one: `bounce`, `complaint` or `manual`; the default is `manual`.',
+    reason: Type.Optional(
+      createStringEnum(SUPPRESSION_REASONS, {
+        description:
+          'The reason of rows without one. The default is `manual`, or for the export of a provider the reason of its list.',
+      }),
+    ),
+    dryRun: Type.Boolean({
+      default: false,
+      description: 'Read and count the rows without adding an address.',
     }),
   }),
   uploadType: CSV,
   progress: ImportProgress,
   result: ImportResult,
   errors: ['not-found', 'conflict'],
-  async run({ account, reason }, content, context, observer) {
+  async run({ account, reason = null, dryRun }, content, context, observer) {
     const { store, imports, clock } = context;
     if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return accountNotFound(account);
     const { name } = content;
@@ -92,12 +102,19 @@ export const importSuppressions = uploadOperation({
     try {
       rereadable = await makeRereadable(content);
       // The parser is loaded here, so that other commands do not load it.
-      const { readCsv } = await import('./suppressions/csv-reader.ts');
+      const { readSuppressionList } = await import('./suppressions/list-reader.ts');
       const firstPass = rereadable.bytes;
-      const total = await validateFile((hooks) => readCsv(firstPass, name, options, hooks), name, observer);
+      const rows = (hooks: ListHooks) => readSuppressionList(firstPass, name, options, hooks);
+      const { total, counts, format } = await validateFile(rows, name, observer);
+      if (dryRun) return ok({ read: counts.read, added: 0, known: 0, ...counts.result(), format, dryRun });
       if (imports.isStopping()) return unavailable(`${SHUTDOWN_TEXT}; no address was added`);
       const bytes = rereadable.reread(total);
-      const file = { name, total, rows: (hooks: CsvHooks) => readCsv(bytes, name, options, hooks) };
+      const file = {
+        name,
+        total,
+        format,
+        rows: (hooks: ListHooks) => readSuppressionList(bytes, name, options, hooks),
+      };
       return await imports.runImport(() => addRows(account, file, context, observer));
     } catch (error) {
       return toContentError(error);
@@ -107,70 +124,82 @@ export const importSuppressions = uploadOperation({
   },
 });
 
-/** Validates the whole file; resolves to its size in bytes. @throws ContentError */
+interface FileSummary {
+  /** The size in bytes. */
+  readonly total: number;
+  readonly counts: RowCounts;
+  /** The label of the recognized export, or null. */
+  readonly format: string | null;
+}
+
+/** Validates the whole file. @throws ContentError */
 async function validateFile(
   readRows: ValidFile['rows'],
   name: string,
   { onRowsRead }: UploadObserver<ImportProgress>,
-): Promise<number> {
-  let hasHeader = false;
-  let isTruncated = false;
+): Promise<FileSummary> {
+  let format: string | null = null;
+  let hasNames = false;
   let total = 0;
-  let rowCount = 0;
-  const skipped = new SkippedRows();
-  const onBytes = (count: number) => {
-    total += count;
-    onRowsRead(rowCount);
+  const counts = new RowCounts();
+  const hooks: ListHooks = {
+    onBytes(count) {
+      total += count;
+      onRowsRead(counts.read);
+    },
+    onColumns(columns) {
+      hasNames = true;
+      format = columns.kind === 'export' ? columns.format.label : null;
+    },
   };
-  const onHeader = () => {
-    hasHeader = true;
-  };
-  for await (const row of readRows({ onBytes, onHeader })) {
-    rowCount += 1;
-    if (row.kind === 'invalid') skipped.add(row);
-    isTruncated = !hasHeader && skipped.count === rowCount && rowCount === MAX_LEADING_INVALID_ROWS;
+  let isTruncated = false;
+  for await (const row of readRows(hooks)) {
+    counts.add(row);
+    isTruncated = !hasNames && counts.invalid === counts.read && counts.read === MAX_LEADING_INVALID_ROWS;
     if (isTruncated) break;
   }
-  if (skipped.count === rowCount && rowCount > 0) throw createNoValidRowError(name, isTruncated, skipped);
-  return total;
+  if (counts.invalid === counts.read && counts.read > 0) throw createNoValidRowError(name, isTruncated, counts);
+  return { total, counts, format };
 }
 
 interface ValidFile {
   readonly name: string;
   /** The size of the file in bytes. */
   readonly total: number;
-  readonly rows: (hooks: CsvHooks) => AsyncIterable<CsvRow>;
+  readonly format: string | null;
+  readonly rows: (hooks: ListHooks) => AsyncIterable<ListRow>;
 }
 
 /** Adds the rows of a file in batches. */
 async function addRows(
   account: string,
-  { name, total, rows: readRows }: ValidFile,
+  { name, total, format, rows: readRows }: ValidFile,
   { store, imports }: ImportContext,
   { onProgress }: UploadObserver<ImportProgress>,
 ): Promise<Result<ImportResult>> {
-  const skipped = new SkippedRows();
+  const counts = new RowCounts();
   let batch: Suppression[] = [];
-  let [bytesRead, rows, addedCount] = [0, 0, 0];
+  let [bytesRead, addedCount] = [0, 0];
   /** The id of the audit log entry, and the counts that it contains. */
   let auditEntryId: number | null = null;
   let [recordedRows, recordedSkipped] = [0, 0];
 
   const writeBatch = async (end: ImportStep['end']): Promise<ErrorResult | null> => {
-    const read = { read: rows - recordedRows, skipped: skipped.count - recordedSkipped };
+    const read = { read: counts.read - recordedRows, skipped: counts.skipped - recordedSkipped };
     const result = await store.importSuppressions(account, batch, { entry: auditEntryId, bytes: total, ...read, end });
     if (result.kind !== 'done') return accountNotFound(account);
     auditEntryId = result.value.entry;
     addedCount += result.value.added;
-    [recordedRows, recordedSkipped] = [rows, skipped.count];
+    [recordedRows, recordedSkipped] = [counts.read, counts.skipped];
     batch = [];
     return null;
   };
   const scheduleBatch = (end: ImportStep['end']): Promise<ErrorResult | null> =>
     imports.runBatch(() => (imports.isStopping() ? Promise.resolve(unavailable(SHUTDOWN_TEXT)) : writeBatch(end)));
   const reportProgress = () => {
-    const known = rows - skipped.count - batch.length - addedCount;
-    onProgress({ read: rows, added: addedCount, known, skipped: skipped.count, bytes: bytesRead, total });
+    const { read, skipped } = counts;
+    const known = read - skipped - batch.length - addedCount;
+    onProgress({ read, added: addedCount, known, skipped, bytes: bytesRead, total });
   };
   const onBytes = (size: number) => {
     bytesRead += size;
@@ -179,9 +208,8 @@ async function addRows(
   const addAllRows = async (): Promise<ErrorResult | null> => {
     reportProgress();
     for await (const row of readRows({ onBytes })) {
-      rows += 1;
-      if (row.kind === 'invalid') skipped.add(row);
-      else if (batch.push(row.entry) >= imports.batchRows()) {
+      counts.add(row);
+      if (row.kind === 'entry' && batch.push(row.entry) >= imports.batchRows()) {
         const failure = await scheduleBatch(null);
         if (failure !== null) return failure;
       }
@@ -192,29 +220,65 @@ async function addRows(
   const failure = await addAllRows().catch((error: unknown) => toImportError(error, name));
   if (failure === null) {
     reportProgress();
-    return ok({ read: rows, added: addedCount, known: rows - skipped.count - addedCount, ...skipped.result() });
+    const known = counts.read - counts.skipped - addedCount;
+    return ok({ read: counts.read, added: addedCount, known, ...counts.result(), format, dryRun: false });
   }
   if (auditEntryId === null) return failure;
   // The counts exclude the rows of a batch that was not added.
-  [batch, rows, skipped.count] = [[], recordedRows, recordedSkipped];
+  batch = [];
+  const step = { entry: auditEntryId, bytes: total, read: 0, skipped: 0, end: 'stopped' } as const;
   // If this write fails, the entry remains unfinished, with the counts of the added batches.
-  await writeBatch('stopped').catch(() => undefined);
+  await store.importSuppressions(account, [], step).catch(() => undefined);
   return { ok: false, error: { ...failure.error, message: `${failure.error.message}${formatAddedCount(addedCount)}` } };
 }
 
-/** Counts the skipped rows and stores the first of them. */
-class SkippedRows {
+/** Counts the rows and stores the first invalid rows. */
+class RowCounts {
   readonly #rows: SkippedRow[] = [];
-  count = 0;
+  readonly #reasons = new Map<string, number>();
+  readonly #exclusions = new Map<string, number>();
+  read = 0;
+  invalid = 0;
+  /** The number of invalid rows and excluded rows. */
+  skipped = 0;
 
-  add({ line, lastLine, fault }: Extract<CsvRow, { kind: 'invalid' }>): void {
-    this.count += 1;
-    if (this.#rows.length >= MAX_LISTED_ROWS) return;
-    this.#rows.push({ line, ...(lastLine > line ? { lastLine } : {}), reason: fault });
+  add(row: ListRow): void {
+    this.read += 1;
+    switch (row.kind) {
+      case 'entry':
+        this.#reasons.set(row.entry.reason, (this.#reasons.get(row.entry.reason) ?? 0) + 1);
+        return;
+      case 'excluded':
+        this.skipped += 1;
+        this.#exclusions.set(row.exclusion, (this.#exclusions.get(row.exclusion) ?? 0) + 1);
+        return;
+      case 'invalid': {
+        const { line, lastLine, fault } = row;
+        this.skipped += 1;
+        this.invalid += 1;
+        if (this.#rows.length >= MAX_LISTED_ROWS) return;
+        this.#rows.push({ line, ...(lastLine > line ? { lastLine } : {}), reason: fault });
+      }
+    }
   }
 
-  result(): Pick<ImportResult, 'skipped' | 'skippedCount'> {
-    return { skipped: this.#rows, skippedCount: this.count };
+  firstInvalid(): SkippedRow | undefined {
+    return this.#rows[0];
+  }
+
+  result(): Pick<ImportResult, 'skipped' | 'skippedCount' | 'excluded' | 'reasons'> {
+    return {
+      skipped: [...this.#rows],
+      skippedCount: this.skipped,
+      excluded: EXCLUSIONS.flatMap((kind) => {
+        const count = this.#exclusions.get(kind);
+        return count === undefined ? [] : [{ kind, count }];
+      }),
+      reasons: SUPPRESSION_REASONS.flatMap((reason) => {
+        const count = this.#reasons.get(reason);
+        return count === undefined ? [] : [{ reason, count }];
+      }),
+    };
   }
 }
 
@@ -223,13 +287,13 @@ export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }
 
-function createNoValidRowError(name: string, isTruncated: boolean, skipped: SkippedRows): ContentError {
-  const [firstSkipped] = skipped.result().skipped;
+function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCounts): ContentError {
+  const firstSkipped = counts.firstInvalid();
   const firstFault = firstSkipped === undefined ? '' : ` (${formatLines(firstSkipped)}: ${firstSkipped.reason})`;
   const summary =
-    skipped.count === 1
+    counts.invalid === 1
       ? 'its only row is invalid'
-      : `all of its ${isTruncated ? 'first ' : ''}${formatCount(skipped.count)} rows are invalid`;
+      : `all of its ${isTruncated ? 'first ' : ''}${formatCount(counts.invalid)} rows are invalid`;
   return new ContentError(
     `${name} contains no address to import: ${summary}${firstFault}; give a CSV file with the columns address, reason, at`,
   );

@@ -21,7 +21,7 @@ export const IMPORT_ROUTE = createFileRoute('POST', '/accounts/{account}/suppres
     oneOf: [importSuppressions.progress, createResultLineSchema(importSuppressions.result), ErrorBody],
   },
   notes:
-    'The body is CSV in UTF-8, up to 200 MB: an export of Postrider, Postmark, SES or SendGrid, or a list of addresses. The response starts after the complete file was received and validated. The response contains progress lines, then one line with the result or the error.',
+    'The body is CSV or JSON in UTF-8, or CSV in UTF-16, up to 200 MB: an export of Postrider, Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet, or a list of addresses. The content determines the format; the type may also be `application/json`. The response starts after the complete file was received and validated. The response contains progress lines, then one line with the result or the error.',
 });
 export const EXPORT_ROUTE = createFileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
   type: exportSuppressions.downloadType,

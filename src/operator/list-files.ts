@@ -83,8 +83,11 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       const { params, query } = request;
       const input = readRequestInput(IMPORT_ROUTE.routeInput, { params, query, body: {} });
       if (!input.ok) return reply.code(400).send(input.body);
-      if (!isCsv(request.headers['content-type'])) {
-        return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
+      if (!isListType(request.headers['content-type'])) {
+        return refuse(reply, {
+          status: 415,
+          message: 'Content-Type must be text/csv or application/json, and the body a file',
+        });
       }
       if (runningImports >= MAX_IMPORTS) {
         const message = `${MAX_IMPORTS} imports are in progress; retry after one of them has ended`;
@@ -224,9 +227,10 @@ async function* formatCsv(
   }
 }
 
-function isCsv(type: string | undefined): boolean {
+/** Returns true for the media types of CSV and JSON. The reader detects the format by the content. */
+function isListType(type: string | undefined): boolean {
   const [mediaType = ''] = (type ?? '').split(';', 1);
-  return mediaType.trim().toLowerCase() === 'text/csv';
+  return ['text/csv', 'application/json'].includes(mediaType.trim().toLowerCase());
 }
 
 /** Returns a Content-Disposition header (RFC 6266) with an ASCII file name for all browsers and a file name in UTF-8 (RFC 8187). */

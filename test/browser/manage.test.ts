@@ -113,7 +113,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await choose('list.csv', `address,reason\n${rows.join('\n')}\nnot an address,bounce\n`);
   await progress;
   await page.getByText('30,000 added').waitFor();
-  await page.getByText('Skipped rows').first().waitFor();
+  await page.getByText('Invalid rows').first().waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);
   await page.getByRole('dialog').getByText('Close', { exact: true }).click();
   await page.getByLabel('Search', { exact: true }).fill('address29999@');

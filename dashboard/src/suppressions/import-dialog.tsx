@@ -1,5 +1,5 @@
-/** Imports a CSV file into a suppression list. Shows the progress in bytes and rows, then the result. */
-import { Button, FileInput, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
+/** Imports a CSV or JSON file into a suppression list. Shows the progress in bytes and rows, then the result. */
+import { Button, Checkbox, FileInput, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
@@ -18,14 +18,21 @@ type Phase =
   | { readonly kind: 'running'; readonly step: UploadStep }
   | { readonly kind: 'done'; readonly result: Result };
 
-const REASONS = ['manual', 'bounce', 'complaint'];
+const REASONS = [
+  { value: '', label: 'manual, or that of the export' },
+  { value: 'manual', label: 'manual' },
+  { value: 'bounce', label: 'bounce' },
+  { value: 'complaint', label: 'complaint' },
+  { value: 'unsubscribed', label: 'unsubscribed' },
+];
 /** The maximum file size that the service accepts. */
 const MAX_FILE_BYTES = 200 * 1024 * 1024;
 
 export function ImportDialog({ list, onClose }: { readonly list: string; readonly onClose: () => void }) {
   const queries = useQueryClient();
   const [file, setFile] = useState<File | null>(null);
-  const [reason, setReason] = useState('manual');
+  const [reason, setReason] = useState('');
+  const [dryRun, setDryRun] = useState(false);
   const [phase, setPhase] = useState<Phase>({ kind: 'choosing', error: null });
   const currentUpload = useRef<Upload | null>(null);
   const isTooLarge = file !== null && file.size > MAX_FILE_BYTES;
@@ -33,7 +40,8 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
   const startImport = async () => {
     if (file === null) return;
     setPhase({ kind: 'running', step: { kind: 'sending', sent: 0, size: file.size } });
-    const apiPath = `${path`/accounts/${list}/suppressions/import`}?reason=${reason}`;
+    const reasonQuery = reason === '' ? '' : `&reason=${reason}`;
+    const apiPath = `${path`/accounts/${list}/suppressions/import`}?dryRun=${dryRun}${reasonQuery}`;
     currentUpload.current = upload(apiPath, file, (step) => setPhase({ kind: 'running', step }));
     try {
       setPhase({ kind: 'done', result: await currentUpload.current.result });
@@ -64,14 +72,14 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
         >
           <Stack>
             <Text size="sm" c="dimmed">
-              CSV in UTF-8, up to 200 MB: a plain list of addresses, a file that Export wrote, or an export of Postmark,
-              Amazon SES or SendGrid. If the file is not CSV, no address is added. Addresses that are already on the
-              list do not change.
+              CSV or JSON, up to 200 MB: a plain list of addresses, a file that Export wrote, or an export of Postmark,
+              SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet. If the file cannot be read, no address is added.
+              Addresses that are already on the list do not change.
             </Text>
             <FileInput
-              label="CSV file"
+              label="File"
               placeholder="Choose a file"
-              accept=".csv,text/csv,text/plain"
+              accept=".csv,.json,text/csv,text/plain,application/json"
               value={file}
               onChange={setFile}
               clearable
@@ -88,13 +96,18 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
               value={reason}
               onChange={(event) => setReason(event.currentTarget.value)}
             />
+            <Checkbox
+              label="Check the file only, and add no address"
+              checked={dryRun}
+              onChange={(event) => setDryRun(event.currentTarget.checked)}
+            />
             {phase.error === null ? null : <ErrorAlert error={phase.error} />}
             <Group justify="flex-end">
               <Button variant="default" onClick={onClose}>
                 Cancel
               </Button>
               <Button type="submit" disabled={file === null || isTooLarge}>
-                Import
+                {dryRun ? 'Check' : 'Import'}
               </Button>
             </Group>
           </Stack>

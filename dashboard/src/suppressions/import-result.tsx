@@ -1,4 +1,4 @@
-/** The result of an import: counts, and the first skipped rows. */
+/** The result of an import: counts, and the first invalid rows. */
 import { Button, Group, ScrollArea, Stack, Table, Text } from '@mantine/core';
 import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
 import { formatCount, formatNumber } from '../parts/number';
@@ -11,20 +11,35 @@ interface ImportResultProps {
 }
 
 export function ImportResult({ list, result, onClose }: ImportResultProps) {
-  const { read, added, known, skipped, skippedCount } = result;
+  const { read, added, known, skipped, skippedCount, excluded, reasons, format, dryRun } = result;
+  const reasonCounts = reasons.map(({ reason, count }) => `${formatNumber(count)} ${reason}`).join(', ');
+  const invalidCount = skippedCount - excluded.reduce((sum, { count }) => sum + count, 0);
   return (
     <Stack>
       <Text role="status">
-        Read {formatCount(read, 'row')} for the suppression list of {formatListOwner(list)}:{' '}
-        <strong>{formatNumber(added)} added</strong>, {formatNumber(known)} already on the list,{' '}
-        {formatNumber(skippedCount)} skipped.
+        Read {formatCount(read, 'row')}
+        {format === null ? '' : ` (${format})`} for the suppression list of {formatListOwner(list)}:{' '}
+        {dryRun ? (
+          <strong>{reasonCounts === '' ? 'no address' : reasonCounts}, nothing was added</strong>
+        ) : (
+          <>
+            <strong>{formatNumber(added)} added</strong>, {formatNumber(known)} already on the list
+          </>
+        )}
+        , {formatNumber(skippedCount)} skipped.
       </Text>
+      {excluded.length === 0 ? null : (
+        <Text>
+          Skipped because they suppress no recipient:{' '}
+          {excluded.map(({ kind, count }) => `${formatNumber(count)} ${kind}`).join(', ')}
+        </Text>
+      )}
       {skipped.length === 0 ? null : (
         <>
           <Text fw={600}>
-            {skippedCount > skipped.length ? `The first ${skipped.length} skipped rows` : 'Skipped rows'}
+            {invalidCount > skipped.length ? `The first ${skipped.length} invalid rows` : 'Invalid rows'}
           </Text>
-          <ScrollArea.Autosize mah="40vh" viewportProps={{ tabIndex: 0, 'aria-label': 'Skipped rows' }}>
+          <ScrollArea.Autosize mah="40vh" viewportProps={{ tabIndex: 0, 'aria-label': 'Invalid rows' }}>
             <Table>
               <Table.Thead>
                 <Table.Tr>

@@ -1,39 +1,17 @@
 /**
- * Reads suppression lists as CSV (RFC 4180): exports of Postrider, lists of addresses, and exports of Postmark, SES and
- * SendGrid. The reader streams the file with limited memory and a limited cost per byte.
+ * Reads suppression lists as CSV (RFC 4180): exports of Postrider and of providers (export-formats.ts), and lists of addresses. The
+ * reader streams the file with limited memory and a limited cost per byte.
  *
- * Guarantees: the reader yields each row once, in order, as an entry or as a fault with its line. It fails with a
- * ContentError if the file is not CSV or cannot be parsed to its end.
+ * Guarantees: the reader yields each row once, in order, with its line if it is invalid. It fails with a ListFault if the file cannot be
+ * parsed to its end, or if its header row is unknown.
  */
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
-import { parseTimestamp, quote } from '../../config/units.ts';
-import { parseAddress, toCanonicalAddress } from '../../model/address.ts';
-import { isMessageId } from '../../model/submission.ts';
-import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
-import { ContentError } from './rereadable-content.ts';
-
-/** A fault of the whole file. The message is a predicate that follows the name of the file. */
-class CsvFault extends Error {}
-
-/** Lines are counted from 1. `lastLine` is greater than `line` if a quoted cell contains line breaks. */
-export type CsvRow =
-  | { readonly kind: 'entry'; readonly entry: Suppression }
-  | { readonly kind: 'invalid'; readonly line: number; readonly lastLine: number; readonly fault: string };
-
-export interface CsvOptions {
-  /** The reason for rows that contain no reason. */
-  readonly reason: SuppressionReason;
-  readonly now: number;
-}
-
-export interface CsvHooks {
-  /** Receives the size of each chunk read. */
-  readonly onBytes?: (count: number) => void;
-  /** Reports that a header row names the columns. */
-  readonly onHeader?: () => void;
-}
+import { quote } from '../../config/units.ts';
+import { FORMAT_NAMES, normalizeName } from './export-formats.ts';
+import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions } from './list-row.ts';
+import { countLines, ListFault } from './list-text.ts';
 
 /**
  * The maximum size of one row. Without this limit, the reader would read the whole file into memory after an unclosed
@@ -52,80 +30,25 @@ const MAX_LINE_BYTES = 65_536;
 const MAX_ROW_CELLS = 1_000;
 /** The maximum size of one write to the parser: about a thousand of the shortest rows. */
 const MAX_PARSER_WRITE_BYTES = 2_048;
-/** The tolerance for a time in the future, because clocks differ. */
-const MAX_CLOCK_DIFFERENCE_MS = 86_400_000;
-
-/** Normalized column names: lower case, letters and digits only. */
-const ADDRESS_COLUMN_NAMES = [
-  'address',
-  'email',
-  'emailaddress',
-  'recipient',
-  'recipientaddress',
-  'recipientemail',
-  'mail',
-];
-const REASON_COLUMN_NAMES = ['reason', 'suppressionreason', 'type', 'bouncetype', 'event'];
-const TIME_COLUMN_NAMES = ['at', 'created', 'createdat', 'lastupdatetime', 'bouncedat', 'date', 'time', 'timestamp'];
-
-const REASONS: Readonly<Record<string, SuppressionReason>> = {
-  bounce: 'bounce',
-  bounced: 'bounce',
-  hardbounce: 'bounce',
-  hardbounced: 'bounce',
-  permanent: 'bounce',
-  invalid: 'bounce',
-  bademailaddress: 'bounce',
-  complaint: 'complaint',
-  complained: 'complaint',
-  spam: 'complaint',
-  spamcomplaint: 'complaint',
-  spamreport: 'complaint',
-  abuse: 'complaint',
-  manual: 'manual',
-  manualsuppression: 'manual',
-  unsub: 'manual',
-  unsubscribe: 'manual',
-  unsubscribed: 'manual',
-};
-
-/** The column index of each value, or -1 without such a column. */
-interface Columns {
-  readonly address: number;
-  readonly reason: number;
-  readonly at: number;
-  readonly source: number;
-  /**
-   * True if the file also has a status column, like SendGrid's list of bounces. The reason column then contains the reply of the
-   * server.
-   */
-  readonly isBounceList: boolean;
-}
+/** Receives the columns that the file names, once, before the first row. */
+export type OnColumns = (columns: Columns) => void;
 
 /** The columns of a file without a header row. */
-const DEFAULT_COLUMNS: Columns = { address: 0, reason: 1, at: 2, source: 3, isBounceList: false };
+const DEFAULT_NAMES: readonly string[] = ['address', 'reason', 'at', 'source'];
+const DEFAULT_COLUMNS: Columns = {
+  kind: 'plain',
+  columns: { address: 'address', reason: 'reason', time: 'at' },
+};
 
-/**
- * Yields the rows of `source`; `name` is its name in error messages. Reads at most one chunk beyond a fault.
- * @throws ContentError, and what `source` throws
- */
+/** Yields the rows of UTF-8 text. @throws ListFault, and what `text` throws */
 export async function* readCsv(
-  source: AsyncIterable<Buffer>,
-  name: string,
-  options: CsvOptions,
-  hooks: CsvHooks = {},
-): AsyncGenerator<CsvRow> {
-  try {
-    yield* parseRows(source, { ...options, ...hooks });
-  } catch (error) {
-    throw error instanceof CsvFault ? new ContentError(`${name} ${error.message}`) : error;
-  }
-}
-
-async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & CsvHooks): AsyncGenerator<CsvRow> {
-  const chunks = checkChunks(source, options)[Symbol.asyncIterator]();
+  text: AsyncIterable<Buffer>,
+  options: RowOptions,
+  onColumns: OnColumns = () => undefined,
+): AsyncGenerator<ListRow> {
+  const chunks = checkLines(text)[Symbol.asyncIterator]();
   const firstChunk = await chunks.next();
-  if (firstChunk.done === true) throw new CsvFault('is empty; give rows such as ada@example.com,bounce');
+  if (firstChunk.done === true) return;
   const parseState: { fault: ParseFault | null } = { fault: null };
   const parser: Parser = parse({
     bom: true,
@@ -163,7 +86,7 @@ async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & C
     splitChunks(firstChunk.value, chunks, () => parseState.fault !== null),
     parser,
   ).catch(() => undefined);
-  let columns: Columns | null = null;
+  let header: Header | null = null;
   let line = 1;
   let emptyLines = 0;
   for await (const row of parser as AsyncIterable<ParsedRow>) {
@@ -173,27 +96,28 @@ async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & C
     emptyLines = empty_lines;
     line = lines + 1;
     const cells = row.record.map((cell) => cell.trim());
-    if (columns === null) {
-      columns = parseHeader(cells);
-      if (columns !== null) {
-        options.onHeader?.();
+    if (header === null) {
+      const found = parseHeader(cells);
+      header = found ?? { columns: DEFAULT_COLUMNS, names: DEFAULT_NAMES };
+      if (found !== null) {
+        onColumns(found.columns);
         continue;
       }
-      columns = DEFAULT_COLUMNS;
     }
     if (cells.every((cell) => cell === '')) continue;
-    const entry = parseEntry(cells, columns, options);
-    yield typeof entry === 'string'
-      ? {
+    const { names } = header;
+    const content = interpretRow((name) => cells[names.indexOf(name)] ?? '', header.columns, options);
+    yield content.kind !== 'invalid'
+      ? content
+      : {
           kind: 'invalid',
           line: startLine,
           lastLine: lines,
-          fault: lines > startLine ? `${OPEN_QUOTE_FAULT}${entry}` : entry,
-        }
-      : { kind: 'entry', entry };
+          fault: lines > startLine ? `${OPEN_QUOTE_FAULT}${content.fault}` : content.fault,
+        };
   }
   const { fault } = parseState;
-  if (fault !== null) throw toCsvFault(fault, line + fault.emptyLines - emptyLines);
+  if (fault !== null) throw toListFault(fault, line + fault.emptyLines - emptyLines);
 }
 
 interface ParsedRow {
@@ -212,7 +136,7 @@ const OPEN_QUOTE_FAULT = 'a quoted cell joins these lines into one row; ';
 
 const TOO_MANY_CELLS = 'TOO_MANY_CELLS';
 
-function toCsvFault({ code }: ParseFault, line: number): CsvFault {
+function toListFault({ code }: ParseFault, line: number): ListFault {
   switch (code) {
     case 'CSV_MAX_RECORD_SIZE':
       return createUnreadableFault(line, `the row has more than ${MAX_ROW_BYTES} bytes; check for an unclosed quote`);
@@ -223,31 +147,21 @@ function toCsvFault({ code }: ParseFault, line: number): CsvFault {
   }
 }
 
-function createUnreadableFault(line: number, reason: string): CsvFault {
-  return new CsvFault(`cannot be read from line ${line} on: ${reason}`);
+function createUnreadableFault(line: number, reason: string): ListFault {
+  return new ListFault(`cannot be read from line ${line} on: ${reason}`);
 }
 
-async function* checkChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks): AsyncGenerator<Buffer> {
+/** Yields the chunks. @throws ListFault for a line that is too long */
+async function* checkLines(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let line = 1;
-  let hasStarted = false;
   const lineLength = new LineLength();
-  for await (const chunk of source) {
-    if (chunk.length === 0) continue;
-    const fault = hasStarted ? null : detectOtherFormat(chunk);
-    if (fault !== null) throw new CsvFault(fault);
-    hasStarted = true;
-    const nulIndex = chunk.indexOf(0);
-    if (nulIndex !== -1) {
-      line += countLines(chunk.subarray(0, nulIndex));
-      throw new CsvFault(`is not CSV: line ${line} contains binary data; give a text file in UTF-8`);
-    }
+  for await (const chunk of text) {
     const excessIndex = lineLength.findExcess(chunk);
     if (excessIndex !== null) {
       line += countLines(chunk.subarray(0, excessIndex));
       throw createUnreadableFault(line, `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`);
     }
     line += countLines(chunk);
-    onBytes?.(chunk.length);
     yield chunk;
   }
 }
@@ -307,21 +221,6 @@ async function* splitChunks(
   }
 }
 
-function countLines(bytes: Buffer): number {
-  let lines = 0;
-  for (let index = bytes.indexOf(10); index !== -1; index = bytes.indexOf(10, index + 1)) lines += 1;
-  return lines;
-}
-
-/** Detects other file formats by their first bytes. */
-function detectOtherFormat(firstChunk: Buffer): string | null {
-  const startsWithBytes = (...bytes: readonly number[]) => bytes.every((byte, index) => firstChunk[index] === byte);
-  if (startsWithBytes(0xff, 0xfe) || startsWithBytes(0xfe, 0xff)) return 'is UTF-16 text; save it as CSV in UTF-8';
-  if (startsWithBytes(0x50, 0x4b, 3, 4)) return 'is a spreadsheet or ZIP archive; save it as CSV in UTF-8';
-  if (startsWithBytes(0x1f, 0x8b)) return 'is compressed; decompress it first';
-  return null;
-}
-
 /**
  * Returns the most frequent delimiter outside quotes in the first line: comma, semicolon (spreadsheets in much of
  * Europe) or tab.
@@ -339,81 +238,26 @@ function detectDelimiter(chunk: Buffer): string {
   );
 }
 
-/** Returns the columns that a header row names; null for a row that is not a header. */
-function parseHeader(cells: readonly string[]): Columns | null {
-  const names = cells.map(normalizeWord);
-  const findColumn = (columnNames: readonly string[]) =>
-    columnNames.map((name) => names.indexOf(name)).find((index) => index !== -1) ?? -1;
-  const address = findColumn(ADDRESS_COLUMN_NAMES);
-  if (address === -1) return null;
-  return {
-    address,
-    reason: findColumn(REASON_COLUMN_NAMES),
-    at: findColumn(TIME_COLUMN_NAMES),
-    source: findColumn(['source']),
-    isBounceList: findColumn(['status']) !== -1 && findColumn(REASON_COLUMN_NAMES) !== -1,
-  };
+/** The columns of a file, and the normalized name of each cell of a row. */
+interface Header {
+  readonly columns: Columns;
+  readonly names: readonly string[];
 }
 
-/** Normalizes a word, so that `Email-Address` and `EmailAddress` are equal. */
-function normalizeWord(text: string): string {
-  let word = '';
-  for (const character of text.slice(0, 40).toLowerCase()) {
-    if ((character >= 'a' && character <= 'z') || (character >= '0' && character <= '9')) word += character;
-  }
-  return word;
-}
-
-/** Returns the entry of a row, or the fault of the row. */
-function parseEntry(cells: readonly string[], columns: Columns, options: CsvOptions): Suppression | string {
-  const cell = (at: number): string => (at === -1 ? '' : (cells[at] ?? ''));
-  const addressText = cell(columns.address);
-  if (addressText === '') return 'the row has no address';
-  if (addressText.includes('\uFFFD')) return `${quote(addressText)} is not UTF-8 text`;
-  const address = parseAddress(addressText);
-  if (address === null) return `${quote(addressText)} is not an email address`;
-  const reason = parseReason(cell(columns.reason), columns.isBounceList, options.reason);
-  if (reason === null) return `the reason ${quote(cell(columns.reason))} is not bounce, complaint or manual`;
-  const time = cell(columns.at);
-  const at = time === '' ? options.now : parseTime(time);
-  if (at === null) return `${quote(time)} is not a time such as 2030-12-31T18:00:00Z`;
-  if (at > options.now + MAX_CLOCK_DIFFERENCE_MS) return `the time ${quote(time)} is in the future`;
-  const source = cell(columns.source).toLowerCase();
-  return { address: toCanonicalAddress(address), reason, source: isMessageId(source) ? source : null, at };
-}
+/** The maximum number of characters of an unknown header that an error message quotes. */
+const MAX_QUOTED_HEADER = 100;
 
 /**
- * Parses a reason in the spelling of any provider. Returns null for an unknown reason. If `isBounceList` is true, the
- * reason column contains the reply of the server.
+ * Returns the header in the first row, or null if the row is not a header. A row of several cells without an `@` is a header.
+ * @throws ListFault for an unknown header
  */
-export function parseReason(
-  text: string,
-  isBounceList: boolean,
-  defaultReason: SuppressionReason,
-): SuppressionReason | null {
-  const word = normalizeWord(text);
-  if (Object.hasOwn(REASONS, word)) return REASONS[word] ?? null;
-  if (isBounceList) return 'bounce';
-  return text === '' ? defaultReason : null;
-}
-
-/**
- * Parses a time in ISO 8601 format, also with a space instead of the T or without a zone (UTC), or in seconds or
- * milliseconds since 1970.
- */
-function parseTime(text: string): number | null {
-  if (/^\d{9,10}$/.test(text)) return Number(text) * 1000;
-  if (/^\d{12,13}$/.test(text)) return Number(text);
-  const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d{1,9})? ?(Z|UTC|[+-]\d\d:?\d\d)?)?$/.exec(text);
-  if (parts === null) return null;
-  const [, date = '', clockTime, fraction = '', zone = 'Z'] = parts;
-  if (clockTime === undefined) return parseIsoTime(date);
-  const offset = zone === 'UTC' ? 'Z' : zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
-  const seconds = clockTime.length === 5 ? `${clockTime}:00` : clockTime;
-  return parseIsoTime(`${date}T${seconds}${fraction.slice(0, 4)}${offset}`);
-}
-
-function parseIsoTime(text: string): number | null {
-  const parsed = parseTimestamp(text, 0, 'back');
-  return parsed.ok ? parsed.value : null;
+function parseHeader(cells: readonly string[]): Header | null {
+  const names = cells.map(normalizeName);
+  const columns = findColumns(names);
+  if (columns !== null) return { columns, names };
+  const isHeader = cells.length > 1 && cells.every((cell) => cell !== '' && !cell.includes('@'));
+  if (!isHeader) return null;
+  throw new ListFault(
+    `has an unknown header, ${quote(cells.join(',').slice(0, MAX_QUOTED_HEADER))}; name a column "address", or give an export of one of these formats: ${FORMAT_NAMES}`,
+  );
 }

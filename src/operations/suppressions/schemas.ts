@@ -4,7 +4,9 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
+import { SUPPRESSION_REASONS } from '../../model/suppression.ts';
 import { createStringEnum, nullable, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
+import { EXCLUSIONS } from './export-formats.ts';
 
 export const SuppressionEntry = Type.Object({ address: Type.String(), ...suppressionMembers });
 export type SuppressionEntry = Static<typeof SuppressionEntry>;
@@ -67,10 +69,29 @@ export const SkippedRow = Type.Object({
 });
 export type SkippedRow = Static<typeof SkippedRow>;
 
-/** The result of an import: `read` is the sum of `added`, `known` and `skippedCount`. */
+/** The result of an import: `read` is the sum of `added`, `known` and `skippedCount`, except in a dry run. */
 export const ImportResult = Type.Object({
   ...ImportCounts,
-  skipped: Type.Array(SkippedRow, { description: 'The first 100 skipped rows.' }),
-  skippedCount: Type.Integer({ description: 'The number of skipped rows.' }),
+  skipped: Type.Array(SkippedRow, { description: 'The first 100 invalid rows.' }),
+  skippedCount: Type.Integer({ description: 'The number of skipped rows: the invalid rows and the excluded rows.' }),
+  excluded: Type.Array(
+    Type.Object({
+      kind: createStringEnum(EXCLUSIONS, {
+        description:
+          '`block`: a refusal because of content, policy or reputation. `soft-bounce`: a temporary failure. `reactivated`: removed from the list of the provider. `one-category`: unsubscribed from one category of messages. `not-suppressed`: no failure.',
+      }),
+      count: Type.Integer(),
+    }),
+    { description: 'The valid rows that suppress no recipient, by kind.' },
+  ),
+  reasons: Type.Array(Type.Object({ reason: createStringEnum(SUPPRESSION_REASONS), count: Type.Integer() }), {
+    description: 'The rows with an address to suppress, by reason.',
+  }),
+  format: nullable(
+    Type.String({
+      description: 'The recognized export of a provider, such as `bounces of Mailgun`; null for another list.',
+    }),
+  ),
+  dryRun: Type.Boolean({ description: 'True if no address was added because of `dryRun`.' }),
 });
 export type ImportResult = Static<typeof ImportResult>;

@@ -42,7 +42,7 @@ async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } 
     warn: () => undefined,
     operate: <T>(work: (commandContext: typeof context) => Promise<T>) => work({ ...context, clock, store }),
   };
-  return { result: importFile(cli, 'acme', file, 'manual', terminal), lines };
+  return { result: importFile(cli, { account: 'acme' }, file, terminal), lines };
 }
 
 const createRows = (count: number) =>
@@ -62,8 +62,11 @@ test('a row of several lines is printed with its first and last line number', as
   expect(lines[0]).toMatch(/^lines 2 to 3: a quoted cell joins these lines into one row; /);
 });
 
-test('the import of a file without addresses fails with one line and exit code 1', async () => {
-  const { result, lines } = await runImport('{\n"a": 1\n}\n'.repeat(1000));
+test.each([
+  ['JSON', '{\n"a": 1\n}\n'],
+  ['text', 'nonsense\n'],
+])('the import of %s without addresses fails with one line and exit code 1', async (_name, text) => {
+  const { result, lines } = await runImport(text.repeat(1000));
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/contains no address to import: all of its first 1,000 rows are invalid/),
     exitCode: 1,

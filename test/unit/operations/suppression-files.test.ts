@@ -74,7 +74,17 @@ test('rows are added in batches and counted, with one audit log entry', async ()
   const skipped = [{ line: 6_001, reason: '"nonsense" is not an email address' }];
   expect(await runImport(rig, toFileContent(text), { store: countingStore }, observer)).toEqual({
     ok: true,
-    value: { read: 6_001, added: 6_000, known: 0, skipped, skippedCount: 1 },
+    value: {
+      read: 6_001,
+      added: 6_000,
+      known: 0,
+      skipped,
+      skippedCount: 1,
+      excluded: [],
+      reasons: [{ reason: 'manual', count: 6_000 }],
+      format: null,
+      dryRun: false,
+    },
     warnings: [],
   });
   expect(batchSizes).toEqual([500, 5_000, 500]);
@@ -367,4 +377,58 @@ test('a shutdown ends a pause, and no pause begins after the shutdown', async ()
   expect(await step).toBe(1);
   expect(await scheduler.runBatch(() => Promise.resolve(2))).toBe(2);
   expect([pausing, cancelledCount]).toEqual([1, 1]);
+});
+
+test('a dry run counts the rows of an export by reason and exclusion, and adds nothing', async () => {
+  const rig = await operationRig();
+  const text = [
+    'status,reason,email,created',
+    '5.1.1,550 5.1.1 no such user,ada@example.com,1790083507',
+    '4.2.2,452 4.2.2 mailbox full,bob@example.com,1790083507',
+    '5.1.1,550 5.1.1 no such user,nobody,1790083507',
+  ].join('\n');
+  const dryRun = await performUpload(
+    importSuppressions,
+    { account: 'acme', dryRun: true },
+    toFileContent(text),
+    rig.context,
+    NO_OBSERVER,
+  );
+  const counts = {
+    read: 3,
+    skipped: [{ line: 4, reason: '"nobody" is not an email address' }],
+    skippedCount: 2,
+    excluded: [{ kind: 'soft-bounce', count: 1 }],
+    reasons: [{ reason: 'bounce', count: 1 }],
+    format: 'bounces or blocks of SendGrid',
+  };
+  expect(dryRun).toEqual({ ok: true, value: { ...counts, added: 0, known: 0, dryRun: true }, warnings: [] });
+  expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
+  expect(await listAuditEntries(rig)).toEqual([]);
+  // The import has the same counts. The audit log counts the excluded rows as skipped.
+  expect(await runImport(rig, toFileContent(text))).toMatchObject({
+    ok: true,
+    value: { ...counts, added: 1, known: 0, dryRun: false },
+  });
+  expect(await listAuditEntries(rig)).toEqual([
+    [ENTRY, { read: 3, added: 1, known: 0, skipped: 2, bytes: text.length }],
+  ]);
+});
+
+test('a reason replaces the reason of an export without a column for it, and no other', async () => {
+  const rig = await operationRig();
+  const importWith = (text: string) =>
+    performUpload(
+      importSuppressions,
+      { account: 'acme', reason: 'complaint' },
+      toFileContent(text),
+      rig.context,
+      NO_OBSERVER,
+    );
+  expect(await importWith('email,created\nada@example.com,1790083507\n')).toMatchObject({
+    value: { format: 'unsubscribes of SendGrid', reasons: [{ reason: 'complaint', count: 1 }] },
+  });
+  expect(await importWith('EmailAddress,Reason\nbob@example.com,BOUNCE\n')).toMatchObject({
+    value: { format: 'suppression list of Amazon SES', reasons: [{ reason: 'bounce', count: 1 }] },
+  });
 });

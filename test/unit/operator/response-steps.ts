@@ -126,7 +126,7 @@ export function createSteps({
     ['importSuppressions', 400, { path: SHOP, headers: CSV, query: { reason: 'none' }, body: 'ada@example.com\n' }],
     ['importSuppressions', 404, { path: UNKNOWN_ACCOUNT, headers: CSV, body: 'ada@example.com\n' }],
     ['importSuppressions', 413, { path: SHOP, headers: { ...CSV, 'Content-Length': '300000000' }, body: 'a' }],
-    ['importSuppressions', 415, { path: SHOP, body: {} }],
+    ['importSuppressions', 415, { path: SHOP, headers: { 'Content-Type': 'text/plain' }, body: 'ada@example.com\n' }],
 
     ['createToken', 201, { body: { name: 'ci', expires: '30d' } }],
     ['createToken', 409, { body: { name: 'ci' } }],

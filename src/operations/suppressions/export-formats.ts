@@ -1,0 +1,415 @@
+/**
+ * The formats of suppression lists that `suppression import` reads, as data. A format is recognized by the names of its columns,
+ * which are the header row of a CSV file or the members of a JSON record. Each row has a meaning: the reason of its entry, or an
+ * exclusion. Pure.
+ *
+ * The names are those of the providers' documentation (`source`). Names and values are compared in normalized form (`normalizeName`,
+ * `normalizeValue`).
+ */
+import type { SuppressionReason } from '../../model/suppression.ts';
+
+/**
+ * Why a valid row adds no address. `block`: a refusal because of content, policy or reputation. `soft-bounce`: a temporary failure.
+ * `reactivated`: the address was removed from the provider's list. `one-category`: the recipient unsubscribed from one category of
+ * messages. `not-suppressed`: the row reports no failure, for example a delivery.
+ */
+export const EXCLUSIONS = ['block', 'soft-bounce', 'reactivated', 'one-category', 'not-suppressed'] as const;
+export type Exclusion = (typeof EXCLUSIONS)[number];
+
+/** `by-reply`: the status code and the reply of the server in the columns `status` and `reason` determine the meaning. */
+export type RowMeaning = SuppressionReason | Exclusion | 'by-reply';
+
+/** A rule applies if each column in `when` has one of the values, and each column in `startsWith` has the prefix. */
+export interface RowRule {
+  readonly when?: Readonly<Record<string, readonly string[]>>;
+  readonly startsWith?: Readonly<Record<string, string>>;
+  readonly means: RowMeaning;
+}
+
+export interface ExportFormat {
+  /** The content and the provider, as in `bounces of Mailgun`. */
+  readonly label: string;
+  readonly provider: string;
+  /** The names that a file of this format has. */
+  readonly names: readonly string[];
+  /** True if a file with a further name has another format. Formats with few and common names need this condition. */
+  readonly isExact?: true;
+  readonly address: string;
+  /** The columns with the time, in order of preference. */
+  readonly times: readonly string[];
+  /** The column whose value an error message quotes if no rule applies; null if the last rule always applies. */
+  readonly reason: string | null;
+  /**
+   * The first rule that applies determines the meaning. In the list of the addresses that a provider suppresses, the last rule is for
+   * reasons that its documentation does not contain.
+   */
+  readonly rules: readonly RowRule[];
+  /** The page that documents the names. */
+  readonly source: string;
+}
+
+const POSTMARK_REACTIVATABLE_TYPES = [
+  'hardbounce',
+  'bademailaddress',
+  'spamcomplaint',
+  'manuallydeactivated',
+  'unsubscribe',
+];
+
+/** Statuses of a message at Mailjet; `column` contains the status. */
+function createMailjetRules(column: string): readonly RowRule[] {
+  return [
+    { when: { [column]: ['hardbounced', 'hardbounce'] }, means: 'bounce' },
+    { when: { [column]: ['bounce', 'bounced'], statepermanent: ['true'] }, means: 'bounce' },
+    { when: { [column]: ['spam'] }, means: 'complaint' },
+    { when: { [column]: ['unsub', 'unsubscribed'] }, means: 'unsubscribed' },
+    // The states 14 and 20 are `PreBlocked` and `BlackListed`: Mailjet suppresses the recipient. 21 is `SpamReporter`.
+    { when: { [column]: ['blocked'], stateid: ['14', '20'] }, means: 'provider' },
+    { when: { [column]: ['blocked'], stateid: ['21'] }, means: 'complaint' },
+    { when: { [column]: ['blocked'] }, means: 'block' },
+    { when: { [column]: ['softbounced', 'softbounce', 'bounce', 'bounced', 'deferred'] }, means: 'soft-bounce' },
+    {
+      when: { [column]: ['unknown', 'processed', 'queued', 'sent', 'delivered', 'opened', 'clicked'] },
+      means: 'not-suppressed',
+    },
+  ];
+}
+
+/** More specific formats precede formats whose names they contain. */
+export const EXPORT_FORMATS: readonly ExportFormat[] = [
+  {
+    label: 'suppressions of Postmark',
+    provider: 'postmark',
+    names: ['emailaddress', 'suppressionreason'],
+    address: 'emailaddress',
+    times: ['createdat'],
+    reason: null,
+    rules: [
+      { when: { suppressionreason: ['hardbounce'] }, means: 'bounce' },
+      { when: { suppressionreason: ['spamcomplaint'] }, means: 'complaint' },
+      { when: { suppressionreason: ['manualsuppression'], origin: ['recipient'] }, means: 'unsubscribed' },
+      { when: { suppressionreason: ['manualsuppression'] }, means: 'manual' },
+      { means: 'provider' },
+    ],
+    source: 'https://postmarkapp.com/developer/api/suppressions-api#suppression-dump',
+  },
+  {
+    label: 'bounces of Postmark',
+    provider: 'postmark',
+    names: ['email', 'type', 'bouncedat', 'inactive'],
+    address: 'email',
+    times: ['bouncedat'],
+    reason: null,
+    rules: [
+      { when: { inactive: ['false'], type: POSTMARK_REACTIVATABLE_TYPES }, means: 'reactivated' },
+      { when: { type: ['hardbounce', 'bademailaddress'] }, means: 'bounce' },
+      { when: { type: ['spamcomplaint'] }, means: 'complaint' },
+      { when: { type: ['unsubscribe'] }, means: 'unsubscribed' },
+      { when: { type: ['manuallydeactivated'] }, means: 'manual' },
+      { when: { inactive: ['true'] }, means: 'provider' },
+      { when: { type: ['softbounce', 'transient', 'dnserror'] }, means: 'soft-bounce' },
+      { when: { type: ['blocked', 'dmarcpolicy', 'spamnotification'] }, means: 'block' },
+      { means: 'not-suppressed' },
+    ],
+    source: 'https://postmarkapp.com/developer/api/bounce-api#bounces',
+  },
+  {
+    label: 'bounces or blocks of SendGrid',
+    provider: 'sendgrid',
+    // Both lists have the same names, so the reply of the server distinguishes them.
+    names: ['status', 'reason', 'email'],
+    address: 'email',
+    times: ['created'],
+    reason: null,
+    rules: [{ means: 'by-reply' }],
+    source: 'https://www.twilio.com/docs/sendgrid/api-reference/bounces-api/retrieve-all-bounces',
+  },
+  {
+    label: 'spam reports of SendGrid',
+    provider: 'sendgrid',
+    names: ['ip', 'email', 'created'],
+    isExact: true,
+    address: 'email',
+    times: ['created'],
+    reason: null,
+    rules: [{ means: 'complaint' }],
+    source: 'https://www.twilio.com/docs/sendgrid/api-reference/spam-reports-api/retrieve-all-spam-reports',
+  },
+  {
+    label: 'invalid emails of SendGrid',
+    provider: 'sendgrid',
+    names: ['reason', 'email', 'created'],
+    isExact: true,
+    address: 'email',
+    times: ['created'],
+    reason: null,
+    rules: [{ means: 'bounce' }],
+    source: 'https://www.twilio.com/docs/sendgrid/api-reference/invalid-e-mails-api/retrieve-all-invalid-emails',
+  },
+  {
+    label: 'group unsubscribes of SendGrid',
+    provider: 'sendgrid',
+    names: ['email', 'groupname'],
+    address: 'email',
+    times: ['createdat', 'created'],
+    reason: null,
+    rules: [{ means: 'unsubscribed' }],
+    source: 'https://www.twilio.com/docs/sendgrid/api-reference/suppressions-suppressions/retrieve-all-suppressions',
+  },
+  {
+    label: 'unsubscribes of SendGrid',
+    provider: 'sendgrid',
+    names: ['email', 'created'],
+    isExact: true,
+    address: 'email',
+    times: ['created'],
+    reason: null,
+    rules: [{ means: 'unsubscribed' }],
+    source:
+      'https://www.twilio.com/docs/sendgrid/api-reference/suppressions-global-suppressions/retrieve-all-global-suppressions',
+  },
+  {
+    label: 'bounces of Mailgun',
+    provider: 'mailgun',
+    names: ['address', 'code', 'error'],
+    address: 'address',
+    times: ['createdat'],
+    reason: null,
+    rules: [{ startsWith: { code: '4' }, means: 'soft-bounce' }, { means: 'bounce' }],
+    source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/bounces',
+  },
+  {
+    label: 'unsubscribes of Mailgun',
+    provider: 'mailgun',
+    names: ['address', 'tags'],
+    address: 'address',
+    times: ['createdat'],
+    reason: null,
+    // `*` is every message of the domain. Another tag is one category of messages.
+    rules: [{ when: { tags: ['', '*', '["*"]', "['*']"] }, means: 'unsubscribed' }, { means: 'one-category' }],
+    source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/unsubscribe',
+  },
+  {
+    label: 'unsubscribes of Mailgun',
+    provider: 'mailgun',
+    names: ['address', 'tag'],
+    address: 'address',
+    times: ['createdat'],
+    reason: null,
+    rules: [{ when: { tag: ['', '*'] }, means: 'unsubscribed' }, { means: 'one-category' }],
+    source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/unsubscribe',
+  },
+  {
+    label: 'complaints of Mailgun',
+    provider: 'mailgun',
+    names: ['address', 'createdat'],
+    isExact: true,
+    address: 'address',
+    times: ['createdat'],
+    reason: null,
+    rules: [{ means: 'complaint' }],
+    source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/complaints',
+  },
+  {
+    label: 'suppression list of Amazon SES',
+    provider: 'ses',
+    names: ['emailaddress', 'reason'],
+    address: 'emailaddress',
+    times: ['lastupdatetime'],
+    reason: null,
+    rules: [
+      { when: { reason: ['bounce'] }, means: 'bounce' },
+      { when: { reason: ['complaint'] }, means: 'complaint' },
+      { means: 'provider' },
+    ],
+    source: 'https://docs.aws.amazon.com/cli/latest/reference/sesv2/list-suppressed-destinations.html',
+  },
+  {
+    label: 'blocked contacts of Brevo',
+    provider: 'brevo',
+    // The member `reason` of a record is an object with the member `code`.
+    names: ['email', 'reasoncode', 'blockedat'],
+    address: 'email',
+    times: ['blockedat'],
+    reason: null,
+    rules: createBrevoRules('reasoncode'),
+    source: 'https://developers.brevo.com/reference/get-transac-blocked-contacts',
+  },
+  {
+    label: 'blocked contacts of Brevo',
+    provider: 'brevo',
+    names: ['email', 'reason', 'blockedat'],
+    address: 'email',
+    times: ['blockedat'],
+    reason: null,
+    rules: createBrevoRules('reason'),
+    source: 'https://developers.brevo.com/reference/get-transac-blocked-contacts',
+  },
+  {
+    label: 'contacts of Brevo',
+    provider: 'brevo',
+    names: ['email', 'emailblacklisted'],
+    address: 'email',
+    times: ['modifiedat'],
+    reason: 'emailblacklisted',
+    rules: [
+      { when: { emailblacklisted: ['true'] }, means: 'provider' },
+      { when: { emailblacklisted: ['false'] }, means: 'not-suppressed' },
+    ],
+    source: 'https://developers.brevo.com/reference/get-contacts',
+  },
+  {
+    label: 'suppressions of Resend',
+    provider: 'resend',
+    names: ['email', 'origin', 'createdat'],
+    address: 'email',
+    times: ['createdat'],
+    reason: null,
+    rules: [
+      { when: { origin: ['bounce'] }, means: 'bounce' },
+      { when: { origin: ['complaint'] }, means: 'complaint' },
+      { when: { origin: ['manual'] }, means: 'manual' },
+      { means: 'provider' },
+    ],
+    source: 'https://resend.com/docs/api-reference/suppressions/list-suppressions',
+  },
+  {
+    label: 'contacts of Mailjet',
+    provider: 'mailjet',
+    names: ['email', 'isexcludedfromcampaigns'],
+    address: 'email',
+    times: ['exclusionfromcampaignsupdatedat', 'lastupdateat'],
+    reason: 'isexcludedfromcampaigns',
+    rules: [
+      { when: { isspamcomplaining: ['true'] }, means: 'complaint' },
+      { when: { isexcludedfromcampaigns: ['true'] }, means: 'provider' },
+      { when: { isexcludedfromcampaigns: ['false'] }, means: 'not-suppressed' },
+    ],
+    source: 'https://dev.mailjet.com/email/reference/contacts/contact/',
+  },
+  {
+    label: 'messages of Mailjet',
+    provider: 'mailjet',
+    names: ['contactalt', 'status'],
+    address: 'contactalt',
+    times: ['arrivedat'],
+    reason: 'status',
+    rules: createMailjetRules('status'),
+    source: 'https://dev.mailjet.com/email/reference/messages/',
+  },
+  {
+    label: 'statistics of Mailjet',
+    provider: 'mailjet',
+    names: ['email', 'status'],
+    address: 'email',
+    times: ['arrivedat', 'date', 'time'],
+    reason: 'status',
+    rules: createMailjetRules('status'),
+    source: 'https://dev.mailjet.com/email/reference/messages/',
+  },
+];
+
+/** The values of `reason.code`; `column` contains the code. */
+function createBrevoRules(column: string): readonly RowRule[] {
+  return [
+    { when: { [column]: ['hardbounce'] }, means: 'bounce' },
+    { when: { [column]: ['contactflaggedasspam'] }, means: 'complaint' },
+    {
+      when: { [column]: ['unsubscribedviaemail', 'unsubscribedviama', 'unsubscribedviaapi'] },
+      means: 'unsubscribed',
+    },
+    { when: { [column]: ['adminblocked'] }, means: 'manual' },
+    { means: 'provider' },
+  ];
+}
+
+/** The formats in words, for the error about an unknown header. */
+export const FORMAT_NAMES = [...new Set(EXPORT_FORMATS.map(({ label }) => label))].join(', ');
+
+/** Returns the format with these normalized names, or null. */
+export function findExportFormat(names: readonly string[]): ExportFormat | null {
+  const given = new Set(names);
+  return (
+    EXPORT_FORMATS.find(
+      (format) =>
+        format.names.every((name) => given.has(name)) && (!format.isExact || given.size === format.names.length),
+    ) ?? null
+  );
+}
+
+/** The maximum number of characters of a name or a value that are compared. */
+const MAX_COMPARED_CHARACTERS = 40;
+
+/** Normalizes the name of a column: `Email-Address` and `emailAddress` are equal. Only ASCII letters and digits remain. */
+export function normalizeName(text: string): string {
+  let name = '';
+  for (const character of text.slice(0, MAX_COMPARED_CHARACTERS).toLowerCase()) {
+    if ((character >= 'a' && character <= 'z') || (character >= '0' && character <= '9')) name += character;
+  }
+  return name;
+}
+
+/** Normalizes the value of a column: `Hard bounce` and `hard_bounce` are equal. */
+export function normalizeValue(text: string): string {
+  return text
+    .slice(0, MAX_COMPARED_CHARACTERS)
+    .toLowerCase()
+    .replaceAll(/[\s_-]/g, '');
+}
+
+/** Returns the meaning of a row by the rules, or null if no rule applies. `cell` returns the text of a column. */
+export function findMeaning(rules: readonly RowRule[], cell: (name: string) => string): RowMeaning | null {
+  const rule = rules.find(
+    ({ when = {}, startsWith = {} }) =>
+      Object.entries(when).every(([name, values]) => values.includes(normalizeValue(cell(name)))) &&
+      Object.entries(startsWith).every(([name, prefix]) => normalizeValue(cell(name)).startsWith(prefix)),
+  );
+  return rule?.means ?? null;
+}
+
+const PLAIN_ADDRESS_NAMES = [
+  'address',
+  'email',
+  'emailaddress',
+  'recipient',
+  'recipientaddress',
+  'recipientemail',
+  'mail',
+];
+const PLAIN_REASON_NAMES = ['reason', 'suppressionreason', 'type', 'bouncetype', 'event', 'status'];
+const PLAIN_TIME_NAMES = ['at', 'created', 'createdat', 'lastupdatetime', 'bouncedat', 'date', 'time', 'timestamp'];
+
+/** The columns of a list that is not the export of a known provider; null if there is no such column. */
+export interface PlainColumns {
+  readonly address: string;
+  readonly reason: string | null;
+  readonly time: string | null;
+}
+
+/** Returns the columns of a list by common names, or null if no name is that of a column with addresses. */
+export function findPlainColumns(names: readonly string[]): PlainColumns | null {
+  const find = (candidates: readonly string[]) => candidates.find((name) => names.includes(name)) ?? null;
+  const address = find(PLAIN_ADDRESS_NAMES);
+  return address === null ? null : { address, reason: find(PLAIN_REASON_NAMES), time: find(PLAIN_TIME_NAMES) };
+}
+
+/** The meaning of the words in the reason column of a list that is not the export of a known provider. */
+const PLAIN_MEANINGS: ReadonlyMap<string, SuppressionReason | Exclusion> = new Map(
+  Object.entries({
+    bounce: ['bounce', 'bounced', 'hardbounce', 'hardbounced', 'permanent', 'invalid', 'bademailaddress'],
+    complaint: ['complaint', 'complained', 'spam', 'spamcomplaint', 'spamreport', 'abuse'],
+    manual: ['manual', 'manualsuppression'],
+    unsubscribed: ['unsub', 'unsubscribe', 'unsubscribed'],
+    provider: ['provider'],
+    'soft-bounce': ['softbounce', 'softbounced', 'transient', 'temporary', 'deferred'],
+    reactivated: ['reactivated'],
+    'not-suppressed': ['sent', 'delivered', 'opened', 'clicked'],
+  } satisfies Partial<Record<SuppressionReason | Exclusion, readonly string[]>>).flatMap(([meaning, words]) =>
+    words.map((word) => [word, meaning as SuppressionReason | Exclusion] as const),
+  ),
+);
+
+/** Returns the meaning of a word such as `HardBounce`, or null for an unknown word. */
+export function findPlainMeaning(text: string): SuppressionReason | Exclusion | null {
+  return PLAIN_MEANINGS.get(normalizeName(text)) ?? null;
+}

@@ -1,0 +1,48 @@
+/**
+ * Reads suppression lists of every supported format (export-formats.ts) from a file of any size, as CSV or JSON.
+ *
+ * Guarantees: the reader yields each row once, in order. It fails with a ContentError if the file is not a suppression list or cannot be
+ * read to its end.
+ */
+import { readCsv } from './csv-reader.ts';
+import { isJsonStart, readJson } from './json-reader.ts';
+import type { Columns, ListRow, RowOptions } from './list-row.ts';
+import { ListFault, readText } from './list-text.ts';
+import { ContentError } from './rereadable-content.ts';
+
+export interface ListHooks {
+  /** Receives the size of each chunk read. */
+  readonly onBytes?: (count: number) => void;
+  /** Receives the columns that a header row or the first JSON record names. A file without names never calls it. */
+  readonly onColumns?: (columns: Columns) => void;
+}
+
+/**
+ * Yields the rows of `source`; `name` is its name in error messages. Reads at most one chunk beyond a fault.
+ * @throws ContentError, and what `source` throws
+ */
+export async function* readSuppressionList(
+  source: AsyncIterable<Buffer>,
+  name: string,
+  options: RowOptions,
+  { onBytes, onColumns }: ListHooks = {},
+): AsyncGenerator<ListRow> {
+  try {
+    const text = readText(source, onBytes);
+    const first = await text.next();
+    if (first.done === true) throw new ListFault('is empty; give rows such as ada@example.com,bounce');
+    const chunks = prepend(first.value, text);
+    yield* isJsonStart(first.value) ? readJson(chunks, options, onColumns) : readCsv(chunks, options, onColumns);
+  } catch (error) {
+    throw error instanceof ListFault ? new ContentError(`${name} ${error.message}`) : error;
+  }
+}
+
+async function* prepend(first: Buffer, others: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield first;
+    yield* others;
+  } finally {
+    await others.return(undefined);
+  }
+}

@@ -1,0 +1,57 @@
+/** Parses the times in exports of suppression lists. Pure, and linear in the length of the text. */
+import { parseTimestamp } from '../../config/units.ts';
+
+/** The maximum length of a time, in characters. */
+const MAX_TIME_CHARACTERS = 64;
+
+const ISO_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?$/;
+/** RFC 5322 section 3.3, also with a dash between day, month and year, and without the time of day. */
+const MAIL_PATTERN =
+  /^(?:[A-Za-z]{3,9},? )?(\d{1,2})[ -]([A-Za-z]{3,9})[ -](\d{4})(?: (\d\d:\d\d(?::\d\d)?) ?(Z|UTC|GMT|[+-]\d\d:?\d\d)?(?: \([A-Za-z]+\))?)?$/;
+/** `Jan 2, 2006` and `January 2, 2006 15:04:05`. */
+const US_PATTERN = /^([A-Za-z]{3,9}) (\d{1,2}),? (\d{4})(?:,? (\d\d:\d\d(?::\d\d)?) ?(Z|UTC|GMT|[+-]\d\d:?\d\d)?)?$/;
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+
+/**
+ * Parses a time: ISO 8601, also with a space instead of the T; seconds since 1970, also with a fraction; milliseconds since 1970;
+ * `Mon, 2 Jan 2006 15:04:05 GMT` (RFC 5322); `Jan 2, 2006`. A time without a zone is in UTC. Returns milliseconds since the epoch, or
+ * null for other text. A date of digits such as `2/1/2006` is not accepted, because the order of day and month is unknown.
+ */
+export function parseRowTime(text: string): number | null {
+  if (text.length > MAX_TIME_CHARACTERS) return null;
+  if (/^\d{9,10}(?:\.\d{1,9})?$/.test(text)) return Math.floor(Number(text) * 1000);
+  if (/^\d{12,13}$/.test(text)) return Number(text);
+  const iso = ISO_PATTERN.exec(text);
+  if (iso !== null) {
+    const [, date = '', time, fraction = '', zone] = iso;
+    return parseParts(date, time, fraction, zone);
+  }
+  const mail = MAIL_PATTERN.exec(text);
+  if (mail !== null) {
+    const [, day = '', month = '', year = '', time, zone] = mail;
+    return parseParts(formatDate(year, month, day), time, '', zone);
+  }
+  const us = US_PATTERN.exec(text);
+  if (us === null) return null;
+  const [, month = '', day = '', year = '', time, zone] = us;
+  return parseParts(formatDate(year, month, day), time, '', zone);
+}
+
+/** Returns an ISO date. The month of an unknown name is 0, which `parseTimestamp` refuses. */
+function formatDate(year: string, month: string, day: string): string {
+  const number = MONTHS.indexOf(month.slice(0, 3).toLowerCase()) + 1;
+  return `${year}-${String(number).padStart(2, '0')}-${day.padStart(2, '0')}`;
+}
+
+function parseParts(date: string, time: string | undefined, fraction: string, zone: string | undefined): number | null {
+  const seconds = time === undefined ? '00:00:00' : time.length === 5 ? `${time}:00` : time;
+  const parsed = parseTimestamp(`${date}T${seconds}${fraction.slice(0, 4)}${formatZone(zone)}`, 0, 'back');
+  return parsed.ok ? parsed.value : null;
+}
+
+/** Converts a zone to the form of ISO 8601: `Z` or `+hh:mm`. */
+function formatZone(zone: string | undefined): string {
+  if (zone === undefined || zone === 'UTC' || zone === 'GMT' || zone === 'Z') return 'Z';
+  if (zone.length === 3) return `${zone}:00`;
+  return zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
+}

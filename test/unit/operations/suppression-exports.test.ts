@@ -1,0 +1,171 @@
+/** Tests the exports of providers: every format has a sample, and each sample has the expected rows. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { EXPORT_FORMATS } from '../../../src/operations/suppressions/export-formats.ts';
+import { type ListHooks, readSuppressionList } from '../../../src/operations/suppressions/list-reader.ts';
+import type { ListRow } from '../../../src/operations/suppressions/list-row.ts';
+import { parseRowTime } from '../../../src/operations/suppressions/row-time.ts';
+
+const CORPUS = join(import.meta.dirname, '../../corpus/exports');
+const NOW = Date.UTC(2030, 0, 1);
+
+const SAMPLES = readdirSync(CORPUS, { recursive: true, encoding: 'utf8' }).filter(
+  (name) => /\.(?:csv|json)$/.test(name) && !name.endsWith('.expected.json'),
+);
+
+async function readList(bytes: Buffer, size = Math.max(bytes.length, 1)) {
+  async function* splitBytes() {
+    for (let offset = 0; offset < bytes.length; offset += size) yield bytes.subarray(offset, offset + size);
+  }
+  let format: string | null = null;
+  const rows: ListRow[] = [];
+  const hooks: ListHooks = {
+    onColumns(columns) {
+      format = columns.kind === 'export' ? columns.format.label : null;
+    },
+  };
+  for await (const row of readSuppressionList(splitBytes(), 'the file', { reason: null, now: NOW }, hooks)) {
+    rows.push(row);
+  }
+  return { format: format as string | null, rows };
+}
+
+/** Returns the rows in the form of the expected files. */
+function toExpected({ format, rows }: Awaited<ReturnType<typeof readList>>) {
+  return {
+    format,
+    rows: rows.map((row) => {
+      if (row.kind === 'excluded') return row.exclusion;
+      if (row.kind === 'invalid') return [row.line, row.lastLine, row.fault];
+      const { address, reason, at } = row.entry;
+      return [address, reason, at === NOW ? null : new Date(at).toISOString()];
+    }),
+  };
+}
+
+const readSample = (name: string) => readFileSync(join(CORPUS, name));
+const readExpected = (name: string): unknown => JSON.parse(readFileSync(join(CORPUS, `${name}.expected.json`), 'utf8'));
+
+describe('each sample is recognized and has the expected rows', () => {
+  it.each(SAMPLES)('%s, in chunks of any size', async (name) => {
+    const bytes = readSample(name);
+    for (const size of [undefined, 1, 7, 64])
+      expect(toExpected(await readList(bytes, size))).toEqual(readExpected(name));
+  });
+
+  it.each(SAMPLES)('%s, with a byte order mark, other line ends and in UTF-16', async (name) => {
+    const text = readSample(name).toString('utf8');
+    const expected = readExpected(name);
+    for (const variant of [text, text.replaceAll('\n', '\r\n')]) {
+      const marked = `\ufeff${variant}`;
+      const bigEndian = Buffer.from(marked, 'utf16le').swap16();
+      for (const bytes of [Buffer.from(marked), Buffer.from(marked, 'utf16le'), bigEndian]) {
+        expect(toExpected(await readList(bytes, 33))).toEqual(expected);
+      }
+    }
+  });
+
+  // The cells of these samples contain no delimiter and no quote.
+  const PLAIN_SAMPLES = SAMPLES.filter((name) => name.endsWith('.csv') && !/[";]/.test(readSample(name).toString()));
+
+  it('some samples are plain', () => expect(PLAIN_SAMPLES.length).toBeGreaterThan(3));
+
+  it.each(PLAIN_SAMPLES)('%s, with semicolons and quoted cells', async (name) => {
+    const lines = readSample(name).toString('utf8').trim().split('\n');
+    const quoted = lines.map((line) =>
+      line
+        .split(',')
+        .map((cell) => `"${cell}"`)
+        .join(';'),
+    );
+    expect(toExpected(await readList(Buffer.from(quoted.join('\r\n'))))).toEqual(readExpected(name));
+  });
+});
+
+test('every format has a sample', async () => {
+  const found = new Set<string | null>();
+  for (const name of SAMPLES) found.add((await readList(readSample(name))).format);
+  expect(EXPORT_FORMATS.map(({ label }) => label).filter((label) => !found.has(label))).toEqual([]);
+});
+
+describe('a JSON file is refused with one line if it', () => {
+  const DEEP = `[{"email":${'['.repeat(40)}`;
+  it.each([
+    ['ends within a record', '{"Suppressions":[{"EmailAddress":"ada@example.com"', /^the file ends in line 1 before/],
+    ['has text after a document', '[{"email":"ada@example.com"}] nonsense', /^the file is not JSON: line 1/],
+    ['has brackets of two kinds', '[{"email":"ada@example.com"]}', /^the file is not JSON: line 1/],
+    ['is nested too deeply', DEEP, /^the file has more than 32 nested brackets in line 1/],
+    ['has a long record', `[{"email":"${'x'.repeat(70_000)}`, /^the file has a record of more than 65536 bytes/],
+    ['has a long beginning', `{"a":"${'x'.repeat(70_000)}`, /^the file has a record of more than 65536 bytes/],
+  ])('%s', async (_name, text, fault) => {
+    for (const size of [undefined, 100]) await expect(readList(Buffer.from(text), size)).rejects.toThrow(fault);
+  });
+});
+
+test('a record that is not valid JSON is invalid, and the other records are read', async () => {
+  const text =
+    '[\n{"email":"ada@example.com","origin":"bounce","created_at":nonsense},\n{"email":"bob@example.com"}\n]';
+  const { rows } = await readList(Buffer.from(text));
+  expect(rows).toEqual([
+    { kind: 'invalid', line: 2, lastLine: 2, fault: 'the record is not valid JSON' },
+    { kind: 'entry', entry: { address: 'bob@example.com', reason: 'manual', source: null, at: NOW } },
+  ]);
+});
+
+test('a file with an unknown header is refused, and the error lists the formats', async () => {
+  for (const header of ['Contact,State', 'Contact;State', '"Contact person",State']) {
+    await expect(readList(Buffer.from(`${header}\nada@example.com,gone\n`))).rejects.toThrow(
+      /^the file has an unknown header, "[^"]+"; name a column "address", or give .*complaints of Mailgun/,
+    );
+  }
+  await expect(readList(Buffer.from('{"a":1}'))).resolves.toMatchObject({
+    rows: [{ kind: 'invalid', fault: expect.stringContaining('complaints of Mailgun') }],
+  });
+});
+
+test('no mutation of a sample causes an exception other than the error about the file', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...SAMPLES),
+      fc.array(fc.tuple(fc.nat(), fc.constantFrom(...Buffer.from('{}[]",;:\\\n x@0'))), { maxLength: 6 }),
+      fc.nat({ max: 300 }),
+      async (name, changes, cut) => {
+        const bytes = Buffer.from(readSample(name));
+        for (const [index, byte] of changes) bytes[index % bytes.length] = byte;
+        await readList(bytes.subarray(0, Math.max(1, bytes.length - cut)), 50).catch((error: Error) =>
+          expect(error.name).toBe('ContentError'),
+        );
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test.each([
+  ['2026-05-01T12:30:00Z', '2026-05-01T12:30:00.000Z'],
+  ['2026-05-01T12:30:00.1234567-05:00', '2026-05-01T17:30:00.123Z'],
+  ['2026-05-01 12:30:00.316919+00', '2026-05-01T12:30:00.316Z'],
+  ['2026-05-01 12:30:00 UTC', '2026-05-01T12:30:00.000Z'],
+  ['2026-05-01', '2026-05-01T00:00:00.000Z'],
+  ['1790083507', '2026-09-22T13:25:07.000Z'],
+  ['1790083507.878', '2026-09-22T13:25:07.878Z'],
+  ['1790083507878', '2026-09-22T13:25:07.878Z'],
+  ['Fri, 1 May 2026 12:30:00 GMT', '2026-05-01T12:30:00.000Z'],
+  ['Fri, 01 May 2026 12:30:00 +0200', '2026-05-01T10:30:00.000Z'],
+  ['Fri, 1 May 2026', '2026-05-01T00:00:00.000Z'],
+  ['1 May 2026 12:30 UTC', '2026-05-01T12:30:00.000Z'],
+  ['01-May-2026 12:30:00', '2026-05-01T12:30:00.000Z'],
+  ['Fri, 1 May 2026 12:30:00 +0000 (UTC)', '2026-05-01T12:30:00.000Z'],
+  ['May 1, 2026', '2026-05-01T00:00:00.000Z'],
+  ['May 1, 2026 12:30:00 UTC', '2026-05-01T12:30:00.000Z'],
+  ['1/5/2026', null],
+  ['31 Feb 2026', null],
+  ['1 Foo 2026', null],
+  ['yesterday', null],
+  ['9'.repeat(200), null],
+])('the time %s is %s', (text, expected) => {
+  const at = parseRowTime(text);
+  expect(at === null ? null : new Date(at).toISOString()).toBe(expected);
+});
