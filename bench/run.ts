@@ -247,7 +247,13 @@ async function authenticate(folder: string, name: string): Promise<void> {
   const result = await store.addDomain('default', { name, subdomains: false, keys }, now);
   if (result.kind !== 'done') throw new Error(`the domain could not be added: ${result.kind}`);
   const { id, revision } = result.value;
-  const records = createRecords(result.value, { returnPath: null, returnPathHost: null, spf: '', reportsTo: null });
+  const records = createRecords(result.value, {
+    returnPath: null,
+    replacedBy: null,
+    returnPathHost: null,
+    spf: '',
+    reportsTo: null,
+  });
   const checks = records.map((record) => ({ ...record, found: 'found', seen: [], detail: 'found' }) as const);
   await store.updateDomain({
     id,

@@ -61,7 +61,7 @@ export async function createOperatorActions(context: ActionContext): Promise<rea
   return actions.sort((a, b) => a.at - b.at);
 }
 
-function requireDone<T>(changed: ChangeResult<T>): T {
+function requireDone<T>(changed: ChangeResult<T> | { readonly kind: 'used' }): T {
   if (changed.kind === 'done') return changed.value;
   throw new Error(`a change of the demo failed: ${changed.kind}`);
 }

@@ -219,7 +219,17 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const connectionDependencies = { settings, clock, publish };
   const eventConnections = createHttpConnections('events', connectionLimits.events, connectionDependencies);
   const feedback = roles.has('feedback')
-    ? stack.use(await startFeedback({ settings, authenticators, clock, store, connections: eventConnections, publish }))
+    ? stack.use(
+        await startFeedback({
+          settings,
+          authenticators,
+          clock,
+          store,
+          domains,
+          connections: eventConnections,
+          publish,
+        }),
+      )
     : null;
 
   const status = (): RuntimeStatus => ({

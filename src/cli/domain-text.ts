@@ -20,11 +20,38 @@ export function toDomainSummary({
 }
 
 /** Returns the records to publish as lines of a zone file, each with a comment about its purpose. */
-export function formatRecords({ domain, status, records }: DomainDetails): string {
+export function formatRecords({ domain, status, returnPath, records }: DomainDetails): string {
   const lines = records.map((record) => `${applyStyle('dimmed', `; ${record.about}`)}\n${formatZone([record])}`);
   return [
     `Records to publish (status: ${status}):\n\n`,
     lines.join('\n'),
+    returnPath === null ? '' : `\n${returnPath.detail}\n`,
+    `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
+  ].join('');
+}
+
+/** Returns the text after a change of a domain. It contains one line for each changed member. */
+export function formatChangedDomain(
+  details: DomainDetails,
+  { subdomains, returnPath }: Readonly<Record<string, unknown>>,
+): string {
+  const { domain } = details;
+  return [
+    ...(subdomains === undefined
+      ? []
+      : [`subdomains of ${domain} ${details.subdomains ? 'may send' : 'may not send'}\n`]),
+    ...(returnPath === undefined ? [] : [formatChangedReturnPath(details)]),
+  ].join('\n');
+}
+
+function formatChangedReturnPath({ domain, returnPath, records }: DomainDetails): string {
+  if (returnPath === null)
+    return `${domain} has no return path of its own; keep the MX record of an earlier one for 45 days, because late bounces arrive there\n`;
+  const ownRecords = records.filter(({ name }) => name === returnPath.name);
+  if (ownRecords.length === 0) return `the return path of ${domain} is ${returnPath.name}\n`;
+  return [
+    `the return path of ${domain} is ${returnPath.name}; ${returnPath.detail}\n\nRecords to publish:\n\n`,
+    formatZone(ownRecords),
     `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
   ].join('');
 }
@@ -63,6 +90,7 @@ export function formatVerification(domain: VerifiedDomain, now: number): string 
     `${domain.domain}: ${applyStyle(STATUS_STYLES[domain.status], domain.status)}${formatStatusChange(domain, now)}\n\n`,
     formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows, { truncatedHeadings: ['NAME', 'DETAIL'] }),
     ...faultTexts.map((text) => `\n${text}`),
+    domain.returnPath === null ? '' : `\n${domain.returnPath.detail}\n`,
   ].join('');
 }
 
@@ -93,9 +121,17 @@ export function formatDomainTable(domains: readonly DomainDetails[]): string {
     formatKeyCounts(domain),
     formatTimeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
   ]);
-  return formatTable(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows, {
-    truncatedHeadings: ['KEYS'],
-  });
+  const headings = ['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'];
+  if (domains.every(({ returnPath }) => returnPath === null))
+    return formatTable(headings, rows, { truncatedHeadings: ['KEYS'] });
+  const rowsWithPath = rows.map((row, index): Cell[] => [...row, formatReturnPath(domains[index]?.returnPath ?? null)]);
+  return formatTable([...headings, 'RETURN PATH'], rowsWithPath, { truncatedHeadings: ['KEYS'] });
+}
+
+function formatReturnPath(returnPath: DomainDetails['returnPath']): Cell {
+  if (returnPath === null) return 'default';
+  const { name, state } = returnPath;
+  return state === 'used' ? name : { text: `${name} (${state})`, style: 'warning' };
 }
 
 function formatKeyCounts({ keys }: DomainDetails): string {

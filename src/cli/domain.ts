@@ -15,6 +15,7 @@ import {
 import type { Context } from './context.ts';
 import {
   formatCancelledRotation,
+  formatChangedDomain,
   formatDomainTable,
   formatRecords,
   formatRemovedDomain,
@@ -78,6 +79,7 @@ export function addDomainCommands(program: Command, context: Context): void {
   addOperationCommand(group, context, 'set <domain>', setDomain, {
     ...jsonOptions,
     customFlags: { subdomains: '--subdomains <yes|no>' },
-    formatResult: ({ domain, subdomains }) => `subdomains of ${domain} ${subdomains ? 'may send' : 'may not send'}\n`,
+    shorthands: { '--no-return-path': { member: 'returnPath', value: 'none' } },
+    formatResult: formatChangedDomain,
   });
 }

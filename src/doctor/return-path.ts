@@ -5,9 +5,21 @@ import { createFailure, createOkFinding, createWarning, type Finding } from './f
 const CHECK_NAME = 'return path';
 const MAX_EXCHANGES = 10;
 
-/** The finding for a provider that replaces the envelope sender. It reports bounces only by its events. */
-export function createUnusedFinding(provider: string): Finding {
-  return createOkFinding(CHECK_NAME, `not used: ${provider} reports bounces and complaints by provider events`);
+const MAX_LISTED_NAMES = 3;
+
+/**
+ * The finding for a provider that replaces the envelope sender. It reports bounces only by its events. `ownNames` are the
+ * return paths of sending domains, which have no effect.
+ */
+export function createUnusedFinding(provider: string, ownNames: readonly string[]): Finding {
+  const reason = `not used: ${provider} replaces the envelope sender and reports bounces and complaints by provider events`;
+  if (ownNames.length === 0) return createOkFinding(CHECK_NAME, reason);
+  const listedNames = ownNames.slice(0, MAX_LISTED_NAMES).join(', ');
+  const remainder = ownNames.length > MAX_LISTED_NAMES ? ` and ${ownNames.length - MAX_LISTED_NAMES} more` : '';
+  return createOkFinding(
+    CHECK_NAME,
+    `${reason}; the return paths of sending domains have no effect (${listedNames}${remainder})`,
+  );
 }
 
 /** Checks the MX records of POSTRIDER_RETURN_PATH_DOMAIN. `domain` is null when the setting is not set. */

@@ -1,4 +1,5 @@
 /** Checks one sending domain: its DNS records, and that the secret of the installation decrypts its private keys. */
+import type { ReturnPathState } from '../domains/return-path.ts';
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
 import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
@@ -6,6 +7,8 @@ export interface DomainCheckParts {
   readonly domain: SendingDomain;
   /** False if messages from all senders are accepted. */
   readonly authenticationRequired: boolean;
+  /** The state of the domain's return path with its reason. Null if the domain has none. */
+  readonly returnPath: { readonly state: ReturnPathState; readonly detail: string } | null;
   readonly checkRecords: () => Promise<readonly RecordCheck[]>;
   /** Returns null if the private key can be decrypted. Otherwise returns the reason. */
   readonly checkKey: (selector: string, sealed: string) => string | null;
@@ -14,6 +17,7 @@ export interface DomainCheckParts {
 export async function checkSendingDomain({
   domain,
   authenticationRequired,
+  returnPath,
   checkRecords,
   checkKey,
 }: DomainCheckParts): Promise<readonly Finding[]> {
@@ -51,7 +55,25 @@ export async function checkSendingDomain({
       ),
     ];
   }
-  return [createOkFinding(check, `authenticated; all ${checks.length} records exist`)];
+  const summary = `authenticated; all ${checks.length} records exist`;
+  if (returnPath === null) return [createOkFinding(check, summary)];
+  switch (returnPath.state) {
+    case 'used':
+    case 'replaced':
+      return [createOkFinding(check, `${summary}; ${returnPath.detail}`)];
+    case 'unverified':
+      return [
+        createWarning(check, `${summary}, but ${returnPath.detail}`, `run \`postrider domain verify ${domain.name}\``),
+      ];
+    case 'no-listener':
+      return [
+        createWarning(
+          check,
+          `${summary}; ${returnPath.detail}`,
+          `set POSTRIDER_RETURN_PATH_DOMAIN, or remove the return path: \`postrider domain set ${domain.name} --no-return-path\``,
+        ),
+      ];
+  }
 }
 
 /** Returns the checks as text, such as `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */

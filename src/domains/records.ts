@@ -7,11 +7,16 @@ import { type DnsRecord, getDkimRecordName, type SendingDomain } from '../model/
 import { formatDkimRecord } from './dkim-record.ts';
 
 export interface SendingSetup {
-  /** The domain of POSTRIDER_RETURN_PATH_DOMAIN in A-labels, or null. */
-  readonly returnPath: string | null;
   /**
-   * The public name of the host that receives messages for the return path. Null if the return-path domain itself has
-   * the address of the host.
+   * The domain of POSTRIDER_RETURN_PATH_DOMAIN in A-labels. Null if it is not set, or if the provider replaces the
+   * envelope sender.
+   */
+  readonly returnPath: string | null;
+  /** The display name of the provider that replaces the envelope sender, or null. */
+  readonly replacedBy: string | null;
+  /**
+   * The public name of the feedback listener, which receives messages for the return path. Null if this is `returnPath`,
+   * whose name then has the address of the host.
    */
   readonly returnPathHost: string | null;
   /** The suggested SPF record (relays.ts). */
@@ -27,14 +32,16 @@ const MAX_STRING_OCTETS = 255;
 /**
  * Returns all records of the domain in the order of publication: the DKIM keys, SPF of the envelope sender's domain,
  * DMARC, and the return path. Retiring keys are included, because messages in transit have signatures of these keys.
- * `provider` contains the records that a provider requires.
+ * `provider` contains the records that a provider requires. A domain with a return path of its own has the records of
+ * this return path instead of those of the installation.
  */
 export function createRecords(
-  domain: Pick<SendingDomain, 'name' | 'keys'>,
+  domain: Pick<SendingDomain, 'name' | 'keys' | 'returnPath'>,
   setup: SendingSetup,
   provider: readonly DnsRecord[] = [],
 ): readonly DnsRecord[] {
-  const { returnPath, returnPathHost, spf, reportsTo } = setup;
+  const { spf, reportsTo } = setup;
+  const returnPath = setup.returnPath === null ? null : (domain.returnPath?.name ?? setup.returnPath);
   const records: DnsRecord[] = domain.keys.map((key) => ({
     purpose: 'dkim',
     type: 'TXT',
@@ -48,7 +55,7 @@ export function createRecords(
   const reportTag = reportsTo === null ? '' : `; rua=mailto:${encodeMailtoAddress(reportsTo)}`;
   records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reportTag}` });
   if (returnPath !== null) {
-    const value = `${RETURN_PATH_PRIORITY} ${returnPathHost ?? returnPath}`;
+    const value = `${RETURN_PATH_PRIORITY} ${setup.returnPathHost ?? setup.returnPath}`;
     records.push({ purpose: 'return-path', type: 'MX', name: returnPath, value });
   }
   return records;

@@ -9,6 +9,7 @@ import { createFolder } from '../folder.ts';
 import type { CheckEvaluation, RecordCheck, SendingDomain } from '../model/domain.ts';
 import { advanceRotation, type DomainUpdate, evaluateChecks, removeRetiredKeys } from '../model/domain.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
+import type { Provider } from '../providers/provider.ts';
 import { findProvider } from '../providers/providers.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { createResolver } from './dns.ts';
@@ -20,10 +21,33 @@ import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
 /** Returns the values of the settings on which the records to publish depend. */
-export function getSendingSetup({ returnPathDomain, transport }: Settings): SendingSetup {
+export function getSendingSetup({
+  returnPathDomain,
+  transport,
+}: Pick<Settings, 'returnPathDomain' | 'transport'>): SendingSetup {
   const { spf } = getTransportFacts(transport);
-  // Amazon SES replaces the envelope sender with its own.
-  return { returnPath: transport.kind === 'ses' ? null : returnPathDomain, returnPathHost: null, spf, reportsTo: null };
+  const provider = findTransportProvider(transport);
+  const replacedBy = provider?.relay?.keepsEnvelopeSender === false ? provider.title : null;
+  return {
+    // The records of a return path have no effect if no message contains the return path.
+    returnPath: replacedBy === null ? returnPathDomain : null,
+    replacedBy,
+    returnPathHost: null,
+    spf,
+    reportsTo: null,
+  };
+}
+
+/** Returns the provider to which the transport sends, or null if it is not known. */
+export function findTransportProvider(transport: Settings['transport']): Provider | null {
+  switch (transport.kind) {
+    case 'capture':
+      return null;
+    case 'ses':
+      return findProvider('ses');
+    case 'smtp':
+      return findProvider(transport.provider);
+  }
 }
 
 function getTransportFacts(transport: Settings['transport']): RelayFacts {

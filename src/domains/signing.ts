@@ -38,6 +38,8 @@ export interface DomainCacheParts {
 
 export class DomainCache {
   readonly #byName = new Map<string, SendingDomain>();
+  /** Maps each return path to the name of its domain. */
+  readonly #byReturnPath = new Map<string, string>();
   readonly #parts: DomainCacheParts;
 
   constructor(parts: DomainCacheParts) {
@@ -51,8 +53,11 @@ export class DomainCache {
     readonly domains: readonly SendingDomain[];
     readonly removed: readonly string[];
   }): void {
-    for (const name of removed) this.#byName.delete(name);
-    for (const domain of domains) this.#byName.set(domain.name, domain);
+    for (const name of [...removed, ...domains.map((domain) => domain.name)]) this.#remove(name);
+    for (const domain of domains) {
+      this.#byName.set(domain.name, domain);
+      if (domain.returnPath !== null) this.#byReturnPath.set(domain.returnPath.name, domain.name);
+    }
     const { clock, publish } = this.#parts;
     if (domains.length + removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   }
@@ -78,6 +83,27 @@ export class DomainCache {
     return { domain: domain.name, keys: getSigningKeys(domain), maySend: maySend(domain) };
   }
 
+  /**
+   * Returns the verified return path of the domain in lower-case A-labels. Returns null if the account has no such domain,
+   * or if the domain has no verified return path.
+   */
+  findReturnPath(accountId: number, name: string): string | null {
+    const returnPath = this.#find(accountId, name)?.returnPath ?? null;
+    return returnPath?.isVerified === true ? returnPath.name : null;
+  }
+
+  /** Returns true if the name is the return path of a domain, verified or not. */
+  isReturnPath(name: string): boolean {
+    return this.#byReturnPath.has(name);
+  }
+
+  #remove(name: string): void {
+    const returnPath = this.#byName.get(name)?.returnPath ?? null;
+    if (returnPath !== null && this.#byReturnPath.get(returnPath.name) === name)
+      this.#byReturnPath.delete(returnPath.name);
+    this.#byName.delete(name);
+  }
+
   /** Returns the sending domain with this name, or the nearest parent domain that allows subdomains. */
   #find(accountId: number, name: string): SendingDomain | null {
     const exactDomain = this.#byName.get(name);
@@ -99,7 +125,7 @@ export class DomainCache {
 const SENDER_ID = 'postrider';
 
 export interface PrepareParts {
-  readonly domains: Pick<DomainCache, 'findSigning'>;
+  readonly domains: Pick<DomainCache, 'findSigning' | 'findReturnPath'>;
   readonly signer: Signer;
   /**
    * True if sender domains must be authenticated: messages from a domain that is no longer authenticated are deferred.
@@ -109,7 +135,10 @@ export interface PrepareParts {
   readonly mustSign: boolean;
   /** Called for each message that is deferred because it could not be signed. An operator must correct the cause. */
   readonly onError: (error: unknown) => void;
-  /** The domain and the key of return paths. If null, the envelope sender is the From address. */
+  /**
+   * The default domain and the key of return paths. The verified return path of the sending domain takes precedence over
+   * the default. If null, the envelope sender is the From address.
+   */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
   /**
    * Returns the header fields by which the provider of the relay identifies the message. `configurationSet` is the one of the
@@ -143,7 +172,7 @@ export function createPrepare({
     const from =
       returnPath === null
         ? envelopeFrom
-        : `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
+        : `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${domains.findReturnPath(message.accountId, domain) ?? returnPath.domain}`;
     const toOutgoing = (bytes: Buffer): OutgoingMessage => ({
       id: message.id,
       envelope: { from, to: envelopeTo, smtputf8 },

@@ -112,21 +112,21 @@ async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Findin
 async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const lookup = await resolver.mx(record.name);
   if (record.purpose === 'return-path') return checkReturnPath(lookup, record, resolver);
-  const host = record.value.slice(record.value.indexOf(' ') + 1).toLowerCase();
-  return compareNames(lookup, record, formatMx, [host]);
+  return compareNames(lookup, record, formatMx, [getMxHost(record)]);
 }
 
 /** The maximum number of return-path hosts that are looked up. `doctor` has the same maximum. */
 const MAX_EXCHANGES = 10;
 
 /**
- * Checks the MX record of the return path. The operator chooses the host that receives the bounces, so the expected
- * host is unknown. The record is `found` if each host of the record has an address, as `doctor` requires.
+ * Checks the MX record of a return path. The record is `found` if each of its hosts has an address. The operator chooses
+ * the host that receives the bounces of POSTRIDER_RETURN_PATH_DOMAIN, so its record can name any host. The return path of
+ * one domain must lead to the same hosts.
  */
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,
   record: DnsRecord,
-  resolver: Pick<Resolver, 'addresses'>,
+  resolver: Pick<Resolver, 'mx' | 'addresses'>,
 ): Promise<Finding> {
   if (lookup.kind !== 'found') return compareNames(lookup, record, formatMx, []);
   const seen = limitObserved(lookup.values.map(formatMx));
@@ -146,7 +146,59 @@ async function checkReturnPath(
   }
   const failedLookup = addressLookups.find((lookupResult) => lookupResult.kind === 'failed');
   if (failedLookup !== undefined) return { ...createUnknownFinding(failedLookup.reason), seen };
+  const listenerHost = getMxHost(record);
+  if (listenerHost !== record.name) {
+    const fault = await findForeignHost(exchanges, listenerHost, resolver);
+    if (fault.kind === 'failed') return { ...createUnknownFinding(fault.reason), seen };
+    if (fault.kind === 'foreign')
+      return {
+        found: 'wrong',
+        detail: `messages are routed to ${fault.host}, which is not the feedback listener; publish only ${record.value}`,
+        seen,
+      };
+  }
   return { found: 'found', detail: `messages are routed to ${exchanges.join(', ')}`, seen };
+}
+
+/** Returns the host in the value of an MX record. */
+function getMxHost({ value }: DnsRecord): string {
+  return value.slice(value.indexOf(' ') + 1).toLowerCase();
+}
+
+type ForeignHost =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'foreign'; readonly host: string }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+/**
+ * Returns the first host that does not lead to the feedback listener. A host leads to the listener if it is
+ * `listenerHost` or a host of the MX record of `listenerHost`, or if it has an address of one of these hosts.
+ */
+async function findForeignHost(
+  hosts: readonly string[],
+  listenerHost: string,
+  resolver: Pick<Resolver, 'mx' | 'addresses'>,
+): Promise<ForeignHost> {
+  if (hosts.every((host) => host === listenerHost)) return { kind: 'none' };
+  const lookup = await resolver.mx(listenerHost);
+  if (lookup.kind === 'failed') return lookup;
+  const exchanges = lookup.kind === 'found' ? lookup.values.slice(0, MAX_EXCHANGES) : [];
+  const listenerHosts = [listenerHost, ...exchanges.map(({ exchange }) => exchange)];
+  const otherHosts = hosts.filter((host) => !listenerHosts.includes(host));
+  if (otherHosts.length === 0) return { kind: 'none' };
+  const findAddresses = (names: readonly string[]) => Promise.all(names.map((name) => resolver.addresses(name)));
+  const [listenerLookups, otherLookups] = await Promise.all([
+    findAddresses(listenerHosts.filter((host) => host !== '')),
+    findAddresses(otherHosts),
+  ]);
+  const failedLookup = [...listenerLookups, ...otherLookups].find((result) => result.kind === 'failed');
+  if (failedLookup !== undefined) return failedLookup;
+  const listenerAddresses = listenerLookups.flatMap((result) => (result.kind === 'found' ? result.values : []));
+  const foreignHost = otherHosts.find((_, index) => {
+    const result = otherLookups[index];
+    return result?.kind !== 'found' || !result.values.some((address) => listenerAddresses.includes(address));
+  });
+  return foreignHost === undefined ? { kind: 'none' } : { kind: 'foreign', host: foreignHost };
 }
 
 function formatMx({ priority, exchange }: MailExchange): string {

@@ -5,7 +5,13 @@
  * stored publishes the event.
  */
 import type { Clock } from '../clock.ts';
-import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../model/domain.ts';
+import {
+  type CheckEvaluation,
+  type DomainUpdate,
+  findReturnPathChange,
+  type ReturnPathChange,
+  type SendingDomain,
+} from '../model/domain.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { DomainStore } from '../store/contract.ts';
 
@@ -17,6 +23,10 @@ const EVENT_TYPES = {
   lost: 'domain.failing',
   blocked: 'domain.blocked',
 } as const satisfies Readonly<Record<NonNullable<CheckEvaluation['event']>, string>>;
+const RETURN_PATH_EVENT_TYPES = {
+  verified: 'domain.return_path_verified',
+  lost: 'domain.return_path_failing',
+} as const satisfies Readonly<Record<ReturnPathChange, string>>;
 /**
  * The maximum number of domains that are checked per round. The domains are checked one after the other, which limits
  * the load on the resolver.
@@ -28,14 +38,22 @@ const MIN_RETRY_MS = HOUR_MS / 12;
 /** Returns the interval between two checks of a domain, in ms. */
 export function getCheckIntervalMs(domain: SendingDomain, now: number): number {
   const isNew = now - domain.createdAt < 24 * HOUR_MS;
+  const longIntervalMs = getLongIntervalMs(domain);
   switch (domain.status) {
     case 'authenticated':
-      return domain.keys.some(({ state }) => state === 'staged') ? HOUR_MS / 4 : 6 * HOUR_MS;
+      return domain.keys.some(({ state }) => state === 'staged') ? HOUR_MS / 4 : longIntervalMs;
     case 'failing':
       return HOUR_MS / 4;
     case 'pending':
-      return isNew ? HOUR_MS / 12 : 6 * HOUR_MS;
+      return isNew ? HOUR_MS / 12 : longIntervalMs;
   }
+}
+
+/** Returns the interval for a domain whose status requires no shorter one. */
+function getLongIntervalMs({ returnPath }: SendingDomain): number {
+  if (returnPath === null) return 6 * HOUR_MS;
+  // Bounces are lost while a return path that messages use has no MX record.
+  return returnPath.isVerified ? HOUR_MS : HOUR_MS / 4;
 }
 
 export interface WatcherParts {
@@ -48,7 +66,11 @@ export interface WatcherParts {
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: CheckEvaluation['event'] } | null>;
   readonly update: DomainStore['updateDomain'];
-  readonly publish: PublishOf<(typeof EVENT_TYPES)[keyof typeof EVENT_TYPES] | 'node.operation_failed'>;
+  readonly publish: PublishOf<
+    | (typeof EVENT_TYPES)[keyof typeof EVENT_TYPES]
+    | (typeof RETURN_PATH_EVENT_TYPES)[ReturnPathChange]
+    | 'node.operation_failed'
+  >;
 }
 
 /** Starts the periodic checks. The returned function stops them and resolves when the running check has ended. */
@@ -80,10 +102,18 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
     if (domain === null) return true;
     const result = await check(domain);
     if (result === null) return false;
-    const { kind } = await update(result.update);
-    if (kind === 'done' && result.event !== null)
-      publish({ type: EVENT_TYPES[result.event], at: clock.now(), domain: domain.name });
-    return kind !== 'done' || result.update.checkedAt !== domain.checkedAt;
+    const updated = await update(result.update);
+    if (updated.kind !== 'done') return true;
+    if (result.event !== null) publish({ type: EVENT_TYPES[result.event], at: clock.now(), domain: domain.name });
+    publishReturnPathChange(domain, updated.value, result.update.checks);
+    return result.update.checkedAt !== domain.checkedAt;
+  }
+
+  function publishReturnPathChange(before: SendingDomain, after: SendingDomain, checks: DomainUpdate['checks']): void {
+    const change = findReturnPathChange(before, after, checks);
+    if (change === null || after.returnPath === null) return;
+    const { name: returnPath } = after.returnPath;
+    publish({ type: RETURN_PATH_EVENT_TYPES[change], at: clock.now(), domain: after.name, returnPath });
   }
 
   const reportError = (operation: string, error: unknown) =>

@@ -1,9 +1,14 @@
 /**
- * Defines the recipients that the feedback listener accepts: unexpired return paths of this installation, and the role
- * mailboxes `postmaster` and `abuse` (RFC 5321 section 4.5.1, RFC 2142). The functions are pure.
+ * Defines the recipients that the feedback listener accepts: unexpired return paths of this installation at any domain,
+ * and the role mailboxes `postmaster` and `abuse` (RFC 5321 section 4.5.1, RFC 2142) at its current return-path domains.
+ * The functions are pure.
+ *
+ * The signature of a return path does not cover the domain. Late bounces to a domain whose return path was changed or
+ * removed are therefore accepted on every node, without a list of earlier domains. The listener relays no message, so a
+ * valid token at another domain gives a peer no advantage over the same token at a current domain.
  */
 
-import { decodeReturnPath } from '../message/return-path.ts';
+import { decodeReturnPath, RETURN_PATH_TOKEN_LENGTH, RETURN_PATH_TOKEN_PREFIX } from '../message/return-path.ts';
 import { parseAddress } from '../model/address.ts';
 
 const DAY_MS = 86_400_000;
@@ -27,19 +32,35 @@ export interface ReturnPathKey {
   readonly key: Buffer;
 }
 
+/** The return paths for which the listener accepts messages. */
+export interface AcceptedReturnPaths {
+  /** The key of return paths. */
+  readonly key: Buffer;
+  /** Returns true for a current return-path domain of this installation. `name` is in lower-case A-labels. */
+  readonly isReturnPath: (name: string) => boolean;
+}
+
 /** Classifies an address of RCPT TO. `now` is in milliseconds since the epoch. */
-export function classifyRecipient({ domain, key }: ReturnPathKey, address: string, now: number): FeedbackRecipient {
+export function classifyRecipient(
+  { key, isReturnPath }: AcceptedReturnPaths,
+  address: string,
+  now: number,
+): FeedbackRecipient {
   // RFC 5321 section 4.5.1: `postmaster` is the only address without a domain.
   if (address.toLowerCase() === 'postmaster') return { kind: 'role' };
   const parsed = parseAddress(address);
-  if (parsed === null || parsed.domain !== domain) return { kind: 'refused', reason: 'relay' };
-  const localPart = parsed.localPart.toLowerCase();
-  if (localPart === 'postmaster' || localPart === 'abuse') return { kind: 'role' };
+  if (parsed === null) return { kind: 'refused', reason: 'relay' };
   const returnPath = decodeReturnPath(key, parsed.localPart);
-  if (returnPath === null) return { kind: 'refused', reason: 'unknown' };
-  return isValidDay(returnPath.day, now)
-    ? { kind: 'return-path', id: returnPath.id }
-    : { kind: 'refused', reason: 'expired' };
+  if (returnPath !== null) {
+    return isValidDay(returnPath.day, now)
+      ? { kind: 'return-path', id: returnPath.id }
+      : { kind: 'refused', reason: 'expired' };
+  }
+  if (!isReturnPath(parsed.domain)) return { kind: 'refused', reason: 'relay' };
+  const localPart = parsed.localPart.toLowerCase();
+  return localPart === 'postmaster' || localPart === 'abuse'
+    ? { kind: 'role' }
+    : { kind: 'refused', reason: 'unknown' };
 }
 
 function isValidDay(encodedDay: number, now: number): boolean {
@@ -48,27 +69,30 @@ function isValidDay(encodedDay: number, now: number): boolean {
   return ageDays <= MAX_RETURN_PATH_AGE_DAYS || ageDays === DAY_MODULUS - 1;
 }
 
-const TOKEN_LENGTH = 47;
 const MAX_TOKENS = 50;
 
 /**
  * Finds the reported message in a report to a role mailbox. Feedback loops send reports to `abuse@` and include the
- * original message with its return path. Returns null if the report contains no valid return path, or return paths of
- * several messages.
+ * original message with its return path, at any domain. Returns null if the report contains no valid return path, or
+ * return paths of several messages. At most 50 candidates are checked.
  */
-export function findReportedMessageId({ domain, key }: ReturnPathKey, raw: Uint8Array, now: number): string | null {
+export function findReportedMessageId(
+  { key }: Pick<ReturnPathKey, 'key'>,
+  raw: Uint8Array,
+  now: number,
+): string | null {
   const text = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1').toLowerCase();
-  const suffix = `@${domain}`;
   const foundIds = new Set<string>();
   let checkedCount = 0;
   for (
-    let atSignIndex = text.indexOf(suffix);
+    let atSignIndex = text.indexOf('@');
     atSignIndex >= 0 && checkedCount < MAX_TOKENS;
-    atSignIndex = text.indexOf(suffix, atSignIndex + 1)
+    atSignIndex = text.indexOf('@', atSignIndex + 1)
   ) {
-    if (atSignIndex < TOKEN_LENGTH) continue;
+    const tokenStart = atSignIndex - RETURN_PATH_TOKEN_LENGTH;
+    if (tokenStart < 0 || !text.startsWith(RETURN_PATH_TOKEN_PREFIX, tokenStart)) continue;
     checkedCount += 1;
-    const returnPath = decodeReturnPath(key, text.slice(atSignIndex - TOKEN_LENGTH, atSignIndex));
+    const returnPath = decodeReturnPath(key, text.slice(tokenStart, atSignIndex));
     if (returnPath !== null && isValidDay(returnPath.day, now)) foundIds.add(returnPath.id);
   }
   const [id] = foundIds;

@@ -21,7 +21,7 @@ import type { HostPort } from '../model/listen-address.ts';
 import type { RecordResult } from './intake.ts';
 import { createLineEndCheck } from './line-ends.ts';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';
-import { classifyRecipient, type ReturnPathKey } from './recipient.ts';
+import { type AcceptedReturnPaths, classifyRecipient } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
 import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
 import { createSmtpReport, TOO_EXPENSIVE } from './smtp-report.ts';
@@ -70,7 +70,7 @@ export interface SmtpListenerParts {
   readonly listenAddress: HostPort;
   readonly bind: Bind;
   readonly clock: Clock;
-  readonly returnPath: ReturnPathKey;
+  readonly returnPath: AcceptedReturnPaths;
   /** The host name in the greeting. */
   readonly name: string;
   /** The certificate for STARTTLS. Null disables STARTTLS. */

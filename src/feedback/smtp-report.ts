@@ -32,7 +32,7 @@ export interface ReceivedReport {
 /** Creates the report. The cost is linear in the length of the message. */
 export function createSmtpReport(
   { raw, events, messageRef, from }: ReceivedReport,
-  returnPath: ReturnPathKey,
+  returnPath: Pick<ReturnPathKey, 'key'>,
   now: number,
 ): FeedbackReport {
   const hasComplaint = events.some(({ kind }) => kind === 'complaint');

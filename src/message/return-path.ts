@@ -1,5 +1,5 @@
 /**
- * Creates and decodes the local part of the envelope sender in the return-path domain. The local part is a token with
+ * Creates and decodes the local part of the envelope sender in a return-path domain. The local part is a token with
  * the message id and the day of acceptance. A key authenticates the token, so the token cannot be forged. The token
  * contains no secret and no data about the recipient. The functions are pure.
  *
@@ -14,7 +14,10 @@ const ID_OCTETS = 16;
 const MAC_INPUT_OCTETS = ID_OCTETS + 2;
 const MAC_OCTETS = 10;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
-const PREFIX = 'b-';
+/** The first characters of every token. */
+export const RETURN_PATH_TOKEN_PREFIX = 'b-';
+/** The number of characters of a token. */
+export const RETURN_PATH_TOKEN_LENGTH = 47;
 
 /** The local part of the recipient of `doctor --loop`. It is never a token, so a message to this recipient bounces. */
 const LOOP_LOCAL_PART = 'postrider-loop';
@@ -40,14 +43,14 @@ export function createReturnPathToken(key: Buffer, id: string, acceptedAt: numbe
   octets.write(id.replaceAll('-', ''), 0, 'hex');
   octets.writeUInt16BE(Math.floor(acceptedAt / DAY_MS) & 0xffff, ID_OCTETS);
   computeMac(key, octets).copy(octets, MAC_INPUT_OCTETS);
-  return PREFIX + toBase32(octets);
+  return RETURN_PATH_TOKEN_PREFIX + toBase32(octets);
 }
 
 /** Decodes a local part in upper or lower case. Returns null if it was not created with this key. */
 export function decodeReturnPath(key: Buffer, localPart: string): ReturnPath | null {
   const text = localPart.toLowerCase();
-  if (!text.startsWith(PREFIX)) return null;
-  const octets = fromBase32(text.slice(PREFIX.length));
+  if (!text.startsWith(RETURN_PATH_TOKEN_PREFIX)) return null;
+  const octets = fromBase32(text.slice(RETURN_PATH_TOKEN_PREFIX.length));
   if (octets === null || !timingSafeEqual(octets.subarray(MAC_INPUT_OCTETS), computeMac(key, octets))) return null;
   const hex = octets.toString('hex', 0, ID_OCTETS);
   const id = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');

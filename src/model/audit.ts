@@ -60,8 +60,8 @@ export function toAuditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey)
 /**
  * Returns the members of a domain that an entry records. Only the selector and the state of each DKIM key are recorded.
  */
-export function toAuditedDomain({ status, subdomains, keys }: SendingDomain) {
-  return { status, subdomains, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
+export function toAuditedDomain({ status, subdomains, returnPath, keys }: SendingDomain) {
+  return { status, subdomains, returnPath, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
 }
 
 /** Returns true if a check or a rotation changed a member that an entry records. */

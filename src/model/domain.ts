@@ -30,6 +30,17 @@ export interface DkimKey {
 
 export type DomainStatus = 'pending' | 'authenticated' | 'failing';
 
+/** The return path of a sending domain: the domain of the envelope sender of its messages. */
+export interface ReturnPath {
+  /** Lower-case A-labels. */
+  readonly name: string;
+  /**
+   * True if the last answered checks found the MX record and the SPF record of the return path. Messages use only a
+   * verified return path.
+   */
+  readonly isVerified: boolean;
+}
+
 export interface SendingDomain {
   readonly id: number;
   /** The revision increases with every change. An update that was computed from another revision is stale. */
@@ -39,6 +50,8 @@ export interface SendingDomain {
   readonly name: string;
   /** True if subdomains of the domain can also send. */
   readonly subdomains: boolean;
+  /** Null if messages of the domain use the return path of the installation. */
+  readonly returnPath: ReturnPath | null;
   readonly status: DomainStatus;
   readonly createdAt: number;
   /** The time of the last check that DNS answered. */
@@ -182,6 +195,43 @@ export function findPublishedSelectors(
     checks.filter((check) => check.purpose === 'dkim' && check.found === 'found').map(({ name }) => name),
   );
   return keys.map(({ selector }) => selector).filter((selector) => names.has(getDkimRecordName(domain, selector)));
+}
+
+/**
+ * Returns true if these checks found both records of the return path. Bounces must have a destination, and SPF must
+ * authenticate the name.
+ */
+export function isReturnPathVerified(name: string, checks: readonly RecordCheck[]): boolean {
+  const isFound = (purpose: DnsRecord['purpose'], type: DnsRecord['type']) =>
+    checks.some(
+      (check) => check.purpose === purpose && check.type === type && check.name === name && check.found === 'found',
+    );
+  return isFound('return-path', 'MX') && isFound('spf', 'TXT');
+}
+
+/** The change of a return path by a check: `lost` if one of its records is no longer found. */
+export type ReturnPathChange = 'verified' | 'lost';
+
+/**
+ * Returns the change of the return path by these checks. Null if the return path did not change its state, or if the
+ * checks do not contain its records.
+ */
+export function findReturnPathChange(
+  { returnPath: before }: Pick<SendingDomain, 'returnPath'>,
+  { returnPath: after }: Pick<SendingDomain, 'returnPath'>,
+  checks: readonly RecordCheck[],
+): ReturnPathChange | null {
+  if (before === null || after === null) return null;
+  if (!checks.some(({ purpose, name }) => purpose === 'return-path' && name === after.name)) return null;
+  if (before.name !== after.name || before.isVerified === after.isVerified) return null;
+  return after.isVerified ? 'verified' : 'lost';
+}
+
+/** A change of a domain by an operator. An absent member does not change. */
+export interface DomainChange {
+  readonly subdomains?: boolean;
+  /** The name of the return path in lower-case A-labels. Null removes the return path. */
+  readonly returnPath?: string | null;
 }
 
 /** Returns the last answered check of each record. A failed lookup does not replace an earlier answer. */

@@ -154,6 +154,8 @@ export type ServiceEvent =
   | Event<'account.changed' | 'domain.changed'>
   | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>
   | Event<'domain.authenticated' | 'domain.recovered' | 'domain.failing' | 'domain.blocked', { domain: string }>
+  /** A check found, or no longer found, the records of the domain's return path. */
+  | Event<'domain.return_path_verified' | 'domain.return_path_failing', { domain: string; returnPath: string }>
   /** An operator made a change through this process. The audit log contains the details. */
   | Event<'operator.changed'>
   // ── The node ──

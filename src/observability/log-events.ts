@@ -26,6 +26,7 @@ export const LOG_FIELDS = {
   smtpCode: 'the SMTP reply code, such as `550`',
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
+  returnPath: 'the return path of a sending domain',
   reason: 'a code, or the reason why an account was locked',
   class: 'the class of a failed delivery: `hard`, `soft` or `block`',
   category: 'the cause of a failed delivery, see [feedback.md](feedback.md#classes-and-categories-of-failures)',
@@ -199,6 +200,17 @@ export const LOG_EVENTS = {
     fields: ['node', 'domain'],
     meaning:
       'The DKIM record of the domain has been missing or has had another value for 72 hours. Messages from the domain are refused.',
+  },
+  'domain.return_path_verified': {
+    level: 'info',
+    fields: ['node', 'domain', 'returnPath'],
+    meaning: 'The records of the return path of the domain were found. Messages from the domain use the return path.',
+  },
+  'domain.return_path_failing': {
+    level: 'warn',
+    fields: ['node', 'domain', 'returnPath'],
+    meaning:
+      'A record of the return path of the domain is missing or has another value. Messages from the domain use POSTRIDER_RETURN_PATH_DOMAIN until the record is found again.',
   },
   'operator.changed': null,
   'node.started': {

@@ -147,6 +147,8 @@ export function logHandlers(log: Log, node: string): Handlers {
     'domain.recovered': ({ domain }) => ({ node, domain }),
     'domain.failing': ({ domain }) => ({ node, domain }),
     'domain.blocked': ({ domain }) => ({ node, domain }),
+    'domain.return_path_verified': ({ domain, returnPath }) => ({ node, domain, returnPath }),
+    'domain.return_path_failing': ({ domain, returnPath }) => ({ node, domain, returnPath }),
     'node.started': ({ transport, url }) => ({ node, transport, url }),
     'node.draining': nodeField,
     'node.leases_recovered': ({ count }) => ({ node, count }),

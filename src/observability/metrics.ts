@@ -84,6 +84,7 @@ const ALARM_REASONS = [
   SIGNING_ALARM,
   'domain-failing',
   'domain-blocked',
+  'return-path-failing',
   'account-locked',
   'database-files',
 ] as const;
@@ -373,6 +374,7 @@ export function metricHandlers(metrics: Metrics): Handlers {
     'account.locked': () => metrics.countAlarm('account-locked'),
     'domain.failing': () => metrics.countAlarm('domain-failing'),
     'domain.blocked': () => metrics.countAlarm('domain-blocked'),
+    'domain.return_path_failing': () => metrics.countAlarm('return-path-failing'),
     'store.committed': ({ kind, size, tookMs }) => metrics.recordCommit(kind, size, tookMs),
     'store.files_lost': () => metrics.countAlarm('database-files'),
     'circuit_breaker.opened': () => metrics.setBreakerState('open'),

@@ -23,7 +23,9 @@ import { checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { unsealKey } from '../domains/keys.ts';
 import { createRecords } from '../domains/records.ts';
+import { describeReturnPath } from '../domains/return-path.ts';
 import {
+  findTransportProvider,
   getDataFolder,
   getSecretPath,
   getSecretWarning,
@@ -40,7 +42,7 @@ import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Provider } from '../providers/provider.ts';
-import { findProvider, PROVIDERS } from '../providers/providers.ts';
+import { PROVIDERS } from '../providers/providers.ts';
 import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
 import { ok } from './errors.ts';
@@ -213,7 +215,7 @@ function createOtherChecks(
     ),
     defineCheck('return path', 'warning', async () =>
       relayProvider?.relay?.keepsEnvelopeSender === false
-        ? [createUnusedFinding(relayProvider.title)]
+        ? [createUnusedFinding(relayProvider.title, listReturnPaths(storeFacts?.domains ?? []))]
         : checkReturnPath(settings.returnPathDomain, resolver),
     ),
     ...PROVIDERS.filter((provider) => provider === relayProvider || hasEventSettings(settings, provider)).map(
@@ -240,6 +242,8 @@ function createOtherChecks(
           domain,
           authenticationRequired: requiresAuthenticatedSender(settings),
           checkRecords: () => checkRecords(createRecords(domain, getSendingSetup(settings)), resolver),
+          returnPath:
+            domain.returnPath === null ? null : describeReturnPath(domain.returnPath, getSendingSetup(settings)),
           checkKey: (selector, sealedKey) => findKeyFault(settings, domain.name, selector, sealedKey),
         }),
       ),
@@ -288,16 +292,8 @@ async function* readSuppressionPages(
   }
 }
 
-/** Returns the provider to which the transport sends, or null if it is not known. */
-function findTransportProvider(transport: Settings['transport']): Provider | null {
-  switch (transport.kind) {
-    case 'capture':
-      return null;
-    case 'ses':
-      return findProvider('ses');
-    case 'smtp':
-      return findProvider(transport.provider);
-  }
+function listReturnPaths(domains: readonly SendingDomain[]): readonly string[] {
+  return domains.flatMap(({ returnPath }) => (returnPath === null ? [] : [returnPath.name]));
 }
 
 /** Returns true if the settings contain a source of the provider's events. */

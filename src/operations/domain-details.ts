@@ -4,7 +4,9 @@
  */
 import { domainToUnicode } from 'node:url';
 import { formatIsoTime } from '../config/units.ts';
+import type { SendingSetup } from '../domains/records.ts';
 import { NEUTRAL_SPF } from '../domains/relays.ts';
+import { describeReturnPath } from '../domains/return-path.ts';
 import {
   type DnsRecord,
   GRACE_PERIOD_MS,
@@ -25,14 +27,16 @@ export function toDomainDetails(
   records: readonly DnsRecord[],
   checks: readonly RecordCheck[],
   account: string,
+  setup: SendingSetup,
 ): DomainDetails {
-  const { subdomains, createdAt, checkedAt, authenticatedAt, failingSince, keys } = domain;
+  const { subdomains, returnPath, createdAt, checkedAt, authenticatedAt, failingSince, keys } = domain;
   return {
     domain: domain.name,
     unicode: domainToUnicode(domain.name),
     account,
     status: domain.status,
     subdomains,
+    returnPath: returnPath === null ? null : { name: returnPath.name, ...describeReturnPath(returnPath, setup) },
     created: formatIsoTime(createdAt),
     checked: toIsoOrNull(checkedAt),
     authenticated: toIsoOrNull(authenticatedAt),
@@ -104,6 +108,8 @@ function describePurpose(domain: SendingDomain, { purpose, type, name, value }: 
     case 'dmarc':
       return 'DMARC: the policy for messages that fail authentication. An existing policy does not need to change';
     case 'return-path':
+      if (name === domain.returnPath?.name)
+        return 'return path of this domain: the public name of the feedback listener, which receives the bounces';
       return 'return path: the host that receives bounces. It needs an A or AAAA record; another host that leads to the feedback listener may replace it';
     case 'provider':
       return describeProviderRecord(domain, type, value);

@@ -10,6 +10,7 @@ import { createKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
 import { createRecords } from '../domains/records.ts';
+import { describeReturnPath, parseReturnPath } from '../domains/return-path.ts';
 import {
   checkSecret,
   evaluateDomainChecks,
@@ -25,6 +26,7 @@ import {
   beginRotation,
   cancelRotation,
   type DnsRecord,
+  findReturnPathChange,
   getDkimRecordName,
   type RecordCheck,
   type SendingDomain,
@@ -95,14 +97,16 @@ export const addDomain = operation({
     const addResult = await store.addDomain(account, { name, subdomains, keys }, now);
     if (addResult.kind === 'missing') return accountNotFound(account);
     if (addResult.kind === 'exists') return existingDomainConflict(store, name);
+    if (addResult.kind === 'used') return usedNameConflict('domain', name, addResult.by);
     const domain = addResult.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
     const secretFault = getSecretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
     if (provider !== null) warnAboutProvider(provider, name, easyDkim, context);
-    const records = createRecords(domain, getSendingSetup(settings), provider?.records);
-    return ok(toDomainDetails(domain, records, listProviderChecks(provider), account));
+    const setup = getSendingSetup(settings);
+    const records = createRecords(domain, setup, provider?.records);
+    return ok(toDomainDetails(domain, records, listProviderChecks(provider), account, setup));
   },
 });
 
@@ -124,6 +128,7 @@ export const listDomains = operation({
         createRecords(domain, sendingSetup),
         await store.findDomainChecks(domain.name),
         accountName(accounts, domain.accountId),
+        sendingSetup,
       );
     return ok(await Promise.all(domains.map(toDetails)));
   },
@@ -141,39 +146,100 @@ export const showDomain = operation({
   input: Type.Object({ domain: DomainName }),
   result: DomainDetails,
   errors: ['not-found'],
-  async run({ domain: domainText }, { store, settings }) {
+  async run({ domain: domainText }, context) {
+    const { store, settings } = context;
     const domainResult = await findDomain(store, domainText);
     if (!domainResult.ok) return domainResult;
     const domain = domainResult.value;
     const provider = await checkProviderIdentity(settings, domain);
     const records = createRecords(domain, getSendingSetup(settings), provider?.records);
     const checks = [...(await store.findDomainChecks(domain.name)), ...listProviderChecks(provider)];
-    return ok(await readDomainDetails(store, domain, records, checks));
+    return ok(await readDomainDetails(context, domain, records, checks));
   },
 });
 
-/** Changes whether subdomains may send. */
+/** The value of `returnPath` that removes a return path. */
+const NO_RETURN_PATH = 'none';
+
+/**
+ * Changes whether subdomains may send, and the return path of the domain. Messages use a new return path after
+ * `verifyDomain` or a background check has found its records.
+ */
 export const setDomain = operation({
   name: 'domain.set',
   id: 'setDomain',
-  summary: 'Change whether subdomains of a domain may send',
+  summary: 'Change whether subdomains of a domain may send, and its return path; omitted members do not change',
   changes: true,
   input: Type.Object({
     domain: DomainName,
-    subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
+    subdomains: Type.Optional(Type.Boolean({ description: 'Subdomains of the domain may send too.' })),
+    returnPath: Type.Optional(
+      Type.String({
+        description:
+          'The domain of the envelope sender of its messages, such as `bounces.example.com`, or `none` for POSTRIDER_RETURN_PATH_DOMAIN.',
+      }),
+    ),
   }),
   result: DomainDetails,
-  errors: ['not-found'],
-  async run({ domain: domainText, subdomains }, { store, settings }) {
+  errors: ['not-found', 'conflict'],
+  async run({ domain: domainText, subdomains, returnPath }, context) {
+    const { store, settings } = context;
     const name = parseLookupName(domainText);
     if (!name.ok) return name;
-    const updateResult = requireFound(name.value, await store.setSubdomains(name.value, subdomains));
+    if (subdomains === undefined && returnPath === undefined) {
+      return invalidTemplate(
+        null,
+        (member) => `there is nothing to change; give ${member('subdomains')} or ${member('returnPath')}`,
+      );
+    }
+    const newPath = returnPath === undefined ? ok(undefined) : parseNewReturnPath(name.value, returnPath, context);
+    if (!newPath.ok) return newPath;
+    const setResult = await store.setDomain(name.value, {
+      ...(subdomains === undefined ? {} : { subdomains }),
+      ...(newPath.value === undefined ? {} : { returnPath: newPath.value }),
+    });
+    if (setResult.kind === 'used') return usedNameConflict('returnPath', newPath.value ?? '', setResult.by);
+    const updateResult = requireFound(name.value, setResult);
     if (!updateResult.ok) return updateResult;
     const domain = updateResult.value;
     const records = createRecords(domain, getSendingSetup(settings));
-    return ok(await readDomainDetails(store, domain, records, await store.findDomainChecks(domain.name)));
+    return ok(await readDomainDetails(context, domain, records, await store.findDomainChecks(domain.name)));
   },
 });
+
+/**
+ * Returns the return path, or null for `none`. Fails if no listener could receive the bounces. Adds a warning if the
+ * return path has no effect, or if only another node can receive the bounces.
+ */
+function parseNewReturnPath(domain: string, text: string, { settings, warn }: OperationContext): Result<string | null> {
+  if (text === NO_RETURN_PATH) return ok(null);
+  const parsed = parseReturnPath(domain, text);
+  if (!parsed.ok) return invalid('returnPath', parsed.fault);
+  const { name } = parsed;
+  const setup = getSendingSetup(settings);
+  if (setup.replacedBy !== null) {
+    warn('return-path-replaced', describeReturnPath({ name, isVerified: false }, setup).detail);
+    return ok(name);
+  }
+  const remedy = 'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN first (docs/feedback.md)';
+  if (settings.returnPathDomain === null)
+    return conflict(
+      'returnPath',
+      `the feedback listener has no public name, so bounces to ${name} would be lost; ${remedy}`,
+    );
+  if (settings.feedbackListen !== null) return ok(name);
+  // The embedded store has one node, so no other node can have the listener.
+  if (settings.database.kind === 'sqlite')
+    return conflict(
+      'returnPath',
+      `POSTRIDER_FEEDBACK_LISTEN is not set, so bounces to ${name} would be lost; ${remedy}`,
+    );
+  warn(
+    'feedback-listener',
+    `POSTRIDER_FEEDBACK_LISTEN is not set on this node; bounces to ${name} are lost unless another node has it`,
+  );
+  return ok(name);
+}
 
 /**
  * Queries the records and stores the result. The status is updated only if DNS answered. Staged keys become active once
@@ -187,7 +253,8 @@ export const verifyDomain = operation({
   input: Type.Object({ domain: DomainName }),
   result: VerifiedDomain,
   errors: ['not-found', 'conflict'],
-  async run({ domain: domainText }, { store, settings, clock }) {
+  async run({ domain: domainText }, context) {
+    const { store, settings, clock } = context;
     const initialResult = await findDomain(store, domainText);
     if (!initialResult.ok) return initialResult;
     const resolver = createResolver(settings.dns);
@@ -206,8 +273,9 @@ export const verifyDomain = operation({
     const providerRecords = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
     const allChecks = [...checks, ...(await checkRecords(providerRecords, resolver)), ...listProviderChecks(provider)];
     return ok({
-      ...(await readDomainDetails(store, domain, allChecks, allChecks)),
+      ...(await readDomainDetails(context, domain, allChecks, allChecks)),
       change: event,
+      returnPathChange: findReturnPathChange(latestResult.value, domain, checks),
       fault: findVerificationFault(domain, checks, provider),
     });
   },
@@ -240,7 +308,7 @@ export const rotateDomain = operation({
       ({ selector }) => cancel && !remainingSelectors.includes(selector),
     );
     return ok({
-      ...(await readDomainDetails(store, domain, records, checks)),
+      ...(await readDomainDetails(context, domain, records, checks)),
       removedRecords: removedKeys.map(({ selector }) => getDkimRecordName(domain.name, selector)),
     });
   },
@@ -382,12 +450,13 @@ function describeMissingAuthentication({ name, status }: SendingDomain, checks: 
 }
 
 async function readDomainDetails(
-  store: OperatorStore,
+  { store, settings }: OperationContext,
   domain: SendingDomain,
   records: readonly DnsRecord[],
   checks: readonly RecordCheck[],
 ): Promise<DomainDetails> {
-  return toDomainDetails(domain, records, checks, accountName(await store.listAccounts(), domain.accountId));
+  const account = accountName(await store.listAccounts(), domain.accountId);
+  return toDomainDetails(domain, records, checks, account, getSendingSetup(settings));
 }
 
 function accountName(accounts: readonly Account[], accountId: number): string {
@@ -422,6 +491,16 @@ async function existingDomainConflict(store: OperatorStore, name: string): Promi
   const account = (await store.listAccounts()).find(({ id }) => id === existingDomain?.accountId);
   const owner = account === undefined ? '' : ` to account ${account.name}`;
   return conflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
+}
+
+/** Returns the error for a name that the domain `by` uses, as its name or as its return path. */
+function usedNameConflict(member: string, name: string, by: string): ErrorResult {
+  return conflict(
+    member,
+    name === by
+      ? `${name} is a sending domain; give a name that no domain uses`
+      : `${name} is the return path of domain ${by}; give a name that no domain uses`,
+  );
 }
 
 /** Returns the changed domain, or an error if the domain does not exist. */

@@ -30,7 +30,7 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     removeSuppression: (list, address, atProvider) => store.removeSuppression(list, address, atProvider, createActor()),
     addDomain: (account, domain, at) => store.addDomain(account, domain, at, createActor()),
     updateDomain: (update) => store.updateDomain(update, createActor()),
-    setSubdomains: (name, subdomains) => store.setSubdomains(name, subdomains, createActor()),
+    setDomain: (name, change) => store.setDomain(name, change, createActor()),
     removeDomain: (name) => store.removeDomain(name, createActor()),
     retryMessage: (id, at) => store.retryMessage(id, at, createActor()),
     cancelMessage: (id, at) => store.cancelMessage(id, at, createActor()),

@@ -21,7 +21,7 @@ import type {
   WindowCounts,
 } from '../model/account.ts';
 import type { Actor, AuditEntry, ImportStep } from '../model/audit.ts';
-import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
+import type { DkimKey, DomainChange, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type {
   AppliedReports,
   FeedbackReport,
@@ -309,15 +309,18 @@ export interface AccountStore {
   ): Promise<ChangeResult<ApiKey>>;
 }
 
+/** `used`: the name is used by the domain `by`, as its name or as its return path. Nothing is changed. */
+export type DomainNameResult = ChangeResult<SendingDomain> | { readonly kind: 'used'; readonly by: string };
+
 /** The operations on sending domains. */
 export interface DomainStore {
-  /** Returns `exists` if any account owns the name. */
+  /** Returns `exists` if any account owns the name, and `used` if the name is the return path of a domain. */
   addDomain(
     accountName: string,
     domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
     now: number,
     actor?: Actor,
-  ): Promise<ChangeResult<SendingDomain>>;
+  ): Promise<DomainNameResult>;
   findDomain(name: string): Promise<SendingDomain | null>;
   /** Returns the result of the last answered check of each record. The list is empty before the first check. */
   findDomainChecks(name: string): Promise<readonly RecordCheck[]>;
@@ -327,7 +330,11 @@ export interface DomainStore {
    * change if only times changed.
    */
   updateDomain(update: DomainUpdate, actor?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
-  setSubdomains(name: string, subdomains: boolean, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
+  /**
+   * Changes the domain. A new return path is not verified. Returns `used` if the return path is the name of a domain or
+   * the return path of another domain.
+   */
+  setDomain(name: string, change: DomainChange, actor?: Actor): Promise<DomainNameResult>;
   removeDomain(name: string, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
 }
 
@@ -532,7 +539,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   findDomainChecks: 'read',
   listDomains: 'read',
   updateDomain: 'change',
-  setSubdomains: 'change',
+  setDomain: 'change',
   removeDomain: 'change',
   addSuppressions: 'change',
   importSuppressions: 'change',

@@ -36,7 +36,7 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     keyColumns: ['id'],
     columns: [
       ...['id', 'account_id', 'name', 'subdomains', 'status', 'created_at', 'checked_at', 'authenticated_at'],
-      ...['failing_since', 'checks', 'removed', 'revision'],
+      ...['failing_since', 'checks', 'removed', 'revision', 'return_path'],
     ],
     booleanColumns: ['subdomains', 'removed'],
   },

@@ -4,6 +4,7 @@ import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
+import type { DomainCache } from '../domains/signing.ts';
 import type { EventRoute } from '../feedback/http-listener.ts';
 import { createFeedbackIntake } from '../feedback/intake.ts';
 import { startPendingReports } from '../feedback/pending-reports.ts';
@@ -35,6 +36,8 @@ export interface FeedbackParts {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly store: Pick<FeedbackStore, 'recordFeedback' | 'applyPendingReports'>;
+  /** The sending domains, whose return paths the SMTP listener accepts. */
+  readonly domains: Pick<DomainCache, 'isReturnPath'>;
   readonly publish: Publish;
   /** The connections of the listener for provider events. */
   readonly connections: HttpConnections;
@@ -59,7 +62,7 @@ export interface Feedback extends AsyncDisposable {
  * one-line Error.
  */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
-  const { settings, clock, store, publish, connections, authenticators } = parts;
+  const { settings, clock, store, domains, publish, connections, authenticators } = parts;
   await using stack = new AsyncDisposableStack();
   const reportFailure = createFailureReporter(publish, clock);
   const onCertificateError = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
@@ -92,7 +95,10 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       listenAddress: at,
       bind,
       clock,
-      returnPath,
+      returnPath: {
+        key: returnPath.key,
+        isReturnPath: (name) => name === returnPath.domain || domains.isReturnPath(name),
+      },
       name: returnPath.domain,
       certificate: tls === null ? null : readCertificate(tls),
       isTrustedProxy: createTrustedProxies(settings.trustedProxies).includesAddress,

@@ -139,7 +139,7 @@ const CHANGES: Readonly<
       },
       actor,
     ),
-  'domain.set': (store, _prepared, actor) => store.setSubdomains('example.com', true, actor),
+  'domain.set': (store, _prepared, actor) => store.setDomain('example.com', { subdomains: true }, actor),
   'domain.remove': (store, _prepared, actor) => store.removeDomain('example.com', actor),
   'message.retry': (store, { retriedId }, actor) => store.retryMessage(retriedId, NOW + 60_000, actor),
   'message.cancel': (store, { cancelledId }, actor) => store.cancelMessage(cancelledId, NOW, actor),

@@ -266,11 +266,62 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
     await expect.poll(() => seenChanges.flatMap(({ domains }) => domains).at(-1)?.status).toBe('authenticated');
-    const sharedDomain = await store.setSubdomains('example.org', true);
+    const sharedDomain = await store.setDomain('example.org', { subdomains: true });
     if (sharedDomain.kind !== 'done') throw new Error(sharedDomain.kind);
     expect(sharedDomain.value.revision).toBeGreaterThan(addResult.value.revision);
     await store.removeDomain('example.org');
     await expect.poll(() => seenChanges.flatMap(({ removed }) => removed)).toContain('example.org');
+  });
+
+  test('a return path is verified by a check of its records, every node reads it, and a name has one use', async () => {
+    const store = await createStoreWith('other');
+    const seenChanges: DirectoryChanges[] = [];
+    await store.watchDirectory((changes) => seenChanges.push(changes));
+    const readSeenPath = () =>
+      seenChanges.flatMap(({ domains }) => domains).findLast(({ id }) => id === first.id)?.returnPath;
+    const add = async (account: string, name: string) => {
+      const addResult = await store.addDomain(account, { name, subdomains: false, keys: [createDkimKey('s1')] }, 7);
+      if (addResult.kind !== 'done') throw new Error(addResult.kind);
+      return addResult.value;
+    };
+    const first = await add('default', 'example.org');
+    await add('other', 'shop.example.org');
+    expect(first.returnPath).toBeNull();
+    const name = 'bounces.example.org';
+    const setResult = await store.setDomain('example.org', { returnPath: name });
+    if (setResult.kind !== 'done') throw new Error(setResult.kind);
+    expect(setResult.value).toMatchObject({ returnPath: { name, isVerified: false }, subdomains: false });
+    // The name of a domain, the return path of another domain, and a new domain with the name of a return path.
+    expect(await store.setDomain('shop.example.org', { returnPath: name })).toEqual({
+      kind: 'used',
+      by: 'example.org',
+    });
+    expect(await store.setDomain('example.org', { returnPath: 'shop.example.org' })).toEqual({
+      ...{ kind: 'used', by: 'shop.example.org' },
+    });
+    expect(await store.addDomain('other', { name, subdomains: false, keys: [] }, 7)).toEqual({
+      ...{ kind: 'used', by: 'example.org' },
+    });
+    const checks = (['MX', 'TXT'] as const).map((type) => ({
+      ...{ purpose: type === 'MX' ? ('return-path' as const) : ('spf' as const), type, name, value: 'v' },
+      ...{ found: 'found' as const, seen: ['v'], detail: 'found' },
+    }));
+    const { id, revision, status, checkedAt, authenticatedAt, failingSince, keys } = setResult.value;
+    const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, keys, checks };
+    expect(await store.updateDomain(update)).toMatchObject({ value: { returnPath: { name, isVerified: true } } });
+    await expect.poll(readSeenPath).toEqual({ name, isVerified: true });
+    // The same name again changes nothing. After another name, the earlier checks are no longer valid.
+    expect(await store.setDomain('example.org', { returnPath: name, subdomains: true })).toMatchObject({
+      value: { returnPath: { name, isVerified: true }, subdomains: true },
+    });
+    await store.setDomain('example.org', { returnPath: null });
+    await expect.poll(readSeenPath).toBeNull();
+    expect(await store.setDomain('example.org', { returnPath: name })).toMatchObject({
+      value: { returnPath: { name, isVerified: false }, subdomains: true },
+    });
+    expect(await store.setDomain('example.com', { returnPath: name })).toEqual({ kind: 'missing' });
+    await store.removeDomain('example.org');
+    expect(await store.setDomain('shop.example.org', { returnPath: name })).toMatchObject({ kind: 'done' });
   });
 
   test('a DNS check without a new result does not change the revision, and a check without an answer does not change the last answer', async () => {

@@ -37,6 +37,19 @@ const DETAIL_MEMBERS = {
   account: Type.String({ description: 'The account that may send from the domain.' }),
   status: createStringEnum(['pending', 'authenticated', 'failing']),
   subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
+  returnPath: nullable(
+    Type.Object(
+      {
+        name: Type.String({ description: 'The name in A-labels.' }),
+        state: createStringEnum(['used', 'unverified', 'replaced', 'no-listener'], {
+          description:
+            '`used`: messages use the return path. `unverified`: its records have not been found. `replaced`: the provider replaces the envelope sender. `no-listener`: POSTRIDER_RETURN_PATH_DOMAIN is not set. In every state but `used`, messages do not use it.',
+        }),
+        detail: Type.String({ description: 'The state in one line.' }),
+      },
+      { description: 'The return path of the domain; null if its messages use POSTRIDER_RETURN_PATH_DOMAIN.' },
+    ),
+  ),
   created: Time,
   checked: nullable(Time),
   authenticated: nullable(Time),
@@ -68,6 +81,11 @@ export const VerifiedDomain = Type.Object({
   change: nullable(
     createStringEnum(['authenticated', 'lost', 'blocked', 'recovered'], {
       description: 'The change of the status by this check; null if the status did not change.',
+    }),
+  ),
+  returnPathChange: nullable(
+    createStringEnum(['verified', 'lost'], {
+      description: 'The change of the return path by this check; null if it did not change.',
     }),
   ),
   fault: nullable(

@@ -5,8 +5,8 @@
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, hasAuditedDomainChanged, toAuditedDomain } from '../../model/audit.ts';
 import type { DkimKey, SendingDomain } from '../../model/domain.ts';
-import type { DomainStore } from '../contract.ts';
-import { decideDomainUpdate } from '../rules/directory.ts';
+import type { DomainNameResult, DomainStore } from '../contract.ts';
+import { decideDomainChange, decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
 import { nextRevision } from './directory.ts';
@@ -34,10 +34,16 @@ const UPDATE: Statement = {
   text: `UPDATE domain SET status = $1, checked_at = $2, authenticated_at = $3, failing_since = $4, checks = $5, revision = $6
     WHERE id = $7 AND NOT removed`,
 };
-const WRITE_SUBDOMAINS: Statement = {
-  name: 'domain_update_subdomains',
-  text: 'UPDATE domain SET subdomains = $1, revision = $2 WHERE id = $3',
+const UPDATE_DOMAIN: Statement = {
+  name: 'domain_set',
+  text: 'UPDATE domain SET subdomains = $1, return_path = $2, checks = $3, revision = $4 WHERE id = $5',
 };
+const SELECT_RETURN_PATH_OWNER: Statement = {
+  name: 'domain_return_path_owner',
+  text: 'SELECT name FROM domain WHERE return_path = $1 AND id <> $2 AND NOT removed',
+};
+/** The id of no domain. The ids of domains begin at 1. */
+const NO_DOMAIN_ID = 0;
 const MARK_REMOVED: Statement = {
   name: 'domain_mark_removed',
   text: 'UPDATE domain SET removed = true, revision = $1 WHERE id = $2',
@@ -62,7 +68,7 @@ export interface DomainOperations extends DomainStore {
 
 export function prepareDomains(database: Database): DomainOperations {
   return {
-    addDomain(accountName, { name, subdomains, keys }, now, actor): Promise<ChangeResult<SendingDomain>> {
+    addDomain(accountName, { name, subdomains, keys }, now, actor): Promise<DomainNameResult> {
       return database.transaction(async (transaction) => {
         // The lock on the revision's row serializes changes, so the rows read here do not change before they are
         // written.
@@ -74,6 +80,8 @@ export function prepareDomains(database: Database): DomainOperations {
           if (existing.removed !== true) return { kind: 'exists' };
           await transaction.query(DELETE, [rows.readInteger(existing, 'id')]);
         }
+        const owner = await findReturnPathOwner(transaction, name, NO_DOMAIN_ID);
+        if (owner !== null) return { kind: 'used', by: owner };
         const [inserted = {}] = await transaction.query(INSERT, [
           rows.readInteger(account, 'id'),
           name,
@@ -113,13 +121,19 @@ export function prepareDomains(database: Database): DomainOperations {
         return withAudit(transaction, actor, 'domain.update', before, after);
       });
     },
-    setSubdomains(name, subdomains, actor) {
+    setDomain(name, change, actor): Promise<DomainNameResult> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const row = await readRow(transaction, name);
         if (row === null) return { kind: 'missing' };
         const before = toDomain(row);
-        await transaction.query(WRITE_SUBDOMAINS, [subdomains, revision, before.id]);
+        const { subdomains, returnPath, checks } = decideDomainChange(before, rows.toDomainChecks(row), change);
+        if (returnPath !== null) {
+          const hasDomain = (await readRow(transaction, returnPath)) !== null;
+          const owner = hasDomain ? returnPath : await findReturnPathOwner(transaction, returnPath, before.id);
+          if (owner !== null) return { kind: 'used', by: owner };
+        }
+        await transaction.query(UPDATE_DOMAIN, [subdomains, returnPath, JSON.stringify(checks), revision, before.id]);
         return withAudit(transaction, actor, 'domain.set', before, await readDomain(transaction, name));
       });
     },
@@ -148,6 +162,12 @@ export function prepareDomains(database: Database): DomainOperations {
 async function readRow(session: Session, name: string): Promise<Row | null> {
   const [row] = await session.query(SELECT_BY_NAME, [name]);
   return row === undefined || row.removed === true ? null : row;
+}
+
+/** Returns the name of a domain, other than `exceptId`, whose return path is `name`. Returns null if there is none. */
+async function findReturnPathOwner(session: Session, name: string, exceptId: number): Promise<string | null> {
+  const [row] = await session.query(SELECT_RETURN_PATH_OWNER, [name, exceptId]);
+  return row === undefined ? null : rows.readText(row, 'name');
 }
 
 async function readDomain(session: Session, name: string): Promise<ChangeResult<SendingDomain>> {

@@ -6,8 +6,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Account, AccountLimits, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
 import { computeAccountVersion } from '../../model/account-version.ts';
 import {
+  type DomainChange,
   type DomainUpdate,
   findPublishedSelectors,
+  isReturnPathVerified,
   keepLastAnsweredChecks,
   type RecordCheck,
   type SendingDomain,
@@ -67,9 +69,27 @@ export function decideDomainUpdate(
 ): { readonly answeredChecks: readonly RecordCheck[]; readonly needsNewRevision: boolean } {
   const answeredChecks = keepLastAnsweredChecks(previousChecks, checks);
   const published = findPublishedSelectors(before.name, keys, answeredChecks);
+  const isVerified = before.returnPath !== null && isReturnPathVerified(before.returnPath.name, answeredChecks);
   const isUnchanged = isDeepStrictEqual(
-    [status, authenticatedAt, failingSince, published, keys],
-    [before.status, before.authenticatedAt, before.failingSince, before.published, before.keys],
+    [status, authenticatedAt, failingSince, published, isVerified, keys],
+    [
+      ...[before.status, before.authenticatedAt, before.failingSince, before.published],
+      ...[before.returnPath?.isVerified ?? false, before.keys],
+    ],
   );
   return { answeredChecks, needsNewRevision: status === 'failing' || !isUnchanged };
+}
+
+/**
+ * Returns the values of a domain after a change by an operator. A new return path is not verified: earlier checks of its
+ * records are removed.
+ */
+export function decideDomainChange(
+  before: SendingDomain,
+  checks: readonly RecordCheck[],
+  { subdomains = before.subdomains, returnPath = before.returnPath?.name ?? null }: DomainChange,
+): Required<DomainChange> & { readonly checks: readonly RecordCheck[] } {
+  const isSamePath = returnPath === (before.returnPath?.name ?? null);
+  const remainingChecks = isSamePath ? checks : checks.filter(({ name }) => name !== returnPath);
+  return { subdomains, returnPath, checks: remainingChecks };
 }

@@ -13,7 +13,14 @@ import {
   type WindowCounts,
 } from '../../model/account.ts';
 import type { AuditEntry } from '../../model/audit.ts';
-import { type DkimKey, findPublishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
+import {
+  type DkimKey,
+  findPublishedSelectors,
+  isReturnPathVerified,
+  type RecordCheck,
+  type ReturnPath,
+  type SendingDomain,
+} from '../../model/domain.ts';
 import type { RecordedFailure } from '../../model/failure.ts';
 import { FEEDBACK_SOURCES, type LastFeedback, type UnprocessedReport } from '../../model/feedback.ts';
 import {
@@ -280,18 +287,24 @@ export function toSuppression(row: Row): Suppression {
 export function toDomain(row: Row, keyRows: readonly Row[]): SendingDomain {
   const name = readText(row, 'name');
   const keys = keyRows.map(toDkimKey);
+  const checks = toDomainChecks(row);
   return {
     id: readInteger(row, 'id'),
     revision: readInteger(row, 'revision'),
     accountId: readInteger(row, 'account_id'),
     name,
     subdomains: readBoolean(row, 'subdomains'),
+    returnPath: toReturnPath(readTextOrNull(row, 'return_path'), checks),
     ...readDomainStatus(row),
     createdAt: readInteger(row, 'created_at'),
     authenticatedAt: readIntegerOrNull(row, 'authenticated_at'),
-    published: findPublishedSelectors(name, keys, toDomainChecks(row)),
+    published: findPublishedSelectors(name, keys, checks),
     keys,
   };
+}
+
+function toReturnPath(name: string | null, checks: readonly RecordCheck[]): ReturnPath | null {
+  return name === null ? null : { name, isVerified: isReturnPathVerified(name, checks) };
 }
 
 /** Reads the result of the last answered check of each record of a domain. */

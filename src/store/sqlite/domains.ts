@@ -5,13 +5,17 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, hasAuditedDomainChanged, toAuditedDomain } from '../../model/audit.ts';
-import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
-import { decideDomainUpdate } from '../rules/directory.ts';
+import type { DkimKey, DomainChange, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
+import type { DomainNameResult } from '../contract.ts';
+import { decideDomainChange, decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
 /** The domain changes after a revision of the directory. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
+
+/** The id of no domain. The ids of domains begin at 1. */
+const NO_DOMAIN_ID = 0;
 
 /** Creates the operations on domains. `nextRevision` increments the revision of the directory. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
@@ -27,7 +31,12 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   const updateStatus = database.prepare(
     `UPDATE domain SET status = ?, checked_at = ?, authenticated_at = ?, failing_since = ?, checks = ?, revision = ? WHERE id = ? AND removed = 0`,
   );
-  const writeSubdomains = database.prepare('UPDATE domain SET subdomains = ?, revision = ? WHERE id = ?');
+  const updateDomainRow = database.prepare(
+    'UPDATE domain SET subdomains = ?, return_path = ?, checks = ?, revision = ? WHERE id = ?',
+  );
+  const selectReturnPathOwner = database.prepare(
+    'SELECT name FROM domain WHERE return_path = ? AND id <> ? AND removed = 0',
+  );
   const markRemoved = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
   const selectKeys = database.prepare(
     'SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector',
@@ -48,6 +57,12 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   function readChanged(name: string): ChangeResult<SendingDomain> {
     const row = readRow(name);
     return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
+  }
+
+  /** Returns the name of a domain, other than `exceptId`, whose return path is `name`. Returns null if there is none. */
+  function findReturnPathOwner(name: string, exceptId: number): string | null {
+    const row = selectReturnPathOwner.get(name, exceptId);
+    return row === undefined ? null : rows.readText(row, 'name');
   }
 
   function withAudit(
@@ -79,7 +94,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       }: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
       now: number,
       actor?: Actor,
-    ): ChangeResult<SendingDomain> {
+    ): DomainNameResult {
       const account = selectAccountId.get(accountName);
       if (account === undefined) return { kind: 'missing' };
       const existingRow = selectByName.get(name);
@@ -88,6 +103,8 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
         deleteKeys.run(rows.readInteger(existingRow, 'id'));
         deleteRow.run(rows.readInteger(existingRow, 'id'));
       }
+      const owner = findReturnPathOwner(name, NO_DOMAIN_ID);
+      if (owner !== null) return { kind: 'used', by: owner };
       const { lastInsertRowid } = insertDomain.run(
         rows.readInteger(account, 'id'),
         name,
@@ -130,11 +147,16 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
       return withAudit(actor, 'domain.update', before, after);
     },
-    setSubdomains(name: string, subdomains: boolean, actor?: Actor): ChangeResult<SendingDomain> {
+    setDomain(name: string, change: DomainChange, actor?: Actor): DomainNameResult {
       const row = readRow(name);
       if (row === null) return { kind: 'missing' };
       const before = domain(row);
-      writeSubdomains.run(subdomains ? 1 : 0, nextRevision(), before.id);
+      const { subdomains, returnPath, checks } = decideDomainChange(before, rows.toDomainChecks(row), change);
+      if (returnPath !== null) {
+        const owner = readRow(returnPath) === null ? findReturnPathOwner(returnPath, before.id) : returnPath;
+        if (owner !== null) return { kind: 'used', by: owner };
+      }
+      updateDomainRow.run(subdomains ? 1 : 0, returnPath, JSON.stringify(checks), nextRevision(), before.id);
       return withAudit(actor, 'domain.set', before, readChanged(name));
     },
     removeDomain(name: string, actor?: Actor): ChangeResult<SendingDomain> {

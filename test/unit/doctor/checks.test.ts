@@ -348,6 +348,7 @@ describe('sending domain', () => {
     accountId: 1,
     name: 'example.org',
     subdomains: false,
+    returnPath: null,
     status: 'authenticated',
     createdAt: NOW,
     checkedAt: NOW,
@@ -402,6 +403,7 @@ describe('sending domain', () => {
     const findings = await checkSendingDomain({
       domain,
       authenticationRequired: true,
+      returnPath: null,
       checkRecords: async () => checks,
       checkKey: () => null,
     });
@@ -412,6 +414,7 @@ describe('sending domain', () => {
     const findings = await checkSendingDomain({
       domain,
       authenticationRequired: false,
+      returnPath: null,
       checkRecords: lookUp,
       checkKey: () => null,
     });
@@ -422,6 +425,7 @@ describe('sending domain', () => {
     const findings = await checkSendingDomain({
       domain,
       authenticationRequired: true,
+      returnPath: null,
       checkRecords: lookUp,
       checkKey: (selector) => `${selector} cannot be opened`,
     });
@@ -432,6 +436,7 @@ describe('sending domain', () => {
     const findings = await checkSendingDomain({
       domain: pendingDomain,
       authenticationRequired: true,
+      returnPath: null,
       checkRecords: async () => [createDkimCheck('a', 'found')],
       checkKey: () => null,
     });

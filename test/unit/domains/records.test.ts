@@ -8,7 +8,7 @@ import { findSpfFault } from '../../../src/domains/spf-record.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
-const setup = { returnPath: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
+const setup = { returnPath: null, replacedBy: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
 
 describe('the records of a domain', () => {
   it('are DKIM for every key, SPF and DMARC', () => {
@@ -45,6 +45,27 @@ describe('the records of a domain', () => {
     ]);
     const withHost = createRecords(createSendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
     expect(withHost.at(-1)?.value).toBe('10 mx.example.org');
+  });
+
+  it('of a domain with a return path of its own are at this return path, and its MX names the feedback listener', () => {
+    const domain = createSendingDomain({ keys: [], returnPath: { name: 'bounces.example.org', isVerified: false } });
+    const listRecords = (changes: { readonly returnPath: string | null }) =>
+      createRecords(domain, { ...setup, ...changes }).map(({ purpose, type, name, value }) => [
+        purpose,
+        type,
+        name,
+        value,
+      ]);
+    expect(listRecords({ returnPath: 'bounces.host.example' })).toEqual([
+      ['spf', 'TXT', 'bounces.example.org', 'v=spf1 ?all'],
+      ['dmarc', 'TXT', '_dmarc.example.org', 'v=DMARC1; p=none'],
+      ['return-path', 'MX', 'bounces.example.org', '10 bounces.host.example'],
+    ]);
+    // Without a listener, or with a provider that replaces the envelope sender, no message contains the return path.
+    expect(listRecords({ returnPath: null })).toEqual([
+      ['spf', 'TXT', 'example.org', 'v=spf1 ?all'],
+      ['dmarc', 'TXT', '_dmarc.example.org', 'v=DMARC1; p=none'],
+    ]);
   });
 });
 

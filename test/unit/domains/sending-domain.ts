@@ -23,6 +23,7 @@ export function createSendingDomain(changes: Partial<SendingDomain> = {}): Sendi
     accountId: 1,
     name: 'example.org',
     subdomains: false,
+    returnPath: null,
     status: 'pending',
     createdAt: 0,
     checkedAt: null,

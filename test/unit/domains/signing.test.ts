@@ -4,6 +4,7 @@ import { createKeyPair, createKeys, unsealKey } from '../../../src/domains/keys.
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';
+import { createReturnPathToken } from '../../../src/message/return-path.ts';
 import { type DkimKey, GRACE_PERIOD_MS, getDkimRecordName, type SendingDomain } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verify } from '../message/dkim-verifier.ts';
@@ -30,6 +31,7 @@ function createDomain(name: string, changes: Partial<SendingDomain> = {}): Sendi
     accountId: 1,
     name,
     subdomains: false,
+    returnPath: null,
     status,
     published: [],
     keys: [],
@@ -143,6 +145,70 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
   };
   return { listSigningSelectors, alarms };
 }
+
+describe('the envelope sender', () => {
+  const KEY = Buffer.alloc(32, 7);
+  const token = createReturnPathToken(KEY, MESSAGE.id, MESSAGE.acceptedAt);
+  const path = (isVerified: boolean) => ({ returnPath: { name: 'bounces.example.org', isVerified } });
+  const createPreparer = (hasDefault = true) => {
+    const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
+    const prepare = createPrepare({
+      domains,
+      mustSign: false,
+      returnPath: hasDefault ? { domain: 'bounces.host.example', key: KEY } : null,
+      metadata: () => [],
+      findConfigurationSet: () => null,
+      signer: { sign: async (data) => data },
+      onError: () => undefined,
+    });
+    const apply = (...changed: SendingDomain[]) => domains.apply({ domains: changed, removed: [] });
+    return { domains, apply, readSender: async () => (await prepare(MESSAGE)).envelope.from };
+  };
+
+  test('is at the return path of the domain only while its records are verified, else at the default', async () => {
+    const { domains, apply, readSender } = createPreparer();
+    expect(await readSender()).toBe(`${token}@bounces.host.example`);
+    apply({ ...AUTHENTICATED, ...path(false) });
+    expect(await readSender()).toBe(`${token}@bounces.host.example`);
+    apply({ ...AUTHENTICATED, ...path(true) });
+    expect(await readSender()).toBe(`${token}@bounces.example.org`);
+    apply({ ...AUTHENTICATED, ...path(false) });
+    expect(await readSender()).toBe(`${token}@bounces.host.example`);
+    apply({ ...AUTHENTICATED, ...path(true) });
+    domains.apply({ domains: [], removed: [AUTHENTICATED.name] });
+    expect(await readSender()).toBe(`${token}@bounces.host.example`);
+  });
+
+  test('is never at the return path of another account, and is the sender if there is no listener', async () => {
+    const { apply, readSender } = createPreparer();
+    apply({ ...AUTHENTICATED, ...path(true), accountId: MESSAGE.accountId + 1 });
+    expect(await readSender()).toBe(`${token}@bounces.host.example`);
+    const withoutListener = createPreparer(false);
+    withoutListener.apply({ ...AUTHENTICATED, ...path(true) });
+    expect(await withoutListener.readSender()).toBe(MESSAGE.from);
+  });
+});
+
+test('the cache knows the return path of each domain, verified or not, until it is changed or its domain is removed', () => {
+  const { cache } = createCache(
+    createDomain('example.org', { returnPath: { name: 'b.example.org', isVerified: false } }),
+    createDomain('example.net', { returnPath: { name: 'b.example.net', isVerified: true } }),
+  );
+  expect(['b.example.org', 'b.example.net', 'example.org'].map((name) => cache.isReturnPath(name))).toEqual([
+    ...[true, true, false],
+  ]);
+  const changed = createDomain('example.org', { returnPath: { name: 'c.example.org', isVerified: false } });
+  cache.apply({ domains: [changed], removed: ['example.net'] });
+  expect(['b.example.org', 'c.example.org', 'b.example.net'].map((name) => cache.isReturnPath(name))).toEqual([
+    ...[false, true, false],
+  ]);
+  // One read can contain a return path that moved from one domain to another, in any order.
+  cache.apply({
+    domains: [createDomain('mail.example.org', { returnPath: changed.returnPath }), createDomain('example.org')],
+    removed: [],
+  });
+  expect(cache.isReturnPath('c.example.org')).toBe(true);
+});
 
 test('messages of an authenticated domain are signed with the keys whose records are published', async () => {
   expect(await createSender(AUTHENTICATED, true).listSigningSelectors()).toBe('pr20261121aaaaa');

@@ -257,6 +257,29 @@ describe('MX and CNAME records', () => {
     expect(await check(RETURN_PATH, unknownZone)).toMatchObject({ found: 'unknown' });
   });
 
+  it('of the return path of one domain are found only if every host leads to the feedback listener', async () => {
+    const own: DnsRecord = { ...RETURN_PATH, name: 'bounces.tenant.test', value: '10 bounces.host.test' };
+    const listener: Zone = { 'bounces.host.test': { MX: [[10, 'mx.host.test']], A: ['192.0.2.25'] } };
+    const hosts: Zone = {
+      ...listener,
+      'mx.host.test': { A: ['192.0.2.26'] },
+      'same.test': { A: ['192.0.2.26'] },
+      'foreign.test': { A: ['192.0.2.99'] },
+    };
+    const checkMxHosts = async (names: readonly string[], zone: Zone = hosts) =>
+      (await check(own, { ...zone, [own.name]: { MX: names.map((name, index) => [index, name] as const) } }))?.found;
+    expect(await checkMxHosts(['bounces.host.test'])).toBe('found');
+    // Another host of the listener, and another name with the address of such a host.
+    expect(await checkMxHosts(['mx.host.test', 'same.test'])).toBe('found');
+    expect(await checkMxHosts(['foreign.test'])).toBe('wrong');
+    expect(await checkMxHosts(['bounces.host.test', 'foreign.test'])).toBe('wrong');
+    expect(await checkMxHosts([''])).toBe('wrong');
+    expect(await checkMxHosts(['bounces.host.test'], {})).toBe('wrong');
+    expect(await checkMxHosts(['same.test'], { ...hosts, 'bounces.host.test': { fault: 'SERVFAIL' } })).toBe('unknown');
+    expect(await checkMxHosts(['same.test'], { ...hosts, 'same.test': { fault: 'SERVFAIL' } })).toBe('unknown');
+    expect(await check(own, hosts)).toMatchObject({ found: 'missing' });
+  });
+
   it('are wrong if they name another host, missing if DNS has none, and unknown if the lookup fails', async () => {
     expect(await check(MX, { [MX.name]: { MX: [[10, 'other.test']] } })).toMatchObject({
       found: 'wrong',

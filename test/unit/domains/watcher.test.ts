@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { getCheckIntervalMs, watchDomains } from '../../../src/domains/watcher.ts';
-import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
+import type { CheckEvaluation, DomainUpdate, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
@@ -12,6 +12,7 @@ const createDomain = (name: string, changes: Partial<SendingDomain> = {}): Sendi
   accountId: 1,
   name,
   subdomains: false,
+  returnPath: null,
   status: 'pending',
   createdAt: NOW,
   checkedAt: null,
@@ -22,6 +23,10 @@ const createDomain = (name: string, changes: Partial<SendingDomain> = {}): Sendi
   ...changes,
 });
 
+const createMxCheck = (name: string): RecordCheck => ({
+  ...{ purpose: 'return-path', type: 'MX', name, value: '10 mx.example', found: 'found', seen: [], detail: '' },
+});
+
 function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] = null) {
   const clock = createVirtualClock(NOW);
   const checkedDomains: string[] = [];
@@ -29,6 +34,7 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
   const failures: string[] = [];
   let fault: Error | null = null;
   let isStale = false;
+  let isVerified = false;
   const unansweredNames = new Set<string>();
   const stop = watchDomains({
     clock,
@@ -38,9 +44,10 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
       checkedDomains.push(candidate.name);
       if (fault !== null) throw fault;
       if (unansweredNames.has(candidate.name)) return null;
-      const { id, revision, status, authenticatedAt, failingSince, keys } = candidate;
+      const { id, revision, status, authenticatedAt, failingSince, keys, returnPath } = candidate;
+      const checks = returnPath === null ? [] : [createMxCheck(returnPath.name)];
       return {
-        update: { id, revision, status, checkedAt: clock.now(), authenticatedAt, failingSince, checks: [], keys },
+        update: { id, revision, status, checkedAt: clock.now(), authenticatedAt, failingSince, checks, keys },
         event,
       };
     },
@@ -48,7 +55,8 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
       const index = domains.findIndex((candidate) => candidate.id === id);
       const previousDomain = domains[index];
       if (isStale || previousDomain === undefined) return { kind: 'stale' };
-      const value = { ...previousDomain, checkedAt };
+      const { returnPath } = previousDomain;
+      const value = { ...previousDomain, checkedAt, returnPath: returnPath && { ...returnPath, isVerified } };
       domains[index] = value;
       return { kind: 'done', value };
     },
@@ -66,6 +74,7 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
     unansweredNames,
     failWith: (error: Error | null) => (fault = error),
     makeStale: () => (isStale = true),
+    setVerified: (value: boolean) => (isVerified = value),
   };
 }
 
@@ -96,6 +105,27 @@ test('a domain that is failing or has staged keys is checked more often', () => 
   expect(getCheckIntervalMs({ ...authenticatedDomain, keys: [stagedDomain] }, NOW)).toBeLessThan(
     getCheckIntervalMs(authenticatedDomain, NOW),
   );
+});
+
+test('a domain with a return path is checked every hour, and more often until its records are found', () => {
+  const interval = (isVerified: boolean, changes: Partial<SendingDomain> = {}) =>
+    getCheckIntervalMs(createDomain('a.example', { returnPath: { name: 'b.a.example', isVerified }, ...changes }), NOW);
+  expect(interval(true, { status: 'authenticated' })).toBe(HOUR_MS);
+  expect(interval(false, { status: 'authenticated' })).toBe(HOUR_MS / 4);
+  expect(interval(true, { createdAt: NOW - 48 * HOUR_MS })).toBe(HOUR_MS);
+});
+
+test('a change of the return path by a check is published once', async () => {
+  const domains = [createDomain('a.example', { returnPath: { name: 'b.a.example', isVerified: false } })];
+  const watcher = startWatcher(domains);
+  await watcher.clock.advance(1);
+  expect(watcher.events).toEqual([]);
+  watcher.setVerified(true);
+  await watcher.clock.advance(HOUR_MS);
+  expect(watcher.events).toEqual(['a.example domain.return_path_verified']);
+  watcher.setVerified(false);
+  await watcher.clock.advance(3 * HOUR_MS);
+  expect(watcher.events).toEqual(['a.example domain.return_path_verified', 'a.example domain.return_path_failing']);
 });
 
 test('events are published, and an error is reported and does not stop the checks', async () => {

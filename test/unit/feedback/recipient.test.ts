@@ -6,7 +6,8 @@ const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 5, 1, 12);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
 const OTHER = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
-const path = { domain: 'bounces.example.org', key: Buffer.alloc(32, 7) };
+const NAMES = ['bounces.example.org', 'bounces.example.net'];
+const path = { key: Buffer.alloc(32, 7), isReturnPath: (name: string) => NAMES.includes(name) };
 const createToken = (at = NOW, key = path.key, id = ID) => createReturnPathToken(key, id, at);
 const classify = (address: string, now = NOW) => classifyRecipient(path, address, now);
 
@@ -46,7 +47,8 @@ test.each(['postmaster', 'POSTMASTER@bounces.example.org', 'abuse@bounces.exampl
 
 test.each([
   ['an unknown mailbox', 'somebody@bounces.example.org', 'unknown'],
-  ['a return path at another domain', `${createToken()}@example.org`, 'relay'],
+  ['an unknown mailbox at another domain', 'somebody@example.org', 'relay'],
+  ['a changed return path at another domain', `${createToken().slice(0, -2)}aa@example.org`, 'relay'],
   ['postmaster elsewhere', 'postmaster@example.com', 'relay'],
   ['a percent hack', 'victim%example.com@bounces.example.org', 'unknown'],
   ['a source route', '@bounces.example.org:victim@example.com', 'relay'],
@@ -54,6 +56,19 @@ test.each([
   ['an empty address', '', 'relay'],
 ])('%s is refused', (_, address, reason) => {
   expect(classify(address)).toEqual({ kind: 'refused', reason });
+});
+
+test('role mailboxes exist at every return path of the installation', () => {
+  for (const name of NAMES) expect(classify(`abuse@${name}`)).toEqual({ kind: 'role' });
+});
+
+test('a valid return path at a domain whose return path was removed names its message, until it expires', () => {
+  const address = `${createToken()}@removed.example.com`;
+  expect(classify(address)).toEqual({ kind: 'return-path', id: ID });
+  expect(classify(address, NOW + (MAX_RETURN_PATH_AGE_DAYS + 1) * DAY_MS)).toEqual({
+    kind: 'refused',
+    reason: 'expired',
+  });
 });
 
 test('a report to a role mailbox is about the only message whose valid return path it contains', () => {
@@ -65,6 +80,9 @@ test('a report to a role mailbox is about the only message whose valid return pa
   ).toBeNull();
   expect(findMessageId(`Return-Path: <x${address.slice(1)}>`)).toBeNull();
   expect(findMessageId(`Return-Path: <${createToken(NOW - 50 * DAY_MS)}@bounces.example.org>`)).toBeNull();
-  expect(findMessageId('@bounces.example.org '.repeat(1_000) + address)).toBeNull();
+  expect(findMessageId(`Return-Path: <${createToken()}@removed.example.com>`)).toBe(ID);
+  expect(findMessageId('@bounces.example.org '.repeat(1_000) + address)).toBe(ID);
+  // Only a limited number of candidates is checked.
+  expect(findMessageId(`b-${'a'.repeat(45)}@bounces.example.org `.repeat(1_000) + address)).toBeNull();
   expect(findMessageId('')).toBeNull();
 });

@@ -105,7 +105,7 @@ async function rig(
         return (givenReader ?? reader).read(raw);
       },
     },
-    returnPath: { domain: DOMAIN, key: KEY },
+    returnPath: { key: KEY, isReturnPath: (name) => name === DOMAIN },
     name: DOMAIN,
     certificate,
     isTrustedProxy: (address) => address === trustedProxy,

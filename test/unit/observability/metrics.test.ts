@@ -60,6 +60,7 @@ test('every alarm reason has a series before its first alarm, so that an alert s
     'signing',
     'domain-failing',
     'domain-blocked',
+    'return-path-failing',
     'account-locked',
     'database-files',
   ] as const;

@@ -84,6 +84,87 @@ test('a domain without records has a fault with the number of missing records, a
   });
 });
 
+describe('a return path', () => {
+  const LISTENER = {
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
+    POSTRIDER_TRANSPORT: 'smtp://mail.host.example',
+  };
+  const name = 'bounces.example.org';
+
+  test('is set, verified, lost and removed, with its records and the change by each check', async () => {
+    const dns = await startDns();
+    onTestFinished(() => dns.close());
+    const rig = await operationRig({ ...LISTENER, POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+    await rig.performOk(addDomain, { account: 'acme', domain });
+    const changed = await rig.performOk(setDomain, { domain, returnPath: 'Bounces.example.org' });
+    expect(changed).toMatchObject({ subdomains: false, returnPath: { name, state: 'unverified' } });
+    expect(changed.records.filter((record) => record.name === name)).toMatchObject([
+      { purpose: 'spf', type: 'TXT', value: 'v=spf1 a:mail.host.example ?all', found: 'unknown' },
+      { purpose: 'return-path', type: 'MX', value: '10 bounces.host.example', found: 'unknown' },
+    ]);
+    publish(dns, changed);
+    dns.zone[name] = { TXT: ['v=spf1 a:mail.host.example ?all'], MX: [[10, 'bounces.host.example']] };
+    dns.zone['bounces.host.example'] = { A: ['192.0.2.25'] };
+    expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
+      ...{ status: 'authenticated', returnPath: { name, state: 'used' }, returnPathChange: 'verified', fault: null },
+    });
+    expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({ returnPathChange: null });
+    dns.zone[name] = { TXT: ['v=spf1 a:mail.host.example ?all'] };
+    expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
+      ...{ status: 'authenticated', returnPath: { state: 'unverified' }, returnPathChange: 'lost' },
+    });
+    expect(await rig.performOk(setDomain, { domain, returnPath: 'none' })).toMatchObject({ returnPath: null });
+    expect(await rig.listAudit()).toEqual(
+      ['add', 'set', 'update', 'update', 'set'].map((verb) => `cli:tester domain.${verb} ${domain}`),
+    );
+  });
+
+  test('is refused with a reason if bounces would be lost, SPF would not align or the name is in use', async () => {
+    const rig = await operationRig(LISTENER);
+    await rig.performOk(addDomain, { account: 'acme', domain });
+    await rig.performOk(addDomain, { account: 'acme', domain: 'shop.example.org' });
+    const getFault = async (input: Readonly<Record<string, unknown>>, { perform: run } = rig) => {
+      const performed = (await run(setDomain, { domain, ...input })) as {
+        readonly error?: { readonly code: string; readonly field: string | null; readonly message: string };
+      };
+      expect(performed.error?.message).not.toContain('\n');
+      return [performed.error?.code, performed.error?.field];
+    };
+    expect(await getFault({})).toEqual(['invalid', null]);
+    expect(await getFault({ returnPath: 'bounces.example.net' })).toEqual(['invalid', 'returnPath']);
+    expect(await getFault({ returnPath: domain })).toEqual(['invalid', 'returnPath']);
+    expect(await getFault({ returnPath: 'shop.example.org' })).toEqual(['conflict', 'returnPath']);
+    expect(await getFault({ domain: 'unknown.example', returnPath: 'b.unknown.example' })).toEqual([
+      ...['not-found', 'domain'],
+    ]);
+    await rig.performOk(setDomain, { domain, returnPath: name });
+    expect(await getFault({ domain: 'shop.example.org', returnPath: name })).toEqual(['conflict', 'returnPath']);
+    expect(await rig.perform(addDomain, { account: 'acme', domain: name })).toMatchObject({
+      error: { code: 'conflict', field: 'domain' },
+    });
+    const { POSTRIDER_FEEDBACK_LISTEN: _listen, ...withoutListener } = LISTENER;
+    for (const settings of [withoutListener, { POSTRIDER_TRANSPORT: LISTENER.POSTRIDER_TRANSPORT }]) {
+      const otherRig = await operationRig(settings);
+      await otherRig.performOk(addDomain, { account: 'acme', domain });
+      expect(await getFault({ returnPath: name }, otherRig)).toEqual(['conflict', 'returnPath']);
+      expect(await otherRig.performOk(setDomain, { domain, returnPath: 'none' })).toMatchObject({ returnPath: null });
+    }
+  });
+
+  test('has no records, and a warning, with a provider that replaces the envelope sender', async () => {
+    const rig = await operationRig({ ...LISTENER, POSTRIDER_TRANSPORT: 'smtp://smtp.postmarkapp.com' });
+    await rig.performOk(addDomain, { account: 'acme', domain });
+    expect(await rig.perform(setDomain, { domain, returnPath: name })).toMatchObject({
+      ok: true,
+      warnings: [{ code: 'return-path-replaced', message: expect.stringContaining('Postmark replaces') }],
+    });
+    const shown = await rig.performOk(showDomain, { domain });
+    expect(shown.returnPath).toMatchObject({ name, state: 'replaced' });
+    expect(shown.records.map(({ purpose }) => purpose)).toEqual(['dkim', 'dkim', 'spf', 'dmarc']);
+  });
+});
+
 describe('an operation that fails has a code and changes nothing', () => {
   test.each([
     ['show', (rig: OperationRig, name: string) => rig.perform(showDomain, { domain: name })],
@@ -134,7 +215,7 @@ describe('an operation that fails has a code and changes nothing', () => {
     const findDomain: typeof store.findDomain = async (name) => {
       const storedDomain = await store.findDomain(name);
       subdomains = !subdomains;
-      await store.setSubdomains(name, subdomains);
+      await store.setDomain(name, { subdomains });
       return storedDomain;
     };
     const getErrorCode = async (operation: Parameters<typeof rig.perform>[0], input: object) => {

@@ -82,6 +82,7 @@ export function createSteps({
     ['rotateDomain', 200, { path: DOMAIN, body: { cancel: true } }],
     ['setDomain', 200, { path: DOMAIN, body: { subdomains: true } }],
     ['setDomain', 404, { path: UNKNOWN_DOMAIN, body: { subdomains: true } }],
+    ['setDomain', 409, { path: DOMAIN, body: { returnPath: 'bounces.example.org' } }],
     ['showDomain', 200, { path: DOMAIN }],
     ['showDomain', 404, { path: UNKNOWN_DOMAIN }],
     ['removeDomain', 200, { path: DOMAIN }],

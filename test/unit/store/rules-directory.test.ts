@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { computeAccountVersion } from '../../../src/model/account-version.ts';
-import type { SendingDomain } from '../../../src/model/domain.ts';
+import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import {
   decideDomainUpdate,
   decideRotatedExpiry,
@@ -84,11 +84,27 @@ describe('a check of a domain', () => {
   const storedDomain: SendingDomain = {
     ...{ id: 1, revision: 3, accountId: 1, name: 'example.org', subdomains: false, status: 'authenticated' },
     ...{ checkedAt: 1, failingSince: null, createdAt: 0, authenticatedAt: 1, published: [], keys: [] },
+    returnPath: null,
   };
   const update = { ...storedDomain, checkedAt: 2, checks: [] };
 
   test('without a new result is not a change', () => {
     expect(decideDomainUpdate(storedDomain, [], update).needsNewRevision).toBe(false);
+  });
+
+  test('that verifies the return path is a change', () => {
+    const name = 'bounces.example.org';
+    const withPath = { ...storedDomain, returnPath: { name, isVerified: false } };
+    const createCheck = (purpose: RecordCheck['purpose'], type: RecordCheck['type']): RecordCheck => ({
+      ...{ purpose, type, name, value: 'v', found: 'found', seen: [], detail: '' },
+    });
+    const checks = [createCheck('return-path', 'MX'), createCheck('spf', 'TXT')];
+    expect(decideDomainUpdate(withPath, [], { ...update, checks }).needsNewRevision).toBe(true);
+    expect(decideDomainUpdate(withPath, [], { ...update, checks: checks.slice(1) }).needsNewRevision).toBe(false);
+    // A lookup that fails does not replace the earlier answers.
+    const verified = { ...withPath, returnPath: { name, isVerified: true } };
+    const unknownChecks = checks.map((check) => ({ ...check, found: 'unknown' as const }));
+    expect(decideDomainUpdate(verified, checks, { ...update, checks: unknownChecks }).needsNewRevision).toBe(false);
   });
 
   test('with another status is a change, and every check of a failing domain is a change', () => {
