@@ -10,7 +10,7 @@ if (parentPort !== null) {
   const port = parentPort;
   port.on('message', (raw: Uint8Array) => {
     try {
-      port.postMessage({ kind: 'read', events: readFeedbackEvents(raw) } satisfies ReaderThreadReply);
+      port.postMessage({ kind: 'read', value: readFeedbackEvents(raw) } satisfies ReaderThreadReply);
     } catch (error) {
       port.postMessage({
         kind: 'failed',

@@ -169,7 +169,12 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   async function providerRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { eventSecrets } = settings;
     if (Object.keys(eventSecrets).length === 0) return [];
-    const { createProviderRoute } = await import('../feedback/provider/receiver.ts');
+    const [{ createProviderRoute }, { createBodyReader }] = await Promise.all([
+      import('../feedback/provider/receiver.ts'),
+      import('../feedback/provider/body-reader.ts'),
+    ]);
+    const largeBodies = createBodyReader({ clock, beforeThread: setThreadFlags, onError: reportFailure });
+    stack.defer(() => largeBodies.close());
     return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {
       const secrets = name === 'ses' ? undefined : eventSecrets[name];
       if (name === 'ses' || secrets === undefined || events === null) return [];
@@ -182,6 +187,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         usesReferences: relay !== null && relay.referenceOfReply !== null,
         connections,
         clock,
+        largeBodies,
         recordReport: intake.recordReport,
         publish,
         onError: reportFailure,

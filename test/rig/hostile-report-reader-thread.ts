@@ -11,6 +11,6 @@ parentPort?.on('message', (raw: Uint8Array) => {
   const allocatedTexts: string[][] = [];
   while (text.includes('exhaust'))
     allocatedTexts.push(Array.from({ length: 100_000 }, (_, index) => `${allocatedTexts.length} ${index}`));
-  parentPort?.postMessage({ kind: 'read', events: readFeedbackEvents(raw) });
+  parentPort?.postMessage({ kind: 'read', value: readFeedbackEvents(raw) });
 });
 parentPort?.postMessage({ kind: 'ready' });

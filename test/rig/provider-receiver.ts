@@ -4,6 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import { createEventListener, type EventRoute } from '../../src/feedback/http-listener.ts';
 import { REQUEST_TIME_LIMITS, type RequestTimeLimits } from '../../src/feedback/http-server.ts';
 import { createFeedbackIntake } from '../../src/feedback/intake.ts';
+import { createBodyReader } from '../../src/feedback/provider/body-reader.ts';
 import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
 import { bind } from '../../src/http/bind.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
@@ -57,6 +58,7 @@ export async function startReceiver(
     onPending: () => undefined,
   });
   const connections = createConnections();
+  const largeBodies = createBodyReader({ clock: systemClock, beforeThread: () => undefined, onError });
   const path = `/events/${name}`;
   const publicUrl = `https://events.example.org${path}`;
   const route: EventRoute = createProviderRoute({
@@ -67,6 +69,7 @@ export async function startReceiver(
     usesReferences: false,
     connections,
     clock: systemClock,
+    largeBodies,
     recordReport: intake.recordReport,
     publish,
     onError,
@@ -86,6 +89,7 @@ export async function startReceiver(
   onTestFinished(async () => {
     intake.close();
     await listener.close();
+    await largeBodies.close();
   });
   const refusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
   return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, refusals, faults };

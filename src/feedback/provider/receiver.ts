@@ -3,20 +3,23 @@
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
  * committed every event of the request. Events that are repeated, in the same request or in another one, change
- * nothing. If the store fails, the status of the response makes the provider send the request again.
+ * nothing. If the store fails, the status of the response makes the provider send the request again. A body of more than
+ * `MAX_INLINE_BYTES` is read on a separate thread.
  */
 import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import type { Authenticate } from '../../providers/authentication.ts';
-import type { ProviderRequest, ReadResult } from '../../providers/event.ts';
+import type { ProviderRequest } from '../../providers/event.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import type { EventRoute } from '../http-listener.ts';
-import type { BodyReader, HttpAnswer } from '../http-server.ts';
+import type { HttpAnswer, BodyReader as RequestReader } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
-import { createEventReports, createKeyReport } from './report.ts';
+import { type BodyContext, readBody } from './body.ts';
+import { type BodyReader, deserializeParts, MAX_INLINE_BYTES } from './body-reader.ts';
 
 /** The maximum size of a request body. Providers send up to 1,000 events in one request. */
 const MAX_BODY_BYTES = 10_000_000;
@@ -34,6 +37,7 @@ export interface ProviderReceiverParts {
   readonly usesReferences: boolean;
   readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   readonly clock: Clock;
+  readonly largeBodies: Pick<BodyReader, 'read'>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused' | 'report.unrelated'>;
   readonly onError: (operation: string, error: unknown) => void;
@@ -50,14 +54,14 @@ const MAX_TEST_BYTES = 4_096;
 
 /** Creates the receiver for the path `/events/PROVIDER`. */
 export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
-  const { provider, format, authenticate, url, connections, clock, recordReport, publish, onError } = parts;
+  const { provider, format, authenticate, url, connections, clock, publish, onError } = parts;
 
   function refuse(refusal: Refusal, status: number, message: string): HttpAnswer {
     publish({ type: 'report.refused', at: clock.now(), reason: `${provider}-${refusal}` });
     return { status, message };
   }
 
-  async function receive(request: IncomingMessage, bodies: BodyReader): Promise<HttpAnswer | null> {
+  async function receive(request: IncomingMessage, bodies: RequestReader): Promise<HttpAnswer | null> {
     const early = { method: 'POST', headers: headersOf(request), body: NO_BODY, url } as const;
     if (format.authenticatesByHeader) {
       const refusal = check(early);
@@ -78,8 +82,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         const refusal = format.authenticatesByHeader ? null : check(complete);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
-        const result = format.read(complete);
-        return result.kind === 'broken' ? refuse('broken', 400, result.reason) : recordAll(result);
+        return body.bytes.length > MAX_INLINE_BYTES ? readLarge(complete) : readSmall(complete);
       }
     }
   }
@@ -89,21 +92,49 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return authentication.kind === 'refused' ? refuse('unauthenticated', 401, authentication.reason) : null;
   }
 
-  async function recordAll(result: Extract<ReadResult, { kind: 'events' }>): Promise<HttpAnswer> {
-    const now = clock.now();
-    const { usesReferences } = parts;
-    const signsKeyOnly = format.signsKeyOnly === true;
-    const reports = [
-      ...createEventReports(provider, result.events, { now, usesReferences, signsKeyOnly }),
-      ...(result.recordedKeys ?? []).map((key) => createKeyReport(provider, key, now)),
-    ];
-    try {
-      await Promise.all(reports.map(recordReport));
-    } catch (error) {
-      onError(`${provider} events`, error);
+  async function readSmall(request: ProviderRequest): Promise<HttpAnswer> {
+    const body = readBody(format, request, createContext());
+    return body.kind === 'broken' ? refuse('broken', 400, body.reason) : recordAll([body.reports], body);
+  }
+
+  async function readLarge(request: ProviderRequest): Promise<HttpAnswer> {
+    const result = await parts.largeBodies.read(request, createContext());
+    switch (result.kind) {
+      case 'busy':
+        return refuse('busy', format.storeFailureStatus, 'too many requests are being read; send the events again');
+      case 'too-expensive':
+        return refuse('too-large', 413, 'reading the body exceeds the limits of time and memory');
+      case 'read': {
+        const { value } = result;
+        if (value.kind === 'broken') return refuse('broken', 400, value.reason);
+        return recordAll(deserializeParts(value.parts), value);
+      }
+    }
+  }
+
+  function createContext(): BodyContext {
+    return { provider, now: clock.now(), usesReferences: parts.usesReferences };
+  }
+
+  /** Records the reports of all parts. Other work of the process runs between two parts. */
+  async function recordAll(
+    reportParts: Iterable<readonly FeedbackReport[]>,
+    { ignored, broken }: { readonly ignored: number; readonly broken: number },
+  ): Promise<HttpAnswer> {
+    const failures: unknown[] = [];
+    const recorded: Promise<unknown>[] = [];
+    const record = (report: FeedbackReport) =>
+      parts.recordReport(report).catch((error: unknown) => void failures.push(error));
+    for (const reports of reportParts) {
+      recorded.push(Promise.all(reports.map(record)));
+      await setImmediate();
+    }
+    await Promise.all(recorded);
+    if (failures.length > 0) {
+      onError(`${provider} events`, failures[0]);
       return refuse('store', format.storeFailureStatus, 'the store failed; send the events again');
     }
-    const { broken, ignored } = result;
+    const now = clock.now();
     if (broken > 0) publish({ type: 'report.refused', at: now, reason: `${provider}-broken`, count: broken });
     if (ignored > 0) publish({ type: 'report.unrelated', at: now, count: ignored });
     return RECORDED;

@@ -1,4 +1,9 @@
-/** Reads the fields of a form (application/x-www-form-urlencoded or multipart/form-data, RFC 7578). The functions are pure and never throw. */
+/**
+ * Reads the fields of a form (application/x-www-form-urlencoded or multipart/form-data, RFC 7578). The functions are pure and
+ * never throw.
+ */
+
+import { parseForm } from '../form.ts';
 
 /** The fields of a form in their order. Several fields can have the same name. */
 export type FormFields = readonly (readonly [name: string, value: string])[];
@@ -17,9 +22,10 @@ export function isForm(contentType: string): boolean {
   return type.startsWith(URL_ENCODED) || type.startsWith(MULTIPART);
 }
 
-/** Reads the fields of a form. Files and malformed parts are skipped. */
+/** Reads the fields of a form. Files and malformed parts are skipped. A form with more than 1,000 fields has no fields. */
 export function readForm(contentType: string, body: Buffer): FormFields {
-  if (!contentType.toLowerCase().startsWith(MULTIPART)) return [...new URLSearchParams(body.toString())];
+  if (!contentType.toLowerCase().startsWith(MULTIPART))
+    return (parseForm(body) ?? []).map(({ name, value }) => [name, value]);
   const boundary = boundaryOf(contentType);
   return boundary === null ? [] : readParts(body, `--${boundary}`);
 }

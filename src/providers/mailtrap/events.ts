@@ -69,6 +69,7 @@ const readMailtrapEvent = createEventReader({
 });
 
 const LINE_FEED = 0x0a;
+const MAX_BROKEN_LINES = 100;
 
 export const MAILTRAP_EVENTS: EventFormat = {
   secretForm: 'SIGNING-SECRET',
@@ -127,14 +128,26 @@ function readMailtrapEvents(body: Buffer): ReadResult {
 function listMembers(body: Buffer): readonly unknown[] | null {
   const value = parseJson(body);
   if (value === undefined) {
-    const members = [...listLines(body)].map(parseJson);
-    return members.some((member) => toText(toObject(member)?.event) !== null) ? members : null;
+    const members = parseLines(body);
+    return members?.some((member) => toText(toObject(member)?.event) !== null) === true ? members : null;
   }
   const object = toObject(value);
   if (object === null) return Array.isArray(value) ? value : null;
   if (object.events !== undefined) return toList(object.events);
   // The body is one line of JSON Lines.
   return object.event === undefined ? null : [object];
+}
+
+/** Parses JSON Lines. Returns null if more than `MAX_BROKEN_LINES` lines are not JSON, because parsing such lines is slow. */
+function parseLines(body: Buffer): readonly unknown[] | null {
+  const members: unknown[] = [];
+  let brokenLines = 0;
+  for (const line of listLines(body)) {
+    const member = parseJson(line);
+    if (member === undefined && ++brokenLines > MAX_BROKEN_LINES) return null;
+    members.push(member);
+  }
+  return members;
 }
 
 function* listLines(body: Buffer): Generator<Buffer> {

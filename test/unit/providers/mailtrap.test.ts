@@ -208,3 +208,16 @@ describe('the relay profile of Mailtrap', () => {
     expect(findProviderByHost('sandbox.smtp.mailtrap.io')).toBeNull();
   });
 });
+
+it('JSON Lines with more than 100 broken lines are not read', () => {
+  const line = JSON.stringify(eventOf('bounce.json'));
+  const read = (brokenLines: number) =>
+    MAILTRAP_EVENTS.read({
+      method: 'POST',
+      headers: {},
+      url: null,
+      body: Buffer.from(`${line}\n${'{\n'.repeat(brokenLines)}`),
+    });
+  expect(read(100)).toMatchObject({ kind: 'events', events: [{}], broken: 100 });
+  expect(read(101)).toMatchObject({ kind: 'broken' });
+});

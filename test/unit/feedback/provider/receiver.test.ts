@@ -246,3 +246,43 @@ test('the token of a Mailgun request for an unknown message or an event without 
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   }
 });
+
+describe('a body of more than 64 KB', () => {
+  async function createSparkPostRig() {
+    const row = EVENT_SENDERS.find(({ name }) => name === 'sparkpost');
+    if (row === undefined) throw new Error('SparkPost has no row');
+    const store = await createStore();
+    const sender = row.createSender();
+    const id = await storeDelivered(store, 'gone@example.net');
+    const receiver = await startReceiver('sparkpost', sender.secret, store);
+    const event = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
+    return { store, sender, id, receiver, event: event.slice(event.indexOf('[') + 1, event.lastIndexOf(']')) };
+  }
+
+  test('has the same effect as a smaller body', async () => {
+    const { store, sender, id, receiver, event } = await createSparkPostRig();
+    const body = Buffer.from(`[7,${'{"msys":{}},'.repeat(6_000)}${event}]`);
+    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(receiver.refusals()).toEqual(['sparkpost-broken']);
+    expect(receiver.events).toContainEqual(expect.objectContaining({ type: 'report.unrelated', count: 6_000 }));
+  });
+
+  test('that is not JSON gets 400', async () => {
+    const { store, sender, id, receiver, event } = await createSparkPostRig();
+    const body = Buffer.from(`[${event},${'{"msys":{}},'.repeat(6_000)}`);
+    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(400);
+    expect(receiver.refusals()).toEqual(['sparkpost-broken']);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+  });
+
+  test('that exhausts the memory of its thread gets 413, and the next request is applied', async () => {
+    const { store, sender, id, receiver, event } = await createSparkPostRig();
+    const hostile = Buffer.from(`[${'{"msys":{"a":{"type":"bounce"}}},'.repeat(300_000)}{}]`);
+    expect((await post(receiver, sender.sign(hostile, receiver.publicUrl))).status).toBe(413);
+    expect(receiver.refusals()).toEqual(['sparkpost-too-large']);
+    const body = Buffer.from(`[${'{"msys":{}},'.repeat(6_000)}${event}]`);
+    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+  });
+});

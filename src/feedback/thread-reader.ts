@@ -1,0 +1,230 @@
+/**
+ * Reads untrusted content on a separate thread, one piece at a time, each with a timeout. Expensive content never delays
+ * other work of the process. Content that exceeds its timeout or exhausts the memory of the thread is `too-expensive`. The
+ * reader then ends the thread and starts another thread.
+ *
+ * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers. `read`
+ * rejects when the thread cannot be started or the reader is closed. The content is then unread.
+ */
+import { Worker } from 'node:worker_threads';
+import type { Clock } from '../clock.ts';
+
+/**
+ * The number of consecutive timers of which the timeout consists. A period in which the process is stopped or its event
+ * loop is blocked therefore counts as at most one of these timers.
+ */
+const TIMEOUT_STEPS = 10;
+const START_TIMEOUT_MS = 30_000;
+/** Time without a job after which the thread ends. */
+const IDLE_TIMEOUT_MS = 60_000;
+const MAX_YOUNG_GENERATION_SIZE_MB = 16;
+
+/** A message from the thread to the reader. The thread sends `ready` once, and one other reply for each job. */
+export type ThreadReply<Value> =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'read'; readonly value: Value }
+  | { readonly kind: 'failed'; readonly fault: string };
+
+export type ThreadResult<Value> =
+  | { readonly kind: 'read'; readonly value: Value }
+  /** The content exceeded the limits, so its meaning is unknown. The content must not be read again. */
+  | { readonly kind: 'too-expensive' }
+  /** Too many jobs are waiting. The sender must send the content again later. */
+  | { readonly kind: 'busy' };
+
+export interface ThreadReader<Job, Value> {
+  /** Sends the job to the thread. `bytes` is the size of its content. */
+  read(job: Job, bytes: number): Promise<ThreadResult<Value>>;
+  /** Ends the thread and rejects all waiting reads. */
+  close(): Promise<void>;
+}
+
+export interface ThreadReaderParts<Value> {
+  readonly clock: Clock;
+  /**
+   * Called before each start of a thread. The callback sets the engine flags that every thread of the process needs.
+   */
+  readonly beforeThread: () => void;
+  /** Called when the thread throws while it reads, which is a defect, and when the thread ends unexpectedly. */
+  readonly onError: (operation: string, error: unknown) => void;
+  /** The module that the thread runs. */
+  readonly module: URL;
+  /** The name of the thread in diagnostic tools. */
+  readonly name: string;
+  /** The operation in the parameters of `onError`. */
+  readonly operation: string;
+  /** The maximum time for one job. */
+  readonly timeoutMs: number;
+  readonly maxOldGenerationSizeMb: number;
+  /** Maximum number and maximum total bytes of jobs that wait or are being read. */
+  readonly maxPending: { readonly jobs: number; readonly bytes: number };
+  /** The value of a job during which the thread threw. */
+  readonly failedValue: Value;
+}
+
+interface PendingJob<Job, Value> {
+  readonly job: Job;
+  readonly bytes: number;
+  readonly completion: PromiseWithResolvers<ThreadResult<Value>>;
+}
+
+interface ReaderThread {
+  readonly worker: Worker;
+  /** Resolves when the thread can read. Rejects if the thread ends earlier. */
+  readonly ready: Promise<void>;
+  ended: boolean;
+}
+
+/** Creates a reader. The first job starts the thread. */
+export function createThreadReader<Job, Value>({
+  clock,
+  beforeThread,
+  onError,
+  module,
+  name,
+  operation,
+  timeoutMs,
+  maxOldGenerationSizeMb,
+  maxPending,
+  failedValue,
+}: ThreadReaderParts<Value>): ThreadReader<Job, Value> {
+  const waitingJobs: PendingJob<Job, Value>[] = [];
+  let waitingBytes = 0;
+  let thread: ReaderThread | null = null;
+  let currentJob: PendingJob<Job, Value> | null = null;
+  /** The thread that reads the current job. */
+  let readingThread: ReaderThread | null = null;
+  let closed = false;
+  let cancelIdleTimeout: () => void = () => undefined;
+  let cancelTimeout: () => void = () => undefined;
+
+  function start(): ReaderThread {
+    beforeThread();
+    const worker = new Worker(module, {
+      name,
+      resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_SIZE_MB, maxOldGenerationSizeMb },
+    });
+    worker.unref();
+    const ready = Promise.withResolvers<void>();
+    // A rejection must not end the process if no caller awaits this promise.
+    ready.promise.catch(() => undefined);
+    const startedThread: ReaderThread = { worker, ready: ready.promise, ended: false };
+    const cancelStartTimeout = clock.after(
+      START_TIMEOUT_MS,
+      () => void endWithError(startedThread, new Error(`the thread ${name} did not start in time`)),
+    );
+    worker.on('message', (reply: ThreadReply<Value>) => {
+      if (startedThread.ended) return;
+      switch (reply.kind) {
+        case 'ready':
+          cancelStartTimeout();
+          ready.resolve();
+          return;
+        case 'read':
+          completeJob({ kind: 'read', value: reply.value });
+          return;
+        case 'failed':
+          onError(operation, new Error(reply.fault));
+          completeJob({ kind: 'read', value: failedValue });
+          return;
+      }
+    });
+    worker.on('error', (error) => void endWithError(startedThread, error));
+    worker.on('exit', () => {
+      cancelStartTimeout();
+      void endWithError(startedThread, new Error(`the thread ${name} has ended`));
+      // The timeout ended the thread, or the thread ran out of memory.
+      if (readingThread === startedThread) completeJob({ kind: 'too-expensive' });
+    });
+    function endWithError(target: ReaderThread, error: Error): Promise<unknown> {
+      if (target.ended) return Promise.resolve();
+      target.ended = true;
+      if (thread === target) thread = null;
+      ready.reject(error);
+      if (!closed) onError(operation, error);
+      return target.worker.terminate();
+    }
+    return startedThread;
+  }
+
+  /** Completes the current job and starts the next one. */
+  function completeJob(outcome: ThreadResult<Value>): void {
+    releaseCurrent()?.completion.resolve(outcome);
+    void readNext();
+  }
+
+  function releaseCurrent(): PendingJob<Job, Value> | null {
+    cancelTimeout();
+    const job = currentJob;
+    currentJob = null;
+    readingThread = null;
+    if (job !== null) waitingBytes -= job.bytes;
+    return job;
+  }
+
+  async function readNext(): Promise<void> {
+    if (currentJob !== null) return;
+    const job = waitingJobs.shift();
+    if (job === undefined) {
+      if (thread !== null) cancelIdleTimeout = clock.after(IDLE_TIMEOUT_MS, () => void endThread());
+      return;
+    }
+    currentJob = job;
+    cancelIdleTimeout();
+    thread ??= start();
+    const usedThread = thread;
+    try {
+      await usedThread.ready;
+    } catch (error) {
+      if (currentJob !== job) return;
+      releaseCurrent()?.completion.reject(error);
+      void readNext();
+      return;
+    }
+    if (currentJob !== job) return;
+    readingThread = usedThread;
+    startTimeout(usedThread, TIMEOUT_STEPS);
+    usedThread.worker.postMessage(job.job);
+  }
+
+  function startTimeout(usedThread: ReaderThread, steps: number): void {
+    cancelTimeout = clock.after(timeoutMs / TIMEOUT_STEPS, () => {
+      if (steps > 1) return startTimeout(usedThread, steps - 1);
+      usedThread.ended = true;
+      if (thread === usedThread) thread = null;
+      // The exit of the thread completes the job, so that two threads never read at the same time.
+      void usedThread.worker.terminate();
+    });
+  }
+
+  async function endThread(): Promise<void> {
+    const endingThread = thread;
+    thread = null;
+    if (endingThread === null) return;
+    endingThread.ended = true;
+    await endingThread.worker.terminate();
+  }
+
+  return {
+    read(job, bytes) {
+      if (closed) return Promise.reject(new Error(`the reader ${name} is closed`));
+      const isFull =
+        waitingJobs.length + (currentJob === null ? 0 : 1) >= maxPending.jobs ||
+        waitingBytes + bytes > maxPending.bytes;
+      if (isFull) return Promise.resolve({ kind: 'busy' });
+      const completion = Promise.withResolvers<ThreadResult<Value>>();
+      waitingJobs.push({ job, bytes, completion });
+      waitingBytes += bytes;
+      void readNext();
+      return completion.promise;
+    },
+    async close() {
+      closed = true;
+      cancelIdleTimeout();
+      const jobs = [releaseCurrent(), ...waitingJobs.splice(0)];
+      waitingBytes = 0;
+      for (const job of jobs) job?.completion.reject(new Error(`the reader ${name} is closed`));
+      await endThread();
+    },
+  };
+}

@@ -1,0 +1,74 @@
+/** The reader of large bodies: the same reports as on the main thread, while the main thread continues. */
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../../src/clock.ts';
+import { readBody } from '../../../../src/feedback/provider/body.ts';
+import { createBodyReader, deserializeParts } from '../../../../src/feedback/provider/body-reader.ts';
+import type { ProviderRequest } from '../../../../src/providers/event.ts';
+import { SPARKPOST_EVENTS } from '../../../../src/providers/sparkpost/events.ts';
+
+const CONTEXT = { provider: 'sparkpost', now: 1_800_000_000_000, usesReferences: true } as const;
+
+function createReader() {
+  const faults: string[] = [];
+  const reader = createBodyReader({
+    clock: systemClock,
+    beforeThread: () => undefined,
+    onError: (_, error) => faults.push(String(error)),
+  });
+  onTestFinished(() => reader.close());
+  return { reader, faults };
+}
+
+function createRequest(body: string): ProviderRequest {
+  return { method: 'POST', headers: {}, url: null, body: Buffer.from(body) };
+}
+
+function formatEvents(count: number): string {
+  const events = Array.from({ length: count }, (_, at) => ({
+    msys: {
+      message_event: {
+        type: 'bounce',
+        bounce_class: '10',
+        event_id: String(at),
+        message_id: `m${at}`,
+        rcpt_to: `r${at}@example.com`,
+        raw_reason: '550 5.1.1 no such user',
+        timestamp: '1794242033',
+      },
+    },
+  }));
+  return JSON.stringify([...events, { msys: {} }, 7]);
+}
+
+test('the thread returns the reports of a body in the same order as the main thread', async () => {
+  const { reader, faults } = createReader();
+  const request = createRequest(formatEvents(600));
+  const result = await reader.read(request, CONTEXT);
+  if (result.kind !== 'read' || result.value.kind !== 'reports') throw new Error(result.kind);
+  const { parts, ...counts } = result.value;
+  expect(parts.length).toBeGreaterThan(1);
+  expect({ ...counts, reports: [...deserializeParts(parts)].flat() }).toEqual(
+    readBody(SPARKPOST_EVENTS, request, CONTEXT),
+  );
+  expect(counts).toEqual({ kind: 'reports', ignored: 1, broken: 1 });
+  expect(faults).toEqual([]);
+});
+
+test('a body that is not in the format of the provider is broken', async () => {
+  const { reader } = createReader();
+  expect(await reader.read(createRequest('7'), CONTEXT)).toMatchObject({ kind: 'read', value: { kind: 'broken' } });
+});
+
+test('the event loop runs while the thread reads a body of 10 MB', async () => {
+  const { reader } = createReader();
+  await reader.read(createRequest(formatEvents(1)), CONTEXT);
+  const request = createRequest(`[${'{"a":1},'.repeat(1_200_000).slice(0, -1)}]`);
+  let ticks = 0;
+  const timer = setInterval(() => {
+    ticks += 1;
+  }, 5);
+  const result = await reader.read(request, CONTEXT);
+  clearInterval(timer);
+  expect(result.kind).toBe('read');
+  expect(ticks).toBeGreaterThan(5);
+});
