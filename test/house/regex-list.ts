@@ -55,8 +55,8 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   },
   {
     file: 'clients/typescript/src/client.ts',
-    regex: '/^https?:$/',
-    reason: 'anchored, no repetition',
+    regex: String.raw`/^https?:\/\/[^\s@?#]+$/`,
+    reason: 'anchored, one character class; the text is an option of the caller',
   },
   {
     file: 'clients/typescript/src/client.ts',
@@ -75,13 +75,28 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   },
   {
     file: 'clients/typescript/src/client.ts',
-    regex: String.raw`/^\d{1,9}$/`,
-    reason: 'anchored, at most 9 characters',
+    regex: '/^[a-z-]+$/',
+    reason: 'anchored, one character class',
+  },
+  {
+    file: 'clients/typescript/src/client.ts',
+    regex: String.raw`/^\d+$/`,
+    reason: 'anchored, one character class',
   },
   {
     file: 'clients/typescript/src/webhook.ts',
-    regex: String.raw`/^\d{1,12}$/`,
-    reason: 'anchored, at most 12 characters',
+    regex: '/^[^.]+$/',
+    reason: 'anchored, one character class',
+  },
+  {
+    file: 'clients/typescript/src/webhook.ts',
+    regex: String.raw`/^\d+$/`,
+    reason: 'anchored, one character class',
+  },
+  {
+    file: 'clients/typescript/src/webhook.ts',
+    regex: '/./',
+    reason: 'no repetition',
   },
   {
     file: 'src/model/address.ts',

@@ -33,51 +33,45 @@ export type ForbiddenReason =
   | 'sender-not-authenticated'
   | (string & {});
 
-/** The details of a `SendError`. */
+/** The details of a `SendError`. An absent member is null in the error. */
 export interface SendErrorDetails {
   readonly kind: SendErrorKind;
-  /** The status of the last response. Null without a response. */
-  readonly status: number | null;
-  /** The header `Postrider-Reason` of a 403. Otherwise null. */
-  readonly reason: ForbiddenReason | null;
-  /** The time after which the service permits the next request, from `Retry-After`. Null without this header. */
-  readonly retryAfterMs: number | null;
-  /** The idempotency key of the message. A repetition with this key and the same fields sends no second message. */
+  readonly status?: number | null;
+  readonly reason?: ForbiddenReason | null;
+  readonly retryAfterMs?: number | null;
   readonly idempotencyKey: string;
-  /** The number of requests that were made. */
   readonly attempts: number;
-  /**
-   * False if the service did not accept the message: it refused each attempt, or no attempt was made. True if at least one
-   * attempt has an unknown result.
-   */
   readonly mayBeAccepted: boolean;
 }
 
 /** The error with which `send` rejects. */
-export class SendError extends Error implements SendErrorDetails {
+export class SendError extends Error {
   override readonly name = 'SendError';
-  readonly kind: SendErrorKind;
-  readonly status: number | null;
-  readonly reason: ForbiddenReason | null;
-  readonly retryAfterMs: number | null;
-  readonly idempotencyKey: string;
-  readonly attempts: number;
-  readonly mayBeAccepted: boolean;
+  declare readonly kind: SendErrorKind;
+  /** The status of the last response. Null without a response. */
+  readonly status: number | null = null;
+  /** The header `Postrider-Reason` of a 403. Otherwise null. */
+  readonly reason: ForbiddenReason | null = null;
+  /** The time after which the service permits the next request, from `Retry-After`. Null without this header. */
+  readonly retryAfterMs: number | null = null;
+  /** The idempotency key of the message. A repetition with this key and the same fields sends no second message. */
+  declare readonly idempotencyKey: string;
+  /** The number of requests that were made. */
+  declare readonly attempts: number;
+  /**
+   * False if the message is not accepted: no attempt was made, or each attempt was refused with 429 or with another 4xx of the
+   * service except 408. True if at least one attempt has an unknown result.
+   */
+  declare readonly mayBeAccepted: boolean;
   constructor(message: string, details: SendErrorDetails, cause?: unknown) {
     super(message, { cause });
-    this.kind = details.kind;
-    this.status = details.status;
-    this.reason = details.reason;
-    this.retryAfterMs = details.retryAfterMs;
-    this.idempotencyKey = details.idempotencyKey;
-    this.attempts = details.attempts;
-    this.mayBeAccepted = details.mayBeAccepted;
+    Object.assign(this, details);
   }
 }
 
 /** The cause of a `WebhookError`. */
 export type WebhookErrorKind =
-  /** The secret is not `whsec_` and the base64 of 24 or more bytes, or no secret is given. The receiver is misconfigured. */
+  /** A secret is absent, or is not `whsec_` and the base64 of 24 or more bytes. The receiver is misconfigured. */
   | 'invalid-secret'
   /** The body is neither a string nor a Uint8Array. A middleware may have parsed it. The receiver is misconfigured. */
   | 'invalid-body'

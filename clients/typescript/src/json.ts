@@ -1,18 +1,12 @@
-/** Reads JSON objects. A text of another form is null, never an exception. */
+/** Parses JSON of unknown origin. */
 
-/** A JSON object whose members are not checked. */
-export type JsonObject = Readonly<Record<string, unknown>>;
+/** The members of a JSON value. Every value except null has this type, because a text or a number has none of the members. */
+export type JsonMembers = Readonly<Record<string, unknown>>;
 
-/** Returns true if a value is an object or an array. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null;
-}
-
-/** Parses a text. Returns null if the text is not JSON or not an object. */
-export function parseObject(text: string): JsonObject | null {
+/** Parses a JSON text. Returns null, and never throws, if the text is not JSON. */
+export function parseJson(text: string): JsonMembers | null {
   try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : null;
+    return JSON.parse(text) as JsonMembers | null;
   } catch {
     return null;
   }

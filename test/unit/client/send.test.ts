@@ -60,17 +60,18 @@ function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {})
     },
     clock: {
       now: () => nowMs,
-      sleep: (delayMs, signal) =>
-        new Promise((resolve) => {
-          signal.addEventListener('abort', () => resolve());
-          void waitTurns(TURNS).then(() => {
-            if (!signal.aborted) {
-              nowMs += delayMs;
-              pausesMs.push(delayMs);
-            }
-            resolve();
-          });
-        }),
+      schedule(callback, delayMs) {
+        let isCancelled = false;
+        void waitTurns(TURNS).then(() => {
+          if (isCancelled) return;
+          nowMs += delayMs;
+          pausesMs.push(delayMs);
+          callback();
+        });
+        return () => {
+          isCancelled = true;
+        };
+      },
     },
     random: () => 0,
     ...options,
@@ -201,6 +202,9 @@ describe('send', () => {
     ['a redirect', answer(307, '', { Location: 'https://elsewhere.example.org/' })],
     ['a 404 of another server', answer(404, 'Not found')],
     ['a 403 of a firewall', answer(403, { error: 'blocked' })],
+    ['a 403 of a gateway', answer(403, { message: 'Forbidden' })],
+    ['the body of an error with status 200', answer(200, { result: 'error', message: 'x' })],
+    ['a 201 whose body is a number', answer(201, '42')],
   ])('treats %s as an unexpected response: no success, no refusal, no second request', async (_, step) => {
     const rig = createRig([step]);
     expect(await fail(rig)).toMatchObject({ kind: 'unexpected-response', attempts: 1, mayBeAccepted: true });
@@ -225,7 +229,6 @@ describe('send', () => {
 
   test('reads an endless response only up to its limit', async () => {
     let chunks = 0;
-    let isCancelled = false;
     const rig = createRig([
       async () =>
         new Response(
@@ -234,15 +237,12 @@ describe('send', () => {
               chunks += 1;
               controller.enqueue(new Uint8Array(8192).fill(0x20));
             },
-            cancel() {
-              isCancelled = true;
-            },
           }),
           { status: 201, headers: JSON_TYPE },
         ),
     ]);
     expect(await fail(rig)).toMatchObject({ kind: 'unexpected-response' });
-    expect(isCancelled).toBe(true);
+    expect(rig.requests[0]?.init.signal.aborted).toBe(true);
     expect(chunks).toBeLessThan(10);
   });
 
@@ -255,7 +255,6 @@ describe('send', () => {
     const rig = createRig([slowBody], { maxAttempts: 2, timeoutMs: 3000 });
     const error = await fail(rig);
     expect(error).toMatchObject({ kind: 'timeout', attempts: 2, mayBeAccepted: true });
-    expect(error.message).toContain('3000 ms');
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
   });
 
@@ -304,16 +303,17 @@ describe('send', () => {
     expect(pausing.pausesMs).toEqual([]);
   });
 
-  test('refuses an idempotency key that no request can contain, without a request', async () => {
-    for (const idempotencyKey of ['', 'with space', 'line\nbreak', 'ü', 'x'.repeat(256)]) {
+  test('refuses an idempotency key that no header can contain, without a request', async () => {
+    for (const idempotencyKey of ['', 'with space', 'line\nbreak', 'ü']) {
       const rig = createRig([accept()]);
-      expect(await fail(rig, { idempotencyKey })).toMatchObject({
-        kind: 'invalid-request',
-        attempts: 0,
-        mayBeAccepted: false,
-      });
+      await expect(rig.send({ idempotencyKey })).rejects.toThrow(/^idempotencyKey must consist of visible ASCII/);
       expect(rig.requests).toEqual([]);
     }
+  });
+
+  test('a limit that is not a number ends the attempts', async () => {
+    for (const limits of [{ maxTotalMs: Number.NaN }, { maxAttempts: Number.NaN }])
+      expect(await fail(createRig([refuse(500, 'x')], limits))).toMatchObject({ kind: 'server-error', attempts: 1 });
   });
 
   test('no error contains the API key or a control character, whatever a proxy answers', async () => {
@@ -362,6 +362,7 @@ describe('createClient', () => {
     ['ftp://mail.example.org', 'baseUrl'],
     [`https://user:${KEY}@mail.example.org`, 'baseUrl'],
     ['https://mail.example.org/?a=b', 'baseUrl'],
+    ['', 'baseUrl'],
   ])('refuses the base URL %s and does not print it', (baseUrl, name) => {
     expect(() => createClient({ baseUrl, apiKey: KEY })).toThrow(new RegExp(`^${name} must`));
     expect(() => createClient({ baseUrl, apiKey: KEY })).not.toThrow(KEY);
@@ -370,12 +371,5 @@ describe('createClient', () => {
   test.each(['', `${KEY}\n`, 'pr_ü', `Bearer ${KEY}`])('refuses an API key that no header can contain', (apiKey) => {
     expect(() => createClient({ baseUrl: 'https://mail.example.org', apiKey })).toThrow(/^apiKey must/);
     expect(() => createClient({ baseUrl: 'https://mail.example.org', apiKey })).not.toThrow(KEY);
-  });
-
-  test('refuses limits that are not positive', () => {
-    for (const limits of [{ timeoutMs: 0 }, { maxTotalMs: -1 }, { maxAttempts: Number.NaN }])
-      expect(() => createClient({ baseUrl: 'https://mail.example.org', apiKey: KEY, ...limits })).toThrow(
-        /greater than 0$/,
-      );
   });
 });

@@ -104,6 +104,7 @@ describe('verifyWebhook', () => {
       expect((await verifyWebhook(BODY, both, secret, { now })).id).toBe(ID);
     expect((await verifyWebhook(BODY, headers, [OTHER_SECRET, SECRET], { now })).id).toBe(ID);
     expect(await refusalOf(verifyWebhook(BODY, headers, [OTHER_SECRET], { now }))).toBe('invalid-signature');
+    expect(await refusalOf(verifyWebhook(BODY, headers, [], { now }))).toBe('invalid-signature');
   });
 
   test('accepts a secret without its prefix and with the line break of a file', async () => {
@@ -169,7 +170,6 @@ describe('verifyWebhook', () => {
       'whsec_not base64!',
       undefined,
       null,
-      [],
       [SECRET, ''],
       42,
     ];
@@ -184,15 +184,10 @@ describe('verifyWebhook', () => {
       expect(await refusalOf(verifyWebhook(body as string, signAs(SECRET), SECRET, { now }))).toBe('invalid-body');
   });
 
-  test.each([
-    '',
-    'text',
-    'null',
-    '[]',
-    '{"type":"a"}',
-    '{"type":1,"timestamp":"b","data":{}}',
-    '{"type":"a","timestamp":"b","data":null}',
-  ])('refuses the signed body %j, which is not an event', async (body) => {
-    expect(await refusalOf(verifyWebhook(body, signAs(SECRET, body), SECRET, { now }))).toBe('invalid-payload');
-  });
+  test.each(['', 'text', 'null', '[]', '{"type":"a"}', '{"type":1,"data":{}}', '{"type":"a","data":null}'])(
+    'refuses the signed body %j, which is not an event',
+    async (body) => {
+      expect(await refusalOf(verifyWebhook(body, signAs(SECRET, body), SECRET, { now }))).toBe('invalid-payload');
+    },
+  );
 });

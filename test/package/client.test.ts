@@ -1,0 +1,414 @@
+/**
+ * Tests the client library as a program uses it: packed, installed in an empty folder, and connected to the real service.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { createContext, runInContext } from 'node:vm';
+import { Webhook } from 'standardwebhooks';
+import { build } from 'vite';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type * as ClientLibrary from '../../clients/typescript/src/index.ts';
+import { loadSettings } from '../../src/config/load.ts';
+import { type Service, startService } from '../../src/main.ts';
+import type { AccountLimits } from '../../src/model/account.ts';
+import { generateApiKey } from '../../src/model/credentials.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { openSqliteStore } from '../../src/store/sqlite/store.ts';
+import { ROOT } from '../house/source.ts';
+import { type InstalledClient, installClient } from '../rig/installed-client.ts';
+import { startTcpProxy } from '../rig/tcp-proxy.ts';
+
+const run = promisify(execFile);
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const MAX_MINIFIED_BYTES = 5_000;
+const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Grüße', message: 'Thank you.' };
+
+const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
+let installation: InstalledClient;
+let library: typeof ClientLibrary;
+/** The package in one minified script, which sets the variable `postriderClient`. */
+let bundle: string;
+let service: Service;
+let baseUrl: string;
+let store: Store;
+/** Called before each commit of messages. A test replaces it to delay the commit or to let it fail. */
+let beforeAccept: () => Promise<void> = async () => undefined;
+
+beforeEach(() => {
+  beforeAccept = async () => undefined;
+});
+
+beforeAll(async () => {
+  installation = await installClient(suiteFolder);
+  library = (await import(pathToFileURL(installation.main).href)) as typeof ClientLibrary;
+  bundle = await bundleClient(installation.main);
+  const path = join(suiteFolder, 'postrider.db');
+  store = await openSqliteStore({ path, exclusive: true });
+  const settings = loadSettings(
+    {
+      POSTRIDER_DATABASE: `sqlite:${path}`,
+      POSTRIDER_LISTEN: '127.0.0.1:0',
+      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+      POSTRIDER_LOG: 'silent',
+    },
+    null,
+  );
+  const openStore = async (): Promise<Store> => ({
+    ...store,
+    accept: async (batch) => {
+      await beforeAccept();
+      return store.accept(batch);
+    },
+  });
+  service = await startService(settings, { openStore, drainMs: 500 });
+  baseUrl = service.publicUrl ?? '';
+}, 300_000);
+
+afterAll(async () => {
+  await service.stop();
+  rmSync(suiteFolder, { recursive: true, force: true });
+});
+
+/** Bundles and minifies the package as a program for an edge runtime does. */
+async function bundleClient(main: string): Promise<string> {
+  const output = await build({
+    configFile: false,
+    logLevel: 'silent',
+    build: {
+      write: false,
+      minify: true,
+      target: 'es2024',
+      lib: { entry: main, formats: ['iife'], name: 'postriderClient', fileName: 'client' },
+    },
+  });
+  const [result] = [output].flat();
+  if (result === undefined || !('output' in result)) throw new Error('the build has no output');
+  return result.output[0].code;
+}
+
+/** Creates a client of an account of its own. */
+async function createClientOf(
+  limits: Partial<AccountLimits> = {},
+  options: Partial<ClientLibrary.ClientOptions> = {},
+): Promise<{ client: ClientLibrary.Client; account: string; accountId: number }> {
+  const account = `account-${randomBytes(4).toString('hex')}`;
+  const noLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+  const created = await store.createAccount(account, { ...noLimits, ...limits }, Date.now());
+  if (created.kind !== 'done') throw new Error(created.kind);
+  const { key, ...storedKey } = generateApiKey(randomBytes);
+  await store.createKey(account, { name: 'client', ...storedKey, expiresAt: null }, Date.now());
+  return { client: library.createClient({ baseUrl, apiKey: key, ...options }), account, accountId: created.value.id };
+}
+
+async function fail(sending: Promise<unknown>): Promise<ClientLibrary.SendError> {
+  const error: unknown = await sending.then(
+    () => new Error('accepted'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof library.SendError)) throw error;
+  return error;
+}
+
+/** Starts a server that is not Postrider. Returns its address. */
+async function startOtherServer(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return `http://127.0.0.1:${address.port}`;
+}
+
+const listMessages = (accountId: number) =>
+  store.listMessages({ accountId, state: null, to: null, since: null, limit: 100 });
+const countMessages = async (accountId: number) => (await listMessages(accountId)).length;
+
+describe('the package', () => {
+  test('contains the compiled library with its declarations, the license and nothing else, in the version of the service', () => {
+    const paths = installation.packResult.files.map(({ path }) => path);
+    const allowed = /^(package\.json|README\.md|LICENSE|dist\/\w+\.(js|d\.ts))$/;
+    expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
+    expect(paths).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'dist/index.js', 'dist/index.d.ts']));
+    const readManifest = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+    const manifest = readManifest(join(installation.folder, 'node_modules/postrider-client/package.json'));
+    const rootManifest = readManifest(join(ROOT, 'package.json'));
+    expect([manifest.version, manifest.license]).toEqual([rootManifest.version, rootManifest.license]);
+    expect(manifest.dependencies).toBeUndefined();
+    expect(readdirSync(join(installation.folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
+      'postrider-client',
+    ]);
+  });
+
+  test(`has less than ${MAX_MINIFIED_BYTES} bytes minified`, () => {
+    const bytes = Buffer.byteLength(bundle);
+    process.stderr.write(`client library: ${bytes} bytes minified\n`);
+    expect(bytes).toBeLessThan(MAX_MINIFIED_BYTES);
+  });
+
+  test('describes every public name in its declarations, and each option and each kind of error in its README', () => {
+    const folder = join(installation.folder, 'node_modules/postrider-client');
+    const declarations = readdirSync(join(folder, 'dist'))
+      .filter((file) => file.endsWith('.d.ts') && file !== 'index.d.ts')
+      .map((file) => readFileSync(join(folder, 'dist', file), 'utf8'))
+      .join('\n');
+    const exported = [
+      ...declarations.matchAll(/(\*\/\n)?export (?:declare )?(?:async )?(?:function|class|interface|type) (\w+)/g),
+    ];
+    expect(exported.length).toBeGreaterThan(20);
+    expect(exported.filter(([, comment]) => comment === undefined).map(([, , name]) => name)).toEqual([]);
+    const readme = readFileSync(join(folder, 'README.md'), 'utf8');
+    const kinds = [...declarations.matchAll(/\| '([a-z-]+)'/g)].map(([, kind]) => kind ?? '');
+    const errors = readFileSync(join(folder, 'dist/errors.d.ts'), 'utf8');
+    const documentedKinds = kinds.filter((kind) => errors.includes(`'${kind}'`));
+    expect(documentedKinds.length).toBeGreaterThan(12);
+    const options = [
+      'baseUrl',
+      'apiKey',
+      'timeoutMs',
+      'maxTotalMs',
+      'maxAttempts',
+      'fetch',
+      'clock',
+      'random',
+      'signal',
+    ];
+    for (const name of [...documentedKinds, ...options, 'toleranceMs', 'now']) expect(readme).toContain(name);
+  });
+
+  test('has declarations that compile in strict programs for Node and for edge runtimes, and refuse wrong members', () => {
+    const program = `
+      import { type Client, createClient, SendError, verifyWebhook, type WebhookEvent } from 'postrider-client';
+      const client: Client = createClient({ baseUrl: 'https://mail.example.org', apiKey: 'pr_x', fetch });
+      export async function send(headers: Headers): Promise<string | null> {
+        const event: WebhookEvent = await verifyWebhook(new Uint8Array(), headers, ['a', 'b']);
+        if (event.type === 'message.bounced') return event.data.category;
+        if (event.type === 'domain.failing') return event.data.domain;
+        try {
+          return (await client.send({ to: 'a', from: 'b', subject: 'c', message: 'd' })).id;
+        } catch (error) {
+          return error instanceof SendError && error.kind === 'forbidden' ? error.reason : null;
+        }
+      }
+    `;
+    symlinkSync(join(ROOT, 'node_modules/@types'), join(installation.folder, 'node_modules/@types'));
+    expect(compile(program, ['es2024'], ['node'])).toEqual({ output: '', status: 0 });
+    expect(compile(program, ['es2024', 'webworker'], [])).toEqual({ output: '', status: 0 });
+    const wrong = program.replace("message: 'd'", "message: 'd', cc: 'e'");
+    expect(compile(wrong, ['es2024', 'webworker'], []).output).toContain('TS2353');
+  });
+});
+
+/** Compiles a program in the folder of the installation. Returns the output and the exit code of the compiler. */
+function compile(program: string, lib: readonly string[], types: readonly string[]) {
+  const { folder } = installation;
+  writeFileSync(join(folder, 'program.ts'), program);
+  const compilerOptions = { module: 'nodenext', target: 'es2024', lib, strict: true, noEmit: true, types };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }));
+  const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { stdout, status } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' });
+  return { output: stdout, status };
+}
+
+describe('the examples of the README', () => {
+  const readme = readFileSync(join(ROOT, 'clients/typescript/README.md'), 'utf8');
+  const [sendExample = '', receiveExample = ''] = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(
+    ([, code]) => code ?? '',
+  );
+
+  test('the first example is also in docs/sending.md, and submits a message', async () => {
+    expect(readFileSync(join(ROOT, 'docs/sending.md'), 'utf8')).toContain(`\`\`\`ts\n${sendExample}\`\`\``);
+    const program = sendExample.replace('https://mail.example.org', baseUrl);
+    writeFileSync(join(installation.folder, 'send.ts'), program);
+    const { stdout, stderr } = await run(process.execPath, ['send.ts'], {
+      cwd: installation.folder,
+      env: { ...process.env, NODE_NO_WARNINGS: '1', POSTRIDER_API_KEY: service.firstKey ?? '' },
+    });
+    expect(stderr).toBe('');
+    expect(stdout.trim()).toMatch(UUID);
+  });
+
+  test('the second example answers 204 to a signed event and 400 to a forged event', async () => {
+    const secret = `whsec_${randomBytes(32).toString('base64')}`;
+    process.env.WEBHOOK_SECRET = secret;
+    onTestFinished(() => {
+      delete process.env.WEBHOOK_SECRET;
+    });
+    const file = join(installation.folder, 'receive.ts');
+    writeFileSync(file, receiveExample);
+    const { receive } = (await import(pathToFileURL(file).href)) as {
+      receive: (request: Request) => Promise<Response>;
+    };
+    const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{"id":"1"}}';
+    const now = new Date();
+    const headers = {
+      'webhook-id': 'a',
+      'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
+      'webhook-signature': new Webhook(secret).sign('a', now, body),
+    };
+    const post = (text: string) => receive(new Request('http://localhost/', { method: 'POST', headers, body: text }));
+    expect((await post(body)).status).toBe(204);
+    expect((await post(`${body} `)).status).toBe(400);
+  });
+});
+
+describe('with the real service', () => {
+  test('a message is accepted once per idempotency key, and the second id is the first id', async () => {
+    const { client, accountId } = await createClientOf();
+    const first = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
+    expect(first).toMatchObject({ id: expect.stringMatching(UUID), replayed: false, ignoredFields: [], attempts: 1 });
+    const second = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
+    expect(second).toMatchObject({ id: first.id, replayed: true });
+    const extra = { ...MESSAGE, cc: 'bob@example.com', attachments: [] };
+    expect(await client.send(extra)).toMatchObject({ replayed: false, ignoredFields: ['cc', 'attachments'] });
+    expect(await countMessages(accountId)).toBe(2);
+    expect((await listMessages(accountId))[0]).toMatchObject({
+      to: MESSAGE.to,
+      subject: MESSAGE.subject,
+    });
+  });
+
+  test('refusals have their kind and reason and are not repeated: 400, 401, 403', async () => {
+    const { client, account } = await createClientOf({ volume: 1 });
+    const refused = { attempts: 1, mayBeAccepted: false };
+    expect(await fail(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
+      ...refused,
+      kind: 'invalid-request',
+      status: 400,
+    });
+    await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
+    const reused = await fail(client.send({ ...MESSAGE, subject: 'other', idempotencyKey: 'receipt-1' }));
+    expect(reused).toMatchObject({ ...refused, kind: 'invalid-request', status: 400 });
+    const exhausted = await fail(client.send(MESSAGE));
+    expect(exhausted).toMatchObject({ ...refused, kind: 'forbidden', status: 403, reason: 'volume-exhausted' });
+    const unknownKey = library.createClient({ baseUrl, apiKey: 'pr_unknown' });
+    const unauthorized = await fail(unknownKey.send(MESSAGE));
+    expect(unauthorized).toMatchObject({
+      ...refused,
+      kind: 'unauthorized',
+      status: 401,
+      message: '401 Invalid API key',
+    });
+    await store.lockAccount(account, 'a reason', Date.now());
+    const sendLocked = async () => (await fail(client.send(MESSAGE))).message;
+    await expect.poll(sendLocked).toBe('401 Account locked');
+    const wrongPath = library.createClient({ baseUrl: `${baseUrl}/path`, apiKey: 'pr_unknown' });
+    expect(await fail(wrongPath.send(MESSAGE))).toMatchObject({ kind: 'invalid-request', status: 404 });
+  });
+
+  test('a throttled message is accepted after Retry-After', async () => {
+    const { client, accountId } = await createClientOf({ throttle: { perSecond: 1, burst: 1 } });
+    const results = await Promise.all([client.send(MESSAGE), client.send(MESSAGE)]);
+    expect(Math.max(...results.map(({ attempts }) => attempts))).toBeGreaterThan(1);
+    expect(await countMessages(accountId)).toBe(2);
+    const { client: impatient } = await createClientOf({ throttle: { perSecond: 1, burst: 1 } }, { maxAttempts: 1 });
+    const outcomes = await Promise.all(
+      Array.from({ length: 5 }, () => impatient.send(MESSAGE).catch((error: unknown) => error)),
+    );
+    const throttled = outcomes.find((outcome) => outcome instanceof library.SendError);
+    expect(throttled).toMatchObject({ kind: 'throttled', status: 429, mayBeAccepted: false });
+    expect(throttled).toHaveProperty('retryAfterMs', expect.any(Number));
+  });
+
+  test('a message whose commit fails once is accepted by the repetition', async () => {
+    const { client, accountId } = await createClientOf();
+    let commits = 0;
+    beforeAccept = async () => {
+      commits += 1;
+      if (commits === 1) throw new Error('the disk is full');
+    };
+    expect(await client.send(MESSAGE)).toMatchObject({ replayed: false, attempts: 2 });
+    expect(await countMessages(accountId)).toBe(1);
+  });
+
+  test('a lost response does not send a second message: reset connection, slow answer', async () => {
+    const proxy = await startTcpProxy(Number(new URL(baseUrl).port));
+    const options = { baseUrl: `http://127.0.0.1:${proxy.port}`, timeoutMs: 60_000 };
+    const reset = await createClientOf({}, options);
+    // The service commits the message, and its response is lost.
+    let commits = 0;
+    beforeAccept = async () => {
+      commits += 1;
+      if (commits === 1) proxy.closeAll();
+    };
+    expect(await reset.client.send(MESSAGE)).toMatchObject({ replayed: true, attempts: 2 });
+    expect(await countMessages(reset.accountId)).toBe(1);
+
+    let release = () => undefined as unknown;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    beforeAccept = () => released;
+    const slow = await createClientOf({}, { timeoutMs: 200, maxAttempts: 1 });
+    const error = await fail(slow.client.send(MESSAGE));
+    expect(error).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true });
+    release();
+    const patient = { ...MESSAGE, idempotencyKey: error.idempotencyKey };
+    const repeat = async () => (await slow.client.send(patient).catch(() => null))?.replayed;
+    await expect.poll(repeat).toBe(true);
+    expect(await countMessages(slow.accountId)).toBe(1);
+  });
+
+  test('no redirect is followed, and a server that is not Postrider is never a success', async () => {
+    const { client: direct, accountId } = await createClientOf();
+    const redirecting = await startOtherServer((_, response) => {
+      response.writeHead(307, { Location: `${baseUrl}/api/v1/send-mail` }).end();
+    });
+    const { apiKey } = { apiKey: service.firstKey ?? '' };
+    const sendTo = (url: string) => fail(library.createClient({ baseUrl: url, apiKey, maxAttempts: 1 }).send(MESSAGE));
+    expect(await sendTo(redirecting)).toMatchObject({ kind: 'unexpected-response', status: 307, mayBeAccepted: true });
+    const page = await startOtherServer((_, response) => {
+      response.writeHead(201, { 'Content-Type': 'text/html' }).end('<html>Welcome</html>');
+    });
+    expect(await sendTo(page)).toMatchObject({ kind: 'unexpected-response', status: 201, mayBeAccepted: true });
+    const cut = await startOtherServer((_, response) => {
+      response.writeHead(201, { 'Content-Type': 'application/json', 'Content-Length': '60' });
+      response.write('{"result":', () => response.destroy());
+    });
+    expect(await sendTo(cut)).toMatchObject({ kind: 'network', status: null, mayBeAccepted: true });
+    const nobody = await fail(
+      library.createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(MESSAGE),
+    );
+    expect(nobody).toMatchObject({ kind: 'network', attempts: 2 });
+    await direct.send(MESSAGE);
+    expect(await countMessages(accountId)).toBe(1);
+  });
+
+  test('the library needs only the globals of the web standards', async () => {
+    const globals = {
+      fetch,
+      URL,
+      AbortController,
+      AbortSignal,
+      TextEncoder,
+      TextDecoder,
+      crypto,
+      performance,
+      setTimeout,
+      clearTimeout,
+      atob,
+      btoa,
+    };
+    const context = createContext({ ...globals });
+    const { createClient, verifyWebhook } = runInContext(`${bundle}; postriderClient`, context) as typeof ClientLibrary;
+    const client = createClient({ baseUrl, apiKey: service.firstKey ?? '' });
+    expect((await client.send(MESSAGE)).id).toMatch(UUID);
+    const secret = randomBytes(32).toString('base64');
+    const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{"id":"1"}}';
+    const now = new Date();
+    const headers = new Headers({
+      'webhook-id': 'a',
+      'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
+      'webhook-signature': new Webhook(secret).sign('a', now, body),
+    });
+    expect((await verifyWebhook(Buffer.from(body), headers, secret)).type).toBe('webhook.test');
+  });
+});
