@@ -34,7 +34,7 @@ export function addDomainCommands(program: Command, context: Context): void {
   const group = program.command('domain').description('sending domains').helpCommand(false);
   const jsonOptions = {
     jsonHelp: 'print JSON: {"domain","status","records"}',
-    extra: DETAILS_FLAG,
+    outputFlags: DETAILS_FLAG,
     toJsonValue: <T extends Parameters<typeof toDomainSummary>[0]>(
       domain: T,
       { details }: Readonly<Record<string, unknown>>,

@@ -61,6 +61,13 @@ const RENAMED: Readonly<Record<string, string>> = {
   refused: 'suppressingCounts',
 };
 
+/** Members that are null for older rows. The first name is a member that only the objects of this kind have. */
+const ADDED_MEMBERS = [
+  ['verb', 'failure'],
+  ['thresholds', 'sesConfigurationSet'],
+  ['published', 'returnPath'],
+] as const;
+
 /**
  * Parses JSON with `$map` for a map and `$bytes` for the bytes of a text, and renames members to their current names.
  */
@@ -72,7 +79,8 @@ function revived(value: unknown): unknown {
   // Only an audit log entry has the member `who`. The member `subject` of a message keeps its name.
   const renamed: Readonly<Record<string, string>> = 'who' in value ? { ...RENAMED, subject: 'target' } : RENAMED;
   const members = Object.entries(value).map(([name, member]) => [renamed[name] ?? name, revived(member)]);
-  return Object.fromEntries('verb' in value ? [...members, ['failure', null]] : members);
+  const added = ADDED_MEMBERS.flatMap(([kind, name]) => (kind in value ? [[name, null]] : []));
+  return Object.fromEntries([...members, ...added]);
 }
 
 const WRITE = {
