@@ -43,8 +43,13 @@ export function addDomainCommands(program: Command, context: Context): void {
 
   addOperationCommand(group, context, 'add <account> <domain>', addDomain, {
     ...jsonOptions,
-    customFlags: { ed25519: '--no-ed25519' },
-    flagHelp: { ed25519: 'Create no Ed25519 key in addition to the RSA key.' },
+    customFlags: { ed25519: '--no-ed25519', dkimKey: '--dkim-key <file>', selector: '--selector <name>' },
+    fileMembers: ['dkimKey'],
+    flagHelp: {
+      ed25519: 'Create no Ed25519 key in addition to the RSA key.',
+      dkimKey: 'The PEM file of a private key whose record is already published.',
+      selector: 'The selector of this key: the part of the record name before ._domainkey.',
+    },
     formatResult: (domain) =>
       `${applyStyle('success', `added ${domain.domain} for account ${domain.account}`)}\n\n${formatRecords(domain)}`,
   });

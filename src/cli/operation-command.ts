@@ -13,6 +13,7 @@ import { toPrintable } from '../printing/escape.ts';
 import { declareChoices } from './choices.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
+import { readInputFile } from './input-file.ts';
 
 /** The output of a command, and the context of its operation. */
 export interface CommandContext<C extends object>
@@ -35,6 +36,8 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   readonly outputFlags?: { readonly [flag: string]: string };
   /** The member whose value is the first line of standard input, because the value is a secret (input-line.ts). */
   readonly standardInputMember?: keyof Static<I> & string;
+  /** Members whose flag names a file that contains the value, because the value is a secret of several lines (input-file.ts). */
+  readonly fileMembers?: readonly (keyof Static<I> & string)[];
   /** The help of the command. The default is the summary of the operation. */
   readonly help?: string;
   /** The input members of arguments, if the names differ: `{ text: 'search' }`. */
@@ -130,6 +133,10 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
     }
     // Commander sets a member to false when its `--no-` flag is given.
     for (const [, { member, value }] of shorthands) if (rawInput[member] === false) rawInput[member] = value;
+    for (const name of options.fileMembers ?? []) {
+      const file = rawInput[name];
+      if (typeof file === 'string') rawInput[name] = await readInputFile(getInputName(name), file, context.warn);
+    }
     if (options.standardInputMember !== undefined) {
       const name = options.standardInputMember;
       rawInput[name] = await context.readInputLine(`the ${name}`);

@@ -1,6 +1,6 @@
 /**
- * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory, during its generation and in the
- * signer. A private key is never printed.
+ * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory, during its generation or import and
+ * in the signer. A private key is never printed.
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -71,6 +71,21 @@ export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[
     const activatedAt = state === 'active' ? now : null;
     return { selector, algorithm, publicKey, sealed, state, createdAt: now, activatedAt, retireAt: null };
   });
+}
+
+/** Seals a key that was created elsewhere. The key is active: its record is usually published. Overwrites the private key of the pair. */
+export function sealImportedKey(
+  { algorithm, publicKey, privateKey }: KeyPair,
+  {
+    domain,
+    selector,
+    sealingKey,
+    now,
+  }: Pick<KeyRequest, 'domain' | 'sealingKey' | 'now'> & { readonly selector: string },
+): DkimKey {
+  const sealed = seal(sealingKey, privateKey, createAssociatedData(domain, selector));
+  privateKey.fill(0);
+  return { selector, algorithm, publicKey, sealed, state: 'active', createdAt: now, activatedAt: now, retireAt: null };
 }
 
 /** Returns the private key as PKCS#8. Throws a SecretError that names the domain and the selector. */

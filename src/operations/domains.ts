@@ -6,7 +6,8 @@
  */
 
 import { createResolver } from '../domains/dns.ts';
-import { createKeys } from '../domains/keys.ts';
+import { MAX_KEY_CHARACTERS, parsePrivateKey, parseSelector } from '../domains/imported-key.ts';
+import { createKeys, type KeyPair, sealImportedKey } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
 import { createRecords } from '../domains/records.ts';
@@ -53,7 +54,10 @@ const ALGORITHMS = ['rsa', 'ed25519'] as const;
 
 const DomainName = Type.String({ minLength: 0, description: 'The name of the domain.' });
 
-/** Adds a domain with new keys. The domain is `pending` until `verifyDomain` finds its records. */
+/**
+ * Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. The domain is `pending`
+ * until `verifyDomain` finds its records.
+ */
 export const addDomain = operation({
   name: 'domain.add',
   id: 'addDomain',
@@ -68,10 +72,20 @@ export const addDomain = operation({
       default: false,
       description: 'With `ses:`, let Amazon SES also sign with its own keys.',
     }),
+    dkimKey: Type.Optional(
+      Type.String({
+        maxLength: MAX_KEY_CHARACTERS,
+        description:
+          'A private key whose record is already published, in PEM: RSA of 1024 to 4096 bits, or Ed25519. The key is stored encrypted and is never shown. Requires `selector`.',
+      }),
+    ),
+    selector: Type.Optional(
+      Type.String({ description: 'The selector of `dkimKey`: the part of the record name before `._domainkey`.' }),
+    ),
   }),
   result: DomainDetails,
   errors: ['not-found', 'conflict'],
-  async run({ account, domain: domainText, subdomains, ed25519, easyDkim }, context) {
+  async run({ account, domain: domainText, subdomains, ed25519, easyDkim, dkimKey, selector }, context) {
     const { store, settings, clock, warn } = context;
     const parsed = parseDomainName(domainText);
     if (!parsed.ok) return invalidTemplate('domain', () => parsed.fault);
@@ -79,21 +93,32 @@ export const addDomain = operation({
     if (easyDkim && settings.transport.kind !== 'ses') {
       return invalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
     }
+    const imported = parseImportedKey(dkimKey, selector, name, ed25519);
+    if (!imported.ok) return imported;
     // This check precedes the creation of keys, because creating an RSA key takes some tenths of a second.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return accountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return existingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
-    const keys = await createKeys({
+    const sealingKey = loadSealingKey(settings);
+    const importedKeys = imported.value.map(({ keyPair, selector: importedSelector }) =>
+      sealImportedKey(keyPair, { domain: name, selector: importedSelector, sealingKey, now }),
+    );
+    const newKeys = await createKeys({
       domain: name,
-      algorithms: ed25519 ? ALGORITHMS : ['rsa'],
+      algorithms: (ed25519 ? ALGORITHMS : (['rsa'] as const)).filter((algorithm) =>
+        importedKeys.every((key) => key.algorithm !== algorithm),
+      ),
       state: 'active',
-      usedSelectors: [],
-      sealingKey: loadSealingKey(settings),
+      usedSelectors: importedKeys.map((key) => key.selector),
+      sealingKey,
       now,
       random: createRandomFraction(context),
     });
+    const keys = ALGORITHMS.flatMap((algorithm) =>
+      [...importedKeys, ...newKeys].filter((key) => key.algorithm === algorithm),
+    );
     const addResult = await store.addDomain(account, { name, subdomains, keys }, now);
     if (addResult.kind === 'missing') return accountNotFound(account);
     if (addResult.kind === 'exists') return existingDomainConflict(store, name);
@@ -101,6 +126,15 @@ export const addDomain = operation({
     const domain = addResult.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
+    for (const { keyPair, warning: keyWarning } of imported.value) {
+      if (keyWarning !== null) warn('short-key', keyWarning);
+      if (keyPair.algorithm === 'ed25519') {
+        warn(
+          'rsa-record',
+          'an Ed25519 key alone does not authenticate a domain; publish the record of the new RSA key',
+        );
+      }
+    }
     const secretFault = getSecretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
     if (provider !== null) warnAboutProvider(provider, name, easyDkim, context);
@@ -109,6 +143,44 @@ export const addDomain = operation({
     return ok(toDomainDetails(domain, records, listProviderChecks(provider), account, setup));
   },
 });
+
+interface ImportedKeyInput {
+  readonly keyPair: KeyPair;
+  readonly selector: string;
+  /** A warning about the key, or null. */
+  readonly warning: string | null;
+}
+
+/** Returns the imported key, or an empty list without `dkimKey`. No error contains a part of the key. */
+function parseImportedKey(
+  dkimKey: string | undefined,
+  selector: string | undefined,
+  domain: string,
+  ed25519: boolean,
+): Result<readonly ImportedKeyInput[]> {
+  if (dkimKey === undefined && selector === undefined) return ok([]);
+  if (dkimKey === undefined) {
+    return invalidTemplate(
+      'dkimKey',
+      (getMemberName) => `${getMemberName('selector')} requires ${getMemberName('dkimKey')}; give both or none`,
+    );
+  }
+  if (selector === undefined) {
+    return invalidTemplate(
+      'selector',
+      (getMemberName) => `${getMemberName('dkimKey')} requires ${getMemberName('selector')}; give both or none`,
+    );
+  }
+  const parsedSelector = parseSelector(selector, domain);
+  if (!parsedSelector.ok) return invalid('selector', parsedSelector.fault);
+  const parsedKey = parsePrivateKey(dkimKey);
+  if (!parsedKey.ok) return invalid('dkimKey', parsedKey.fault);
+  const { keyPair, warning } = parsedKey;
+  if (keyPair.algorithm === 'ed25519' && !ed25519) {
+    return invalid('ed25519', 'the imported key is an Ed25519 key; omit this option, or give an RSA key');
+  }
+  return ok([{ keyPair, selector: parsedSelector.selector, warning }]);
+}
 
 /** Lists all domains with their records and the results of the last check. */
 export const listDomains = operation({

@@ -1,0 +1,159 @@
+/** Tests `domain add --dkim-key`: a domain takes over a key whose record is already published. */
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished, test } from 'vitest';
+import { formatPublicKey } from '../../../src/domains/keys.ts';
+import { getSigningKeys } from '../../../src/model/domain.ts';
+import { addDomain } from '../../../src/operations/domains.ts';
+import { startDns } from '../../rig/dns.ts';
+import { operationRig } from '../operations/operation-rig.ts';
+import { type CommandRig, commandRig } from './command-rig.ts';
+
+const RSA = generateKeyPairSync('rsa', { modulusLength: 1024 });
+const ED25519 = generateKeyPairSync('ed25519');
+const toPem = (key: KeyObject) => String(key.export({ format: 'pem', type: 'pkcs8' }));
+
+function writeKey({ folder }: CommandRig, key: KeyObject, mode = 0o600): string {
+  const file = join(folder, 'dkim.pem');
+  writeFileSync(file, toPem(key), { mode });
+  return file;
+}
+
+async function withPublishedKey(key: KeyObject, algorithm: string) {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  dns.zone['s1._domainkey.example.org'] = { TXT: [`v=DKIM1; k=${algorithm}; p=${formatPublicKey(key)}`] };
+  return { dns, rig: await commandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }) };
+}
+
+interface Answer {
+  readonly status: string;
+  readonly records: readonly { readonly name: string; readonly value: string; readonly found: string }[];
+}
+
+it('an RSA key whose record is published authenticates the domain without a change of DNS', async () => {
+  const { rig } = await withPublishedKey(RSA.publicKey, 'rsa');
+  const file = writeKey(rig, RSA.privateKey);
+  const added = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 'S1');
+  expect(added).toMatchObject({ code: 0, stderr: expect.stringMatching(/the RSA key has 1024 bits, and 2048 are/) });
+  expect(added.stdout).toContain('s1._domainkey.example.org. IN TXT "v=DKIM1; k=rsa; p=');
+  expect(added.stdout + added.stderr).not.toContain('PRIVATE KEY');
+  const verified = await rig.run('domain', 'verify', 'example.org', '--json');
+  expect(verified.code).toBe(0);
+  expect(JSON.parse(verified.stdout)).toMatchObject({
+    status: 'authenticated',
+    records: expect.arrayContaining([
+      expect.objectContaining({ name: 's1._domainkey.example.org', found: 'found' }),
+    ]) as unknown,
+  });
+  const domain = await rig.store.findDomain('example.org');
+  // The new Ed25519 key signs when its record is published.
+  expect(domain?.keys.map(({ algorithm, state }) => [algorithm, state])).toEqual([
+    ['rsa', 'active'],
+    ['ed25519', 'active'],
+  ]);
+  expect(domain === null ? [] : getSigningKeys(domain).map(({ selector }) => selector)).toEqual(['s1']);
+});
+
+it('a rotation replaces an imported key, and its record stays until it is no longer required', async () => {
+  const { rig, dns } = await withPublishedKey(RSA.publicKey, 'rsa');
+  const file = writeKey(rig, RSA.privateKey);
+  const flags = ['--dkim-key', file, '--selector', 's1', '--no-ed25519'];
+  expect(await rig.runJson<Answer>('domain', 'add', 'acme', 'example.org', ...flags)).toMatchObject({
+    records: [{ name: 's1._domainkey.example.org' }, {}, {}],
+  });
+  await rig.runJson('domain', 'verify', 'example.org');
+  const staged = await rig.runJson<Answer>('domain', 'rotate', 'example.org');
+  for (const { name, value } of staged.records) dns.zone[name] ??= { TXT: [value] };
+  await rig.runJson('domain', 'verify', 'example.org');
+  const domain = await rig.store.findDomain('example.org');
+  expect(domain?.keys.map(({ selector, state }) => `${selector.slice(0, 2)} ${state}`).sort()).toEqual([
+    'pr active',
+    's1 retiring',
+  ]);
+  expect((await rig.run('domain', 'records', 'example.org')).stdout).toMatch(
+    /previous DKIM RSA key: keep the record until [^\n]+\ns1\._domainkey\.example\.org\. IN TXT/,
+  );
+});
+
+it('an imported Ed25519 key gets an RSA key, whose record authenticates the domain', async () => {
+  const { rig, dns } = await withPublishedKey(ED25519.publicKey, 'ed25519');
+  const file = writeKey(rig, ED25519.privateKey);
+  const added = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 's1', '--json');
+  expect(added.stderr).toMatch(/an Ed25519 key alone does not authenticate a domain/);
+  expect((await rig.run('domain', 'verify', 'example.org')).code).toBe(1);
+  const rsaRecord = (JSON.parse(added.stdout) as Answer).records.find(({ value }) => value.includes('k=rsa'));
+  dns.zone[rsaRecord?.name ?? ''] = { TXT: [rsaRecord?.value ?? ''] };
+  expect((await rig.run('domain', 'verify', 'example.org')).code).toBe(0);
+  const domain = await rig.store.findDomain('example.org');
+  expect(domain === null ? [] : getSigningKeys(domain).map(({ algorithm }) => algorithm)).toEqual(['rsa', 'ed25519']);
+});
+
+test('the operator API never returns an imported key, and the audit log does not contain it', async () => {
+  const rig = await operationRig();
+  const pem = toPem(RSA.privateKey);
+  const result = await rig.perform(addDomain, {
+    account: 'acme',
+    domain: 'example.org',
+    dkimKey: pem,
+    selector: 's1',
+  });
+  expect(result).toMatchObject({ ok: true, warnings: [{ code: 'short-key' }] });
+  const audit = await rig.store.listAudit(null, 10);
+  expect(audit[0]).toMatchObject({ action: 'domain.add', after: expect.stringContaining('s1 active') as unknown });
+  const secretPart = pem.split('\n')[2] ?? '';
+  expect(secretPart.length).toBeGreaterThan(40);
+  expect(JSON.stringify([result, audit, rig.events])).not.toContain(secretPart);
+  expect(
+    await rig.perform(addDomain, {
+      account: 'acme',
+      domain: 'example.com',
+      dkimKey: pem.slice(0, 300),
+      selector: 's1',
+    }),
+  ).toMatchObject({ ok: false, error: { code: 'invalid', field: 'dkimKey' } });
+});
+
+test('one line is printed, and no domain is added, for each fault of the key file and the selector', async () => {
+  const rig = await commandRig();
+  const file = writeKey(rig, RSA.privateKey);
+  const write = (name: string, content: string) => {
+    const path = join(rig.folder, name);
+    writeFileSync(path, content, { mode: 0o600 });
+    return path;
+  };
+  mkdirSync(join(rig.folder, 'folder'));
+  const faults: readonly (readonly [readonly string[], RegExp])[] = [
+    [['--dkim-key', join(rig.folder, 'none'), '--selector', 's1'], /^--dkim-key: there is no file /],
+    [['--dkim-key', join(rig.folder, 'folder'), '--selector', 's1'], /^--dkim-key: .* is not a regular file/],
+    [['--dkim-key', write('empty', ''), '--selector', 's1'], /^--dkim-key: .* is empty/],
+    [
+      ['--dkim-key', write('large', 'x'.repeat(16_385)), '--selector', 's1'],
+      /^--dkim-key: .* has more than 16384 bytes/,
+    ],
+    [['--dkim-key', write('public', toPublicPem()), '--selector', 's1'], /^--dkim-key: this is a public key/],
+    [['--dkim-key', file], /^--dkim-key requires --selector; give both or none/],
+    [['--selector', 's1'], /^--selector requires --dkim-key; give both or none/],
+    [['--dkim-key', file, '--selector', 's_1'], /^--selector: a selector consists of labels/],
+  ];
+  for (const [flags, message] of faults) {
+    expect(await rig.run('domain', 'add', 'acme', 'example.org', ...flags)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(message),
+    });
+  }
+  expect(await rig.runJson('domain', 'list')).toEqual([]);
+});
+
+function toPublicPem(): string {
+  return String(RSA.publicKey.export({ format: 'pem', type: 'spki' }));
+}
+
+test('a key file that other users can read causes a warning with the remedy', async () => {
+  const rig = await commandRig();
+  const file = writeKey(rig, RSA.privateKey, 0o644);
+  const added = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 's1');
+  expect(added).toMatchObject({ code: 0, stderr: expect.stringMatching(/\(mode 0644\); run: chmod 600 /) });
+});

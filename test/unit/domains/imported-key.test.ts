@@ -1,0 +1,132 @@
+/** Tests keys that were created elsewhere: the accepted forms, and one clear line for every other text. */
+import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { describe, expect, it, test } from 'vitest';
+import { checkDkim } from '../../../src/domains/dkim-record.ts';
+import { parsePrivateKey, parseSelector } from '../../../src/domains/imported-key.ts';
+import { formatPublicKey, sealImportedKey, unsealKey } from '../../../src/domains/keys.ts';
+import { deriveKey } from '../../../src/domains/secret.ts';
+
+const RSA = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const SHORT_RSA = generateKeyPairSync('rsa', { modulusLength: 1024 });
+const ED25519 = generateKeyPairSync('ed25519');
+const PKCS8 = RSA.privateKey.export({ format: 'pem', type: 'pkcs8' });
+const PKCS1 = RSA.privateKey.export({ format: 'pem', type: 'pkcs1' });
+
+describe('a private key is accepted', () => {
+  it.each([
+    ['RSA in PKCS#8', PKCS8, 'rsa', RSA],
+    ['RSA in PKCS#1', PKCS1, 'rsa', RSA],
+    [
+      'RSA with CRLF line ends and text before the block',
+      `Bag Attributes\r\n${String(PKCS1).replaceAll('\n', '\r\n')}`,
+      'rsa',
+      RSA,
+    ],
+    ['Ed25519 in PKCS#8', ED25519.privateKey.export({ format: 'pem', type: 'pkcs8' }), 'ed25519', ED25519],
+  ] as const)('%s', (_name, pem, algorithm, { publicKey, privateKey }) => {
+    expect(parsePrivateKey(String(pem))).toEqual({
+      ok: true,
+      keyPair: {
+        algorithm,
+        publicKey: formatPublicKey(publicKey),
+        privateKey: privateKey.export({ format: 'der', type: 'pkcs8' }),
+      },
+      warning: null,
+    });
+  });
+
+  it('RSA of 1024 bits, with a warning', () => {
+    const parsed = parsePrivateKey(String(SHORT_RSA.privateKey.export({ format: 'pem', type: 'pkcs8' })));
+    expect(parsed).toMatchObject({
+      ok: true,
+      warning: expect.stringMatching(/has 1024 bits, and 2048 are recommended/),
+    });
+  });
+});
+
+describe('another text is refused with one line that contains no part of it', () => {
+  const encrypted = (type: 'pkcs1' | 'pkcs8') =>
+    String(SHORT_RSA.privateKey.export({ format: 'pem', type, cipher: 'aes-256-cbc', passphrase: 'secret' }));
+  const block = (label: string) => `-----BEGIN ${label}-----\nAAAA\n-----END ${label}-----\n`;
+  it.each([
+    ['an encrypted key in PKCS#8', encrypted('pkcs8'), /is encrypted with a passphrase; decrypt it with `openssl pkey/],
+    ['an encrypted key in PKCS#1', encrypted('pkcs1'), /is encrypted with a passphrase; decrypt it with `openssl pkey/],
+    ['an OpenSSH key', block('OPENSSH PRIVATE KEY'), /has the format of OpenSSH; convert a copy .* `ssh-keygen -p/],
+    [
+      'a public key',
+      String(RSA.publicKey.export({ format: 'pem', type: 'spki' })),
+      /is a public key; give the private key/,
+    ],
+    ['an RSA public key', String(RSA.publicKey.export({ format: 'pem', type: 'pkcs1' })), /is a public key/],
+    ['a certificate', block('CERTIFICATE'), /is a certificate; give the private key/],
+    ['a DKIM record', `v=DKIM1; k=rsa; p=${formatPublicKey(RSA.publicKey)}`, /public record of a key/],
+    ['two keys', `${PKCS8}${PKCS1}`, /there are 2 PEM blocks; give one/],
+    ['no PEM', 'nonsense', /there is no PEM block; give the private key in PEM/],
+    ['an empty text', '', /there is no PEM block/],
+    ['a truncated key', String(PKCS8).slice(0, 400), /cannot be decoded; copy the whole file/],
+    ['a key of elliptic curves', pemOf(generateKeyPairSync('ec', { namedCurve: 'P-256' })), /neither RSA nor Ed25519/],
+    ['RSA-PSS', pemOf(generateKeyPairSync('rsa-pss', { modulusLength: 1024 })), /neither RSA nor Ed25519/],
+    [
+      'RSA of 512 bits',
+      pemOf(generateKeyPairSync('rsa', { modulusLength: 512 })),
+      /has 512 bits, and receivers ignore/,
+    ],
+  ])('%s', (_name, text, fault) => {
+    const parsed = parsePrivateKey(text);
+    expect(parsed).toEqual({ ok: false, fault: expect.stringMatching(fault) });
+    if (parsed.ok) return;
+    expect(parsed.fault).not.toContain('\n');
+    for (const line of text.split('\n').slice(1, -2)) if (line.length > 20) expect(parsed.fault).not.toContain(line);
+  });
+
+  it('random bytes in a PEM block', () => {
+    const text = `-----BEGIN PRIVATE KEY-----\n${randomBytes(600).toString('base64')}\n-----END PRIVATE KEY-----\n`;
+    expect(parsePrivateKey(text)).toMatchObject({ ok: false });
+  });
+});
+
+function pemOf({ privateKey }: { readonly privateKey: import('node:crypto').KeyObject }): string {
+  return String(privateKey.export({ format: 'pem', type: 'pkcs8' }));
+}
+
+test.each([
+  ['s1', 's1'],
+  ['Mail.2024', 'mail.2024'],
+  ['pm-1', 'pm-1'],
+  ['-s1', null],
+  ['s1-', null],
+  ['s_1', null],
+  ['s1.', null],
+  ['s..1', null],
+  ['', null],
+  ['é', null],
+  ['s1._domainkey', null],
+  ['s1._domainkey.example.org', null],
+  ['x'.repeat(64), null],
+  [Array.from({ length: 12 }, () => 'x'.repeat(20)).join('.'), null],
+])('the selector %s is %s', (text, selector) => {
+  const parsed = parseSelector(text, 'example.org');
+  expect(parsed.ok ? parsed.selector : null).toBe(selector);
+});
+
+test('an imported key is sealed under its own name, and its unencrypted form is overwritten', () => {
+  const parsed = parsePrivateKey(String(PKCS1));
+  if (!parsed.ok) throw new Error(parsed.fault);
+  const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
+  const key = sealImportedKey(parsed.keyPair, { domain: 'example.org', selector: 's1', sealingKey, now: 5 });
+  expect(key).toMatchObject({ selector: 's1', algorithm: 'rsa', state: 'active', activatedAt: 5, retireAt: null });
+  expect(parsed.keyPair.privateKey.every((byte) => byte === 0)).toBe(true);
+  const der = RSA.privateKey.export({ format: 'der', type: 'pkcs8' });
+  expect(unsealKey(sealingKey, 'example.org', 's1', key.sealed)).toEqual(der);
+  expect(() => unsealKey(sealingKey, 'example.org', 's2', key.sealed)).toThrow('s2');
+});
+
+test('a published record with the key in PKCS#1 is found, and one with another key is wrong', () => {
+  const expected = `v=DKIM1; k=rsa; p=${formatPublicKey(RSA.publicKey)}`;
+  const recordOf = (key: typeof RSA.publicKey) =>
+    `v=DKIM1; p=${key.export({ format: 'der', type: 'pkcs1' }).toString('base64')}`;
+  expect(checkDkim(expected, [recordOf(RSA.publicKey)])).toEqual({ found: 'found', detail: 'found' });
+  expect(checkDkim(expected, [recordOf(SHORT_RSA.publicKey)])).toMatchObject({ found: 'wrong' });
+  expect(checkDkim(expected, [`v=DKIM1; p=${'A'.repeat(5_000)}`])).toMatchObject({ found: 'wrong' });
+  expect(createPublicKey(RSA.privateKey).equals(RSA.publicKey)).toBe(true);
+});
