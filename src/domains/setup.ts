@@ -67,6 +67,11 @@ export function loadSealingKey(settings: Pick<Settings, 'secret' | 'database'>):
   return deriveKey(loadInstallationSecret(settings), 'dkim');
 }
 
+/** Returns the key that seals the signing secrets of webhooks. Creates the secret if it does not exist. @throws SecretError */
+export function loadWebhookKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
+  return deriveKey(loadInstallationSecret(settings), 'webhook');
+}
+
 /**
  * Returns the key that signs operator sessions. It is derived from the secret and the password, so a new password ends
  * every session. Creates the secret if it does not exist. @throws SecretError

@@ -14,6 +14,7 @@ import type { RecordedFailure } from './failure.ts';
 import type { ReportEntryType } from './feedback.ts';
 import type { Standby } from './node.ts';
 import type { Attempt, Reason } from './outcome.ts';
+import type { DisabledReason } from './webhook.ts';
 
 /** `at` is the time of the event in milliseconds since the epoch. */
 type Event<Type extends string, Members = object> = Type extends Type
@@ -47,6 +48,17 @@ interface StateChangeMembers {
   detail: string | null;
   /** The failure of the attempt or of the reported bounce, as in the history. Null if there is none or the publisher does not know it. */
   failure: RecordedFailure | null;
+}
+
+/** The result of an attempt to send a webhook. */
+interface WebhookAttemptMembers {
+  webhookId: number;
+  deliveryId: string;
+  /** The type of the event, such as `message.bounced`. */
+  eventType: string;
+  /** The HTTP status of the answer. Null without an answer. */
+  status: number | null;
+  tookMs: number;
 }
 
 /** The reasons of refusals that concern this service and not a message (`ALARMING_REASONS` of classify.ts). */
@@ -158,6 +170,15 @@ export type ServiceEvent =
   | Event<'domain.return_path_verified' | 'domain.return_path_failing', { domain: string; returnPath: string }>
   /** An operator made a change through this process. The audit log contains the details. */
   | Event<'operator.changed'>
+  // ── Webhooks ──
+  /** The endpoint answered an attempt with a 2xx status, and the result was recorded. */
+  | Event<'webhook.attempt_succeeded', WebhookAttemptMembers>
+  /** An attempt failed, and another attempt is due at `retryAt`. */
+  | Event<'webhook.attempt_failed', WebhookAttemptMembers & { error: string; retryAt: number }>
+  /** The last attempt of the schedule failed. An operator can replay the delivery. */
+  | Event<'webhook.delivery_failed', WebhookAttemptMembers & { error: string }>
+  /** The service disabled an endpoint, because it answered 410, or because it had no success for five days. */
+  | Event<'webhook.disabled', { webhookId: number; reason: DisabledReason }>
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>
   | Event<'node.draining'>

@@ -175,6 +175,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   suppression: ['suppressions'],
   message: ['messages', 'overview'],
   token: [],
+  webhook: [],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 

@@ -35,6 +35,10 @@ export const LOG_FIELDS = {
   feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
   durationMs: 'a duration in milliseconds',
   retryAt: 'the time at which the next attempt is due',
+  webhookId: 'the id of the endpoint',
+  deliveryId: 'the id of the delivery, which is the header `webhook-id`',
+  eventType: 'the type of the event of a webhook, such as `message.bounced`',
+  httpStatus: 'the HTTP status of the answer of an endpoint',
   count: 'a number of messages or lines',
   transport: 'the kind of the transport, such as `smtp`',
   url: 'the address of the public listener',
@@ -54,6 +58,7 @@ export interface LogEvent {
   readonly meaning: string;
 }
 
+const WEBHOOK_FIELDS = ['node', 'webhookId', 'deliveryId', 'eventType', 'httpStatus', 'durationMs'] as const;
 const REPLY_FIELDS = ['nextHop', 'smtpCode', 'enhancedCode', 'replyText', 'durationMs'] as const;
 const ATTEMPT_FIELDS = ['id', 'accountId', 'to', 'attemptCount', ...REPLY_FIELDS] as const;
 const SETTLED_FIELDS = [...ATTEMPT_FIELDS, 'reason', 'reportSource', 'detail'] as const;
@@ -213,6 +218,27 @@ export const LOG_EVENTS = {
       'A record of the return path of the domain is missing or has another value. Messages from the domain use POSTRIDER_RETURN_PATH_DOMAIN until the record is found again.',
   },
   'operator.changed': null,
+  'webhook.attempt_succeeded': {
+    level: 'debug',
+    fields: WEBHOOK_FIELDS,
+    meaning: 'An endpoint accepted a webhook.',
+  },
+  'webhook.attempt_failed': {
+    level: 'info',
+    fields: [...WEBHOOK_FIELDS, 'error', 'retryAt'],
+    meaning: 'An attempt to send a webhook failed. Another attempt is due at `retryAt`.',
+  },
+  'webhook.delivery_failed': {
+    level: 'warn',
+    fields: [...WEBHOOK_FIELDS, 'error'],
+    meaning: 'The last attempt to send a webhook failed. `postrider webhook replay ID` sends it again.',
+  },
+  'webhook.disabled': {
+    level: 'error',
+    fields: ['node', 'webhookId', 'reason'],
+    meaning:
+      'The endpoint was disabled. `reason` is `gone` if it answered 410, or `failing` if it had no success for five days. Correct the endpoint, then run `postrider webhook enable ID`.',
+  },
   'node.started': {
     level: 'info',
     fields: ['node', 'transport', 'url'],

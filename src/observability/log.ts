@@ -12,6 +12,7 @@ import pino from 'pino';
 import type { EventOf } from '../model/events.ts';
 import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
+import { formatWebhookId } from '../model/webhook.ts';
 import { escapeJson, maskSecrets } from '../printing/escape.ts';
 import type { Handlers } from './events.ts';
 import {
@@ -149,6 +150,12 @@ export function logHandlers(log: Log, node: string): Handlers {
     'domain.blocked': ({ domain }) => ({ node, domain }),
     'domain.return_path_verified': ({ domain, returnPath }) => ({ node, domain, returnPath }),
     'domain.return_path_failing': ({ domain, returnPath }) => ({ node, domain, returnPath }),
+    'webhook.attempt_succeeded': (event) => ({ node, ...getWebhookFields(event) }),
+    'webhook.attempt_failed': (event) => {
+      return { node, ...getWebhookFields(event), error: event.error, retryAt: formatIsoTime(event.retryAt) };
+    },
+    'webhook.delivery_failed': (event) => ({ node, ...getWebhookFields(event), error: event.error }),
+    'webhook.disabled': ({ webhookId, reason }) => ({ node, webhookId: formatWebhookId(webhookId), reason }),
     'node.started': ({ transport, url }) => ({ node, transport, url }),
     'node.draining': nodeField,
     'node.leases_recovered': ({ count }) => ({ node, count }),
@@ -210,6 +217,17 @@ function getFailedFields(event: EventOf<SettledEventType>): LogFields<'message.b
   const { failure } = event;
   const fields = getSettledFields(event);
   return failure === null ? fields : { ...fields, class: failure.class, category: failure.category };
+}
+
+function getWebhookFields({
+  webhookId,
+  deliveryId,
+  eventType,
+  status,
+  tookMs,
+}: EventOf<'webhook.attempt_succeeded' | 'webhook.attempt_failed' | 'webhook.delivery_failed'>) {
+  const common = { deliveryId, eventType, httpStatus: status, durationMs: tookMs };
+  return { webhookId: formatWebhookId(webhookId), ...common };
 }
 
 /** Rounds a duration in milliseconds to microseconds. */

@@ -22,6 +22,7 @@ import { STATES, type State } from '../model/message.ts';
 import { SIGNING_ALARM } from '../model/node.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { QueueStatistics } from '../model/overview.ts';
+import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
 import type { Handlers } from './events.ts';
 
 export interface Metrics {
@@ -50,6 +51,8 @@ export interface Metrics {
    * Counts a connection that a listener closed because of a limit, or because the client did not read the responses.
    */
   countDroppedConnection(listener: HttpListenerName, reason: DropReason): void;
+  /** Counts an attempt to send a webhook. */
+  countWebhookAttempt(webhookId: number, isSuccess: boolean): void;
   /**
    * Resolves to the complete exposition. Concurrent scrapes share one exposition, so many scrapes cost as much as one
    * scrape.
@@ -87,6 +90,7 @@ const ALARM_REASONS = [
   'return-path-failing',
   'account-locked',
   'database-files',
+  'webhook-disabled',
 ] as const;
 export type AlarmReason = (typeof ALARM_REASONS)[number];
 
@@ -96,6 +100,8 @@ export interface MetricsOptions {
   readonly readQueueStatistics: () => Promise<QueueStatistics>;
   /** Resolves to the time of the last feedback report, or null. It is called during a scrape. */
   readonly readLastFeedbackAt?: () => Promise<number | null>;
+  /** Resolves to the figures of webhooks. It is called during a scrape. */
+  readonly readWebhookStatistics?: () => Promise<readonly WebhookStatistics[]>;
   /** All codes that `countRefused` can receive. */
   readonly refusalReasons: readonly string[];
   /** Returns the number of lines that the log has dropped. It is called during a scrape. */
@@ -103,6 +109,8 @@ export interface MetricsOptions {
 }
 
 const CACHE_TTL_MS = 1000;
+/** The maximum number of endpoints with a series of their own. The others share the label `other`. */
+const MAX_WEBHOOK_SERIES = 100;
 const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 ];
@@ -118,6 +126,7 @@ export function createMetrics({
   clock,
   readQueueStatistics,
   readLastFeedbackAt,
+  readWebhookStatistics,
   refusalReasons,
   getDroppedLineCount = () => 0,
 }: MetricsOptions): Metrics {
@@ -247,6 +256,34 @@ export function createMetrics({
     registers,
   });
 
+  const webhookAttempts = new Counter({
+    name: 'postrider_webhook_attempts_total',
+    help: 'Attempts to send a webhook, by result',
+    labelNames: ['result'],
+    registers,
+  });
+  const webhookFailures = new Counter({
+    name: 'postrider_webhook_failures_total',
+    help: 'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
+    labelNames: ['webhook'],
+    registers,
+  });
+  const webhooksPending = new Gauge({
+    name: 'postrider_webhooks_pending',
+    help: 'Webhooks that are due, waiting for a retry, or held for a disabled endpoint',
+    registers,
+  });
+  const webhooksFailed = new Gauge({
+    name: 'postrider_webhooks_failed',
+    help: 'Webhooks whose last attempt failed; they can be replayed',
+    registers,
+  });
+  const webhookOldestAge = new Gauge({
+    name: 'postrider_webhook_oldest_age_seconds',
+    help: 'Age of the oldest pending webhook, in seconds; 0 for none',
+    registers,
+  });
+
   const refusedByReason = new Map<string, LabelledCounter>(
     refusalReasons.map((reason) => [reason, refused.labels({ reason })]),
   );
@@ -262,6 +299,17 @@ export function createMetrics({
   for (const result of REPORT_RESULTS) reports.inc({ result }, 0);
   for (const listener of HTTP_LISTENERS)
     for (const reason of DROP_REASONS) droppedConnections.inc({ listener, reason }, 0);
+  for (const result of ['succeeded', 'failed']) webhookAttempts.inc({ result }, 0);
+  const webhookLabels = new Map<number, string>();
+  /** Returns the label of an endpoint. The first endpoints whose attempts fail have a label of their own. */
+  function getWebhookLabel(webhookId: number): string {
+    const knownLabel = webhookLabels.get(webhookId);
+    if (knownLabel !== undefined) return knownLabel;
+    if (webhookLabels.size >= MAX_WEBHOOK_SERIES) return 'other';
+    const label = formatWebhookId(webhookId);
+    webhookLabels.set(webhookId, label);
+    return label;
+  }
   const commits = {
     accept: { size: commitSize.labels({ kind: 'accept' }), seconds: commitSeconds.labels({ kind: 'accept' }) },
     settle: { size: commitSize.labels({ kind: 'settle' }), seconds: commitSeconds.labels({ kind: 'settle' }) },
@@ -282,11 +330,18 @@ export function createMetrics({
       const reportedAt = (await readLastFeedbackAt?.()) ?? null;
       if (reportedAt === null) feedbackAge.remove();
       else feedbackAge.set(Math.max(0, clock.now() - reportedAt) / 1000);
+      const webhooks = (await readWebhookStatistics?.()) ?? [];
+      webhooksPending.set(webhooks.reduce((sum, { pending }) => sum + pending, 0));
+      webhooksFailed.set(webhooks.reduce((sum, { failed }) => sum + failed, 0));
+      const pendingSince = webhooks.flatMap(({ oldestPendingAt }) => oldestPendingAt ?? []);
+      const oldestPendingAt = pendingSince.reduce((oldest, at) => Math.min(oldest, at), clock.now());
+      webhookOldestAge.set((clock.now() - oldestPendingAt) / 1000);
     } catch {
       // The values are removed, because old values would be wrong. An alert reports their absence.
       queueDepth.reset();
       oldestAge.remove();
       feedbackAge.remove();
+      for (const gauge of [webhooksPending, webhooksFailed, webhookOldestAge]) gauge.remove();
     }
   }
 
@@ -317,6 +372,10 @@ export function createMetrics({
     countReport: (result, count = 1) => reports.inc({ result }, count),
     countRefusedReport: (reason, count = 1) => refusedReports.inc({ reason }, count),
     setBreakerState: setBreaker,
+    countWebhookAttempt(webhookId, isSuccess) {
+      webhookAttempts.inc({ result: isSuccess ? 'succeeded' : 'failed' });
+      if (!isSuccess) webhookFailures.inc({ webhook: getWebhookLabel(webhookId) });
+    },
     countDroppedConnection: (listener, reason) => droppedConnections.inc({ listener, reason }),
     scrape() {
       currentScrape ??= writeExposition().finally(() => {
@@ -375,6 +434,10 @@ export function metricHandlers(metrics: Metrics): Handlers {
     'domain.failing': () => metrics.countAlarm('domain-failing'),
     'domain.blocked': () => metrics.countAlarm('domain-blocked'),
     'domain.return_path_failing': () => metrics.countAlarm('return-path-failing'),
+    'webhook.attempt_succeeded': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, true),
+    'webhook.attempt_failed': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, false),
+    'webhook.delivery_failed': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, false),
+    'webhook.disabled': () => metrics.countAlarm('webhook-disabled'),
     'store.committed': ({ kind, size, tookMs }) => metrics.recordCommit(kind, size, tookMs),
     'store.files_lost': () => metrics.countAlarm('database-files'),
     'circuit_breaker.opened': () => metrics.setBreakerState('open'),

@@ -32,6 +32,8 @@ const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // A clock cannot be passed to a thread of the store.
   store: ['clock.ts', 'folder.ts'],
   domains: ['folder.ts'],
+  // The encryption of secrets.
+  webhooks: ['domains'],
   transports: ['folder.ts'],
 };
 

@@ -108,3 +108,26 @@ test('if the store does not answer, the exposition omits only the figures of the
   expect(text).not.toMatch(/^postrider_queue_depth\{/m);
   expect(text).not.toMatch(/^postrider_queue_oldest_age_seconds /m);
 });
+
+test('webhooks have the sum over all endpoints, the oldest age, and at most 100 series of endpoints', async () => {
+  const statistics = [
+    { webhookId: 1, pending: 3, oldestPendingAt: 4_000, failed: 1 },
+    { webhookId: 2, pending: 0, oldestPendingAt: null, failed: 2 },
+  ];
+  const metrics = createMetrics({
+    clock: { now: () => 10_000, after: () => () => undefined },
+    readQueueStatistics: async () => ({ queued: 0, sending: 0, uncertain: 0, oldest: null }),
+    readWebhookStatistics: async () => statistics,
+    refusalReasons: [],
+  });
+  for (let webhookId = 1; webhookId <= 150; webhookId += 1) metrics.countWebhookAttempt(webhookId, false);
+  metrics.countWebhookAttempt(1, true);
+  const lines = (await metrics.scrape()).text.split('\n');
+  expect(lines).toContain('postrider_webhooks_pending 3');
+  expect(lines).toContain('postrider_webhooks_failed 3');
+  expect(lines).toContain('postrider_webhook_oldest_age_seconds 6');
+  expect(lines).toContain('postrider_webhook_attempts_total{result="failed"} 150');
+  expect(lines).toContain('postrider_webhook_attempts_total{result="succeeded"} 1');
+  expect(lines).toContain('postrider_webhook_failures_total{webhook="other"} 50');
+  expect(lines.filter((line) => line.startsWith('postrider_webhook_failures_total{'))).toHaveLength(101);
+});

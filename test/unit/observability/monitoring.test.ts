@@ -49,6 +49,7 @@ function createMetricsWithEverySeries(): Metrics {
   metrics.countRefusedReport('store');
   metrics.countAccepted(1);
   metrics.countAttempt('delivered', 1);
+  metrics.countWebhookAttempt(1, false);
   for (const kind of ['accept', 'settle'] as const) metrics.recordCommit(kind, 1, 1);
   return metrics;
 }

@@ -1,0 +1,48 @@
+/**
+ * Looks up the IP addresses of the hosts of webhooks. DNS is queried with c-ares, because lookups of the system occupy
+ * threads that sign messages and connect to the relay.
+ */
+import { lookup as lookUpInSystem } from 'node:dns/promises';
+import { createResolver, type Lookup } from './dns.ts';
+
+/** The limits of a lookup. Both attempts end before the timeout of an attempt to send a webhook. */
+const LIMITS = { timeoutMs: 2_000, tries: 2 } as const;
+
+/**
+ * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at those of the system.
+ * Other names, and names below `localhost`, are looked up by the system, which also reads its hosts file. If
+ * `usesHostsFile` is true, the system also looks up each name that DNS does not find. At most one lookup of the system
+ * runs at a time. A lookup never rejects.
+ */
+export function createHostLookup(
+  server: { readonly host: string; readonly port: number } | null,
+  usesHostsFile: boolean,
+): (host: string) => Promise<Lookup> {
+  const resolver = createResolver(server, LIMITS);
+  let systemLookups: Promise<unknown> = Promise.resolve();
+
+  async function lookUpByName(host: string): Promise<Lookup> {
+    try {
+      const addresses = await lookUpInSystem(host, { all: true });
+      return addresses.length === 0
+        ? { kind: 'none' }
+        : { kind: 'found', values: addresses.map(({ address }) => address) };
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+      return code === 'ENOTFOUND' ? { kind: 'none' } : { kind: 'failed', reason: code };
+    }
+  }
+
+  function queueSystemLookup(host: string): Promise<Lookup> {
+    const result = systemLookups.then(() => lookUpByName(host));
+    systemLookups = result;
+    return result;
+  }
+
+  return async (host) => {
+    const name = host.endsWith('.') ? host.slice(0, -1) : host;
+    if (!name.includes('.') || name.endsWith('.localhost')) return queueSystemLookup(name);
+    const result = await resolver.addresses(name);
+    return result.kind === 'found' || !usesHostsFile ? result : queueSystemLookup(name);
+  };
+}

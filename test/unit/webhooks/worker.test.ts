@@ -1,0 +1,318 @@
+/** Tests the worker with a store in memory and a clock that the test controls. */
+import { randomBytes } from 'node:crypto';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, it } from 'vitest';
+import type { ServiceEvent } from '../../../src/model/events.ts';
+import { FEEDBACK_PREFIX } from '../../../src/model/feedback.ts';
+import type {
+  DeliverySettlement,
+  DeliverySettleResult,
+  LeasedDelivery,
+  RecordedWebhookEvent,
+} from '../../../src/model/webhook.ts';
+import type { DeliveryClaimLimits } from '../../../src/store/webhook-store.ts';
+import type { WebhookAnswer, WebhookRequest } from '../../../src/webhooks/attempt.ts';
+import { createSigningSecret } from '../../../src/webhooks/signature.ts';
+import { MAX_ATTEMPTS_PER_WEBHOOK, startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+
+const START = Date.UTC(2030, 0, 1);
+const SECRET = createSigningSecret(randomBytes);
+const EVENT: RecordedWebhookEvent = {
+  kind: 'message',
+  type: 'message.bounced',
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  account: 'acme',
+  to: 'ada@example.com',
+  from: 'shop@example.org',
+  subject: 'Hello',
+  sequence: 1,
+  state: 'bounced',
+  suppressed: true,
+  entry: {
+    at: START,
+    verb: 'bounced',
+    by: `${FEEDBACK_PREFIX}smtp`,
+    detail: '5.1.1 no such user',
+    failure: { class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: 'no such user' },
+    attempt: null,
+  },
+};
+const TEST_EVENT: RecordedWebhookEvent = { kind: 'resource', type: 'webhook.test', at: START, data: { id: 'wh_1' } };
+
+const answerWith = (status: number | null, retryAfterMs: number | null = null): WebhookAnswer => {
+  const isSuccess = status !== null && status >= 200 && status < 300;
+  return { durationMs: 3, status, error: isSuccess ? null : 'failed', body: '', retryAfterMs };
+};
+
+/** A worker over a list of due deliveries. `attempt` decides the answers. */
+function createRig(
+  options: {
+    readonly attempt?: (request: WebhookRequest) => Promise<WebhookAnswer>;
+    readonly settle?: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
+    readonly failingWebhooks?: readonly number[];
+    readonly openSecret?: (sealed: string) => string;
+  } = {},
+) {
+  const clock = createVirtualClock(START);
+  const due: LeasedDelivery[] = [];
+  const requests: WebhookRequest[] = [];
+  const settlements: DeliverySettlement[] = [];
+  const events: ServiceEvent[] = [];
+  const released: string[] = [];
+  let fanOuts = 0;
+  let nextId = 1;
+  const add = (webhookId: number, members: Partial<LeasedDelivery> = {}) => {
+    const id = `0190000${String(nextId++).padStart(4, '0')}`;
+    const lease = { owner: 'node', lease: 1, attempt: 1 };
+    due.push({
+      id,
+      webhookId,
+      ...lease,
+      url: `https://${webhookId}.test/`,
+      sealed: [SECRET],
+      event: EVENT,
+      ...members,
+    });
+    return id;
+  };
+  const claimDeliveries = async (limits: DeliveryClaimLimits) => {
+    const counts = new Map(limits.inProgress.map(({ webhookId, count }) => [webhookId, count]));
+    const deliveries: LeasedDelivery[] = [];
+    for (const delivery of [...due]) {
+      const count = counts.get(delivery.webhookId) ?? 0;
+      if (count >= limits.perWebhook || deliveries.length >= limits.total) continue;
+      counts.set(delivery.webhookId, count + 1);
+      deliveries.push(delivery);
+      due.splice(due.indexOf(delivery), 1);
+    }
+    const hasMore = due.some(({ webhookId }) => (counts.get(webhookId) ?? 0) < limits.perWebhook);
+    return { deliveries, hasMore };
+  };
+  const start = (): WebhookWorker =>
+    startWebhookWorker({
+      node: 'node',
+      clock,
+      random: () => 0.5,
+      createSeed: () => '0'.repeat(16),
+      store: {
+        async fanOutEvents() {
+          fanOuts += 1;
+          return { events: 0, deliveries: 0, hasMore: false };
+        },
+        claimDeliveries,
+        async releaseDeliveryLeases(leases) {
+          released.push(...leases.map(({ id }) => id));
+        },
+        listWebhooks: async () => (options.failingWebhooks ?? []).map((id) => ({ id, failingSince: START })),
+      },
+      async settle(settlement) {
+        const result = (await options.settle?.(settlement)) ?? { kind: 'settled' as const, disabled: null };
+        settlements.push(settlement);
+        return result;
+      },
+      async attempt(request) {
+        requests.push(request);
+        return options.attempt?.(request) ?? answerWith(200);
+      },
+      openSecret: options.openSecret ?? ((sealed) => sealed),
+      publish: (event) => events.push(event),
+    });
+  const stop = async (worker: WebhookWorker) => {
+    const whenDrained = worker.drain(1);
+    await clock.advance(1);
+    await whenDrained;
+  };
+  return { clock, add, start, stop, requests, settlements, events, released, due, fanOutCount: () => fanOuts };
+}
+
+describe('the worker', () => {
+  it('sends the payload with the id of the delivery, and standardwebhooks verifies it', async () => {
+    const rig = createRig();
+    const id = rig.add(1, { sealed: [createSigningSecret(randomBytes), SECRET] });
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    const [request] = rig.requests;
+    expect(request?.headers['webhook-id']).toBe(id);
+    expect(request?.headers['webhook-timestamp']).toBe(String(START / 1000));
+    // The package compares the time of the signature with the time of this machine.
+    const headers = { ...request?.headers, 'webhook-timestamp': String(START / 1000) };
+    expect(() => new Webhook(SECRET).verify(String(request?.body), headers)).toThrow(/too new/);
+    expect(new Webhook(SECRET).sign(id, new Date(START), String(request?.body))).toBe(
+      request?.headers['webhook-signature']?.split(' ')[1],
+    );
+    expect(JSON.parse(String(request?.body))).toMatchObject({
+      type: 'message.bounced',
+      timestamp: '2030-01-01T00:00:00.000Z',
+      data: { account: 'acme', state: 'bounced', sequence: 1, class: 'hard', category: 'mailbox-unknown' },
+    });
+    expect(rig.settlements).toMatchObject([{ id, result: { kind: 'delivered' }, isGone: false }]);
+    expect(rig.events).toMatchObject([{ type: 'webhook.attempt_succeeded', webhookId: 1, deliveryId: id }]);
+    await rig.stop(worker);
+  });
+
+  it('schedules retries, obeys Retry-After, and ends the schedule with the status failed', async () => {
+    const rig = createRig({
+      attempt: async ({ url }) => answerWith(url.endsWith('/busy') ? 503 : 500, url.endsWith('/busy') ? 600_000 : null),
+    });
+    rig.add(1);
+    rig.add(2, { url: 'https://2.test/busy' });
+    rig.add(3, { attempt: 10 });
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    expect(rig.settlements.map(({ webhookId, result }) => ({ webhookId, result }))).toEqual([
+      { webhookId: 1, result: { kind: 'retry', dueAt: START + 5_000 } },
+      { webhookId: 2, result: { kind: 'retry', dueAt: START + 630_000 } },
+      { webhookId: 3, result: { kind: 'failed' } },
+    ]);
+    expect(rig.events.map(({ type }) => type)).toEqual([
+      'webhook.attempt_failed',
+      'webhook.attempt_failed',
+      'webhook.delivery_failed',
+    ]);
+    await rig.stop(worker);
+  });
+
+  it('reports the status 410, and the endpoint that the store has disabled', async () => {
+    const rig = createRig({
+      attempt: async () => answerWith(410),
+      settle: async () => ({ kind: 'settled', disabled: 'gone' }),
+    });
+    rig.add(7);
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    expect(rig.settlements).toMatchObject([{ isGone: true }]);
+    expect(rig.events.at(-1)).toMatchObject({ type: 'webhook.disabled', webhookId: 7, reason: 'gone' });
+    await rig.stop(worker);
+  });
+
+  it('sends a test once', async () => {
+    const rig = createRig({ attempt: async () => answerWith(500) });
+    rig.add(1, { event: TEST_EVENT });
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    expect(rig.settlements).toMatchObject([{ result: { kind: 'failed' } }]);
+    await rig.stop(worker);
+  });
+
+  it('records a failed attempt if the secret of the installation is lost', async () => {
+    const rig = createRig({
+      openSecret() {
+        throw new Error('sealed with another secret');
+      },
+    });
+    rig.add(1);
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    expect(rig.requests).toEqual([]);
+    expect(rig.settlements).toMatchObject([
+      { attempt: { status: null, error: expect.stringContaining('POSTRIDER_SECRET') }, result: { kind: 'retry' } },
+    ]);
+    await rig.stop(worker);
+  });
+
+  it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not answer delays no other', async () => {
+    const rig = createRig({
+      attempt: ({ url }) =>
+        url.includes('//1.') ? new Promise<WebhookAnswer>(() => undefined) : Promise.resolve(answerWith(200)),
+    });
+    for (let count = 0; count < 1_000; count += 1) rig.add(1);
+    for (let count = 0; count < 100; count += 1) rig.add(2);
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    await rig.clock.advanceUntil(() => rig.settlements.length === 100, 1_000);
+    expect(worker.inProgressCount).toBe(MAX_ATTEMPTS_PER_WEBHOOK);
+    expect(rig.settlements.every(({ webhookId }) => webhookId === 2)).toBe(true);
+    await rig.stop(worker);
+  });
+
+  it('makes one attempt at a time to an endpoint whose last attempt failed, also after a restart', async () => {
+    let pendingAnswers: ((answer: WebhookAnswer) => void)[] = [];
+    const rig = createRig({
+      failingWebhooks: [1],
+      attempt: () => new Promise((resolve) => pendingAnswers.push(resolve)),
+    });
+    for (let count = 0; count < 40; count += 1) rig.add(1);
+    const worker = rig.start();
+    const answerAll = async (status: number) => {
+      const answers = pendingAnswers;
+      pendingAnswers = [];
+      for (const resolve of answers) resolve(answerWith(status));
+      await rig.clock.advance(0);
+    };
+    await rig.clock.advance(0);
+    expect(worker.inProgressCount).toBe(1);
+    await answerAll(500);
+    expect(worker.inProgressCount).toBe(1);
+    await answerAll(200);
+    expect(worker.inProgressCount).toBe(MAX_ATTEMPTS_PER_WEBHOOK);
+    await rig.stop(worker);
+  });
+
+  it('repeats the record of a result until the store accepts it, and holds the slot until then', async () => {
+    let failures = 0;
+    const rig = createRig({
+      async settle() {
+        failures += 1;
+        if (failures <= 3) throw new Error('the store does not answer');
+        return { kind: 'settled', disabled: null };
+      },
+    });
+    rig.add(1);
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    expect([rig.settlements.length, worker.inProgressCount]).toEqual([0, 1]);
+    await rig.clock.advance(2_000);
+    expect([rig.settlements.length, worker.inProgressCount, rig.requests.length]).toEqual([1, 0, 1]);
+    await rig.stop(worker);
+  });
+
+  it('finds a delivery after a wake-up at once, and without a wake-up within a second', async () => {
+    const rig = createRig();
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    rig.add(1);
+    worker.wake();
+    await rig.clock.advance(200);
+    expect(rig.settlements).toHaveLength(1);
+    rig.add(1);
+    await rig.clock.advance(1_000);
+    expect(rig.settlements).toHaveLength(2);
+    await rig.stop(worker);
+  });
+
+  it('reads the outbox at most five times per second while wake-ups find no event', async () => {
+    const rig = createRig();
+    const worker = rig.start();
+    for (let count = 0; count < 1_000; count += 1) {
+      worker.wake();
+      await rig.clock.advance(1);
+    }
+    expect(rig.fanOutCount()).toBeLessThanOrEqual(6);
+    await rig.stop(worker);
+  });
+
+  it('waits for running attempts at shutdown, and then releases the leases of the others', async () => {
+    const answers: ((answer: WebhookAnswer) => void)[] = [];
+    const rig = createRig({ attempt: () => new Promise((resolve) => answers.push(resolve)) });
+    const [, second] = [rig.add(1), rig.add(2)];
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    let isDrained = false;
+    const whenDrained = worker.drain(5_000).then(() => {
+      isDrained = true;
+    });
+    rig.add(3);
+    answers[0]?.(answerWith(200));
+    await rig.clock.advance(4_000);
+    expect([isDrained, rig.settlements.length]).toEqual([false, 1]);
+    await rig.clock.advance(1_000);
+    await whenDrained;
+    expect(rig.released).toEqual([second]);
+    expect(rig.requests).toHaveLength(2);
+    // The answer that arrives after the release changes nothing.
+    answers[1]?.(answerWith(200));
+    await rig.clock.advance(0);
+    expect(rig.settlements).toHaveLength(1);
+  });
+});
