@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../src/clock.ts';
 import { loadSettings } from '../src/config/load.ts';
-import { HOUR_MS, MINUTE_MS, parseLatencies, type TrafficRow } from '../src/model/traffic.ts';
+import { HOUR_MS, MINUTE_MS, parseFailureCounts, parseLatencies, type TrafficRow } from '../src/model/traffic.ts';
 import { perform } from '../src/operations/operation.ts';
 import { showOverview } from '../src/operations/overview.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -51,6 +51,7 @@ export async function measureOverview(name: string, store: Store, now: number, r
 function createTrafficRows(spanMs: TrafficRow['spanMs'], durationMs: number, now: number): TrafficRow[] {
   const newestAt = Math.floor(now / spanMs) * spanMs;
   const latencies = parseLatencies('60:200 70:120 80:60 90:20 100:8 110:4 120:2 130:1');
+  const bounces = parseFailureCounts('hard/mailbox-unknown:3 soft/mailbox-full:1 block/policy:1');
   const counts = { accepted: 420, delivered: 400, deferred: 12, bounced: 5, complained: 1, suppressed: 3, expired: 1 };
   return Array.from({ length: durationMs / spanMs }, (_, n) => ({
     spanMs,
@@ -58,6 +59,9 @@ function createTrafficRows(spanMs: TrafficRow['spanMs'], durationMs: number, now
     ...counts,
     ended: 411,
     alarmed: 0,
+    confirmed: 390,
     latencies,
+    confirmations: latencies,
+    bounces,
   }));
 }

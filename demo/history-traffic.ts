@@ -3,8 +3,10 @@
  * event.
  */
 
+import type { Failure } from '../src/model/failure.ts';
 import type { State } from '../src/model/message.ts';
 import {
+  getFailureKey,
   getLatencyBucket,
   HOUR_MS,
   MINUTE_MS,
@@ -14,7 +16,11 @@ import {
 } from '../src/model/traffic.ts';
 
 type TrafficSums = Record<TrafficCount, number> &
-  Pick<TrafficRow, 'spanMs' | 'at'> & { readonly latencies: Map<number, number> };
+  Pick<TrafficRow, 'spanMs' | 'at'> & {
+    readonly latencies: Map<number, number>;
+    readonly confirmations: Map<number, number>;
+    readonly bounces: Map<string, number>;
+  };
 
 const SPANS = [MINUTE_MS, HOUR_MS] as const;
 
@@ -39,6 +45,12 @@ export class HistoryTraffic {
     for (const { latencies } of this.#sumsAt(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
   }
 
+  /** Counts a bounced message by its failure. */
+  countBounce(failure: Failure, at: number): void {
+    const key = getFailureKey(failure);
+    for (const { bounces } of this.#sumsAt(at)) bounces.set(key, (bounces.get(key) ?? 0) + 1);
+  }
+
   /** Returns the rows that have changed since the last call. */
   takeChanged(): readonly TrafficRow[] {
     const rows = [...this.#changed];
@@ -60,5 +72,5 @@ export class HistoryTraffic {
 
 function emptySums(spanMs: TrafficRow['spanMs'], at: number): TrafficSums {
   const counts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<TrafficCount, number>;
-  return { ...counts, spanMs, at, latencies: new Map() };
+  return { ...counts, spanMs, at, latencies: new Map(), confirmations: new Map(), bounces: new Map() };
 }

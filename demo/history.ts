@@ -186,6 +186,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     if (to === 'queued') figures.count('deferred', event.at);
     else if (to === 'delivered') figures.countEnd(to, event.at, event.at - message.acceptedAt);
     else if (to === 'bounced' || to === 'expired') figures.countEnd(to, event.at);
+    if (to === 'bounced' && event.failure !== null) figures.countBounce(event.failure, event.at);
   }
 
   function scheduleReport(message: LeasedMessage, from: number): void {

@@ -6,6 +6,7 @@ import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/e
 import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { toPrintable } from '../printing/escape.ts';
+import { formatDuration } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
 import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './text.ts';
@@ -68,6 +69,7 @@ function formatMessageDetails(details: MessageDetails): string {
     ['accepted', formatIsoTime(at)],
     ...duePair,
     ['ended', ended === null ? 'not yet' : formatIsoTime(ended)],
+    ...formatDelivery(details),
     ...formatConfirmation(details),
     ['attempts', String(attempts.length)],
     ['body', bodyText],
@@ -75,16 +77,25 @@ function formatMessageDetails(details: MessageDetails): string {
   return `${heading}\n${events.map((event) => formatEvent(event, details)).join('')}`;
 }
 
+function formatDelivery({ deliveryMs }: Pick<MessageDetails, 'deliveryMs'>): readonly (readonly [string, string])[] {
+  return deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`]];
+}
+
 /** A delivered message without a confirmation was accepted by the next hop, and nothing more is known. */
 function formatConfirmation({
   state,
   confirmedAt,
+  confirmationMs,
   events,
-}: Pick<MessageDetails, 'state' | 'confirmedAt' | 'events'>): readonly (readonly [string, string])[] {
-  if (confirmedAt === null)
+}: Pick<MessageDetails, 'state' | 'confirmedAt' | 'confirmationMs' | 'events'>): readonly (readonly [
+  string,
+  string,
+])[] {
+  if (confirmedAt === null || confirmationMs === null)
     return state === 'delivered' ? [['confirmed', 'no; the next hop accepted the message']] : [];
   const source = events.find(({ type }) => type === 'confirmed')?.by ?? '';
-  return [['confirmed', `${formatIsoTime(confirmedAt)} by ${source}`]];
+  const spanText = `${formatDuration(confirmationMs)} after acceptance`;
+  return [['confirmed', `${formatIsoTime(confirmedAt)} by ${source}, ${spanText}`]];
 }
 
 function formatEvent(

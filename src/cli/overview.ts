@@ -1,8 +1,9 @@
 /** `postrider overview`: shows figures over time, the queue, health checks and alarms. */
 import type { Command } from 'commander';
+import { formatFailure } from '../model/failure.ts';
 import type { Figures, Overview } from '../operations/overview/schemas.ts';
 import { showOverview } from '../operations/overview.ts';
-import { formatSpan, formatTime } from '../printing/text.ts';
+import { formatDuration, formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
 import { applyStyle, type Cell, formatPairs, formatTable, type Style } from './text.ts';
@@ -21,7 +22,7 @@ function formatOverview({ range, points, totals, queue, health, attention }: Ove
   const pointsPerRow = points.length / ROW_COUNT;
   const rows = Array.from({ length: ROW_COUNT }, (_, index): Cell[] => {
     const rowPoints = points.slice(index * pointsPerRow, (index + 1) * pointsPerRow);
-    const sumCounts = (name: keyof Omit<Figures, 'latencyMs'>) =>
+    const sumCounts = (name: keyof Omit<Figures, 'latencyMs' | 'confirmationMs'>) =>
       String(rowPoints.reduce((sum, point) => sum + point[name], 0));
     return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sumCounts)];
   });
@@ -29,28 +30,41 @@ function formatOverview({ range, points, totals, queue, health, attention }: Ove
     { text: `total ${range}`, style: 'heading' } as const,
     ...COLUMNS.map((name) => String(totals[name])),
   ];
-  const { latencyMs } = totals;
-  const latencyText =
-    latencyMs === null ? 'no message was delivered' : `p50 ${formatMs(latencyMs.p50)}, p99 ${formatMs(latencyMs.p99)}`;
+  const { latencyMs, confirmationMs, bounces } = totals;
+  const bounceTexts = bounces.map((failure) => `${formatFailure(failure)} ${failure.count}`);
   return [
     formatTable(['FROM', ...COLUMNS.map((name) => name.toUpperCase())], [...rows, totalRow]),
     '\n',
-    formatPairs([['latency', latencyText], ...formatQueue(queue, now)]),
+    formatPairs([
+      ['latency', formatPercentiles(latencyMs, 'no message was delivered')],
+      ['confirmation', formatPercentiles(confirmationMs, 'no provider confirmed a delivery')],
+      ...(bounces.length === 0 ? [] : [['bounces', bounceTexts.join(', ')] as const]),
+      ...formatQueue(queue, now),
+    ]),
     '\n',
     formatPairs(health.map(({ part, level, text }) => [part, { text, style: LEVEL_STYLES[level] }] as const)),
     formatAttention(attention),
   ].join('');
 }
 
-const COLUMNS = ['accepted', 'delivered', 'deferred', 'bounced', 'complained', 'suppressed', 'expired'] as const;
+const COLUMNS = [
+  'accepted',
+  'delivered',
+  'confirmed',
+  'deferred',
+  'bounced',
+  'complained',
+  'suppressed',
+  'expired',
+] as const;
 const LEVEL_STYLES: Readonly<Record<Overview['health'][number]['level'], Style>> = {
   ok: 'success',
   warning: 'warning',
   failure: 'error',
 };
 
-function formatMs(durationMs: number): string {
-  return durationMs < 1_000 ? `${durationMs} ms` : formatSpan(durationMs);
+function formatPercentiles(times: Figures['latencyMs'], emptyText: string): string {
+  return times === null ? emptyText : `p50 ${formatDuration(times.p50)}, p99 ${formatDuration(times.p99)}`;
 }
 
 function formatQueue(queue: Overview['queue'], now: number): readonly (readonly [string, Cell])[] {

@@ -4,6 +4,8 @@
  * write does not change the counts.
  */
 
+import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure } from './failure.ts';
+
 /** The names of the counts, in the order of the columns. */
 export const TRAFFIC_COUNTS = [
   'accepted',
@@ -15,12 +17,13 @@ export const TRAFFIC_COUNTS = [
   'expired',
   'ended',
   'alarmed',
+  'confirmed',
 ] as const;
 
 /**
  * `ended`: messages that reached a terminal state. This count excludes changes by reports after the end, and messages
  * that a command in another process cancelled. `alarmed`: refusals that concern this service itself, and attempts that
- * failed because the message could not be signed.
+ * failed because the message could not be signed. `confirmed`: messages whose delivery the provider reported.
  */
 export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
 type TrafficCounts = Readonly<Record<TrafficCount, number>>;
@@ -28,6 +31,10 @@ type TrafficCounts = Readonly<Record<TrafficCount, number>>;
 export interface Traffic extends TrafficCounts {
   /** The times from acceptance to delivery. */
   readonly latencies: Latencies;
+  /** The times from acceptance to the confirmation by the provider. */
+  readonly confirmations: Latencies;
+  /** The bounced messages by failure. */
+  readonly bounces: FailureCounts;
 }
 
 export const MINUTE_MS = 60_000;
@@ -65,6 +72,43 @@ export function parseLatencies(text: string): Latencies {
   return sums;
 }
 
+/** The number of messages by failure. The keys are those of `getFailureKey`. */
+export type FailureCounts = ReadonlyMap<string, number>;
+
+/** Returns the key of a failure: `hard/mailbox-unknown`. There are 39 different keys. */
+export function getFailureKey({ class: failureClass, category }: Failure): string {
+  return `${failureClass}/${category}`;
+}
+
+/** Formats the counts for a column as `class/category:count` pairs separated by spaces. */
+export function formatFailureCounts(counts: FailureCounts): string {
+  return [...counts].map(([key, count]) => `${key}:${count}`).join(' ');
+}
+
+/** Parses the text of `formatFailureCounts`, or several of these texts joined with spaces. The result is their sum. */
+export function parseFailureCounts(text: string): FailureCounts {
+  const sums = new Map<string, number>();
+  for (const pair of text.split(' ')) {
+    const colon = pair.indexOf(':');
+    if (colon <= 0) continue;
+    const key = pair.slice(0, colon);
+    sums.set(key, (sums.get(key) ?? 0) + Number(pair.slice(colon + 1)));
+  }
+  return sums;
+}
+
+/** Returns the counts of all known failures, the most frequent first. */
+export function listFailureCounts(counts: FailureCounts): readonly (Failure & { readonly count: number })[] {
+  return FAILURE_CLASSES.flatMap((failureClass) =>
+    FAILURE_CATEGORIES.map((category) => {
+      const failure = { class: failureClass, category };
+      return { ...failure, count: counts.get(getFailureKey(failure)) ?? 0 };
+    }),
+  )
+    .filter(({ count }) => count > 0)
+    .sort((a, b) => b.count - a.count);
+}
+
 /** Returns the span of the rows from which a step of `stepMs` is computed. */
 export function getRowSpanMs(stepMs: number): TrafficRow['spanMs'] {
   return stepMs % HOUR_MS === 0 ? HOUR_MS : MINUTE_MS;
@@ -99,9 +143,9 @@ function getMaxBucketMs(bucket: number): number {
   return 2 ** (bucket / BUCKETS_PER_DOUBLING);
 }
 
-/** Adds the counts of `added` to `sums`. */
-export function addLatencies(sums: Map<number, number>, added: Latencies): void {
-  for (const [bucket, count] of added) sums.set(bucket, (sums.get(bucket) ?? 0) + count);
+/** Adds the counts of `added` to `sums`: latencies by bucket, or counts by failure. */
+export function addCounts<Key>(sums: Map<Key, number>, added: ReadonlyMap<Key, number>): void {
+  for (const [key, count] of added) sums.set(key, (sums.get(key) ?? 0) + count);
 }
 
 /**

@@ -18,6 +18,7 @@ import {
   HTTP_LISTENERS,
   type HttpListenerName,
 } from '../model/events.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure } from '../model/failure.ts';
 import { STATES, type State } from '../model/message.ts';
 import { SIGNING_ALARM } from '../model/node.ts';
 import type { Outcome } from '../model/outcome.ts';
@@ -37,6 +38,10 @@ export interface Metrics {
   countAttempt(outcome: Outcome['kind'], tookMs: number): void;
   /** Counts a message that entered a state. */
   countStateEntry(state: State): void;
+  /** Counts a bounced message by its failure. */
+  countBounce(failure: Failure): void;
+  /** Records the time from acceptance to the confirmation of the delivery by the provider. */
+  recordConfirmation(tookMs: number): void;
   /** Counts a message whose attempt was deferred. */
   countDeferred(): void;
   countAlarm(reason: AlarmReason): void;
@@ -114,6 +119,7 @@ const MAX_WEBHOOK_SERIES = 100;
 const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
 ];
+const CONFIRMATION_BUCKETS_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400];
 const COMMIT_SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 const OUTCOMES: readonly Outcome['kind'][] = ['delivered', 'bounced', 'deferred', 'unanswered'];
 
@@ -167,6 +173,18 @@ export function createMetrics({
     name: 'postrider_messages_total',
     help: 'Messages that entered a state, by state',
     labelNames: ['state'],
+    registers,
+  });
+  const bounced = new Counter({
+    name: 'postrider_bounced_total',
+    help: 'Messages bounced, by class and category of the failure (docs/feedback.md)',
+    labelNames: ['class', 'category'],
+    registers,
+  });
+  const confirmationSeconds = new Histogram({
+    name: 'postrider_confirmation_duration_seconds',
+    help: 'Time from acceptance to the delivery event of the provider, in seconds',
+    buckets: CONFIRMATION_BUCKETS_SECONDS,
     registers,
   });
   const deferred = new Counter({
@@ -296,6 +314,8 @@ export function createMetrics({
   for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);
   for (const outcome of OUTCOMES) attempts.inc({ outcome }, 0);
   for (const state of STATES) messages.inc({ state }, 0);
+  for (const failureClass of FAILURE_CLASSES)
+    for (const category of FAILURE_CATEGORIES) bounced.inc({ class: failureClass, category }, 0);
   for (const result of REPORT_RESULTS) reports.inc({ result }, 0);
   for (const listener of HTTP_LISTENERS)
     for (const reason of DROP_REASONS) droppedConnections.inc({ listener, reason }, 0);
@@ -363,6 +383,8 @@ export function createMetrics({
       attemptSeconds.observe(tookMs / 1000);
     },
     countStateEntry: (state) => messagesByState.get(state)?.inc(),
+    countBounce: ({ class: failureClass, category }) => bounced.inc({ class: failureClass, category }),
+    recordConfirmation: (tookMs) => confirmationSeconds.observe(Math.max(0, tookMs) / 1000),
     countDeferred: () => deferred.inc(),
     countAlarm: (reason) => alarms.inc({ reason }),
     recordCommit(kind, size, tookMs) {
@@ -408,13 +430,22 @@ export function metricHandlers(metrics: Metrics): Handlers {
     'message.accepted': ({ tookMs }) => metrics.countAccepted(tookMs),
     'message.replayed': () => metrics.countReplayed(),
     'message.suppressed': () => metrics.countStateEntry('suppressed'),
-    'message.delivered': ({ reportedBy }) => {
+    'message.delivered': ({ at, acceptedAt, reportedBy }) => {
       metrics.countStateEntry('delivered');
-      if (reportedBy !== null) metrics.countReport('delivered');
+      if (reportedBy === null) return;
+      metrics.countReport('delivered');
+      // Only the delivery event of a provider makes a message `delivered`, so it also confirms the delivery.
+      if (acceptedAt !== null) metrics.recordConfirmation(at - acceptedAt);
     },
-    'message.confirmed': () => metrics.countReport('confirmed'),
+    'message.confirmed': ({ at, acceptedAt }) => {
+      metrics.countReport('confirmed');
+      metrics.recordConfirmation(at - acceptedAt);
+    },
     'message.deferred': () => metrics.countDeferred(),
-    'message.bounced': (event) => countReported(event, 'bounced'),
+    'message.bounced': (event) => {
+      countReported(event, 'bounced');
+      if (event.failure !== null) metrics.countBounce(event.failure);
+    },
     'message.complained': (event) => countReported(event, 'complained'),
     'message.expired': () => metrics.countStateEntry('expired'),
     'message.uncertain': () => metrics.countStateEntry('uncertain'),

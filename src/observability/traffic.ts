@@ -8,8 +8,16 @@
  */
 
 import type { Clock } from '../clock.ts';
+import type { Failure } from '../model/failure.ts';
 import type { State } from '../model/message.ts';
-import { getLatencyBucket, HOUR_MS, MINUTE_MS, type TrafficCount, type TrafficRow } from '../model/traffic.ts';
+import {
+  getFailureKey,
+  getLatencyBucket,
+  HOUR_MS,
+  MINUTE_MS,
+  type TrafficCount,
+  type TrafficRow,
+} from '../model/traffic.ts';
 import type { TrafficStore } from '../store/contract.ts';
 import type { Handlers } from './events.ts';
 
@@ -36,6 +44,10 @@ export interface TrafficCounter {
    * Counts a message whose state the queue or an operator changed. `tookMs` is the time from acceptance to delivery.
    */
   countStateEntry(state: State, tookMs?: number): void;
+  /** Counts a bounced message by its failure. */
+  countBounce(failure: Failure): void;
+  /** Counts a message whose delivery the provider reported. `tookMs` is the time from acceptance to this report. */
+  countConfirmed(tookMs: number): void;
   /** Counts a message whose state a report changed after the message had left the queue. */
   countReport(state: 'bounced' | 'complained'): void;
   countDeferred(): void;
@@ -122,6 +134,17 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
         if (bucket !== null) sums.latencies.set(bucket, (sums.latencies.get(bucket) ?? 0) + 1);
       });
     },
+    countBounce(failure) {
+      const key = getFailureKey(failure);
+      count(({ bounces }) => bounces.set(key, (bounces.get(key) ?? 0) + 1));
+    },
+    countConfirmed(tookMs) {
+      const bucket = getLatencyBucket(tookMs);
+      count((sums) => {
+        sums.confirmed += 1;
+        sums.confirmations.set(bucket, (sums.confirmations.get(bucket) ?? 0) + 1);
+      });
+    },
     countReport: increment,
     countDeferred: () => increment('deferred'),
     countAlarm: () => increment('alarmed'),
@@ -142,13 +165,19 @@ export function trafficHandlers(traffic: TrafficCounter): Handlers {
   return {
     'message.accepted': () => traffic.countAccepted(),
     'message.suppressed': () => traffic.countStateEntry('suppressed'),
-    'message.delivered': ({ at, acceptedAt }) =>
-      acceptedAt === null
-        ? traffic.countStateEntry('delivered')
-        : traffic.countStateEntry('delivered', at - acceptedAt),
+    'message.delivered': ({ at, acceptedAt, reportedBy }) => {
+      if (acceptedAt === null) return traffic.countStateEntry('delivered');
+      traffic.countStateEntry('delivered', at - acceptedAt);
+      // Only the delivery event of a provider makes a message `delivered`, so it also confirms the delivery.
+      if (reportedBy !== null) traffic.countConfirmed(at - acceptedAt);
+    },
+    'message.confirmed': ({ at, acceptedAt }) => traffic.countConfirmed(at - acceptedAt),
     'message.deferred': () => traffic.countDeferred(),
-    'message.bounced': ({ reportedBy }) =>
-      reportedBy === null ? traffic.countStateEntry('bounced') : traffic.countReport('bounced'),
+    'message.bounced': ({ reportedBy, failure }) => {
+      if (reportedBy === null) traffic.countStateEntry('bounced');
+      else traffic.countReport('bounced');
+      if (failure !== null) traffic.countBounce(failure);
+    },
     'message.complained': () => traffic.countReport('complained'),
     'message.expired': () => traffic.countStateEntry('expired'),
     'message.cancelled': () => traffic.countStateEntry('cancelled'),
@@ -162,6 +191,8 @@ interface CountedRow {
     readonly spanMs: TrafficRow['spanMs'];
     readonly at: number;
     readonly latencies: Map<number, number>;
+    readonly confirmations: Map<number, number>;
+    readonly bounces: Map<string, number>;
   };
   /**
    * `changeCount` is the number of changes of the row. `writtenChangeCount` is this number at the last successful
@@ -216,6 +247,9 @@ function createEmptySums(spanMs: TrafficRow['spanMs'], at: number): CountedRow['
     expired: 0,
     ended: 0,
     alarmed: 0,
+    confirmed: 0,
     latencies: new Map(),
+    confirmations: new Map(),
+    bounces: new Map(),
   };
 }

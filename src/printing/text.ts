@@ -15,6 +15,11 @@ export function formatTimeOr(ms: number | null, defaultText: string): string {
   return ms === null ? defaultText : formatTime(ms);
 }
 
+/** Formats a duration: below one second in milliseconds, otherwise like `formatSpan`. */
+export function formatDuration(ms: number): string {
+  return ms < 1_000 ? `${ms} ms` : formatSpan(ms);
+}
+
 /** Formats a duration in its two largest units, for example `2 d 3 h`, `4 min 10 s` or `0 s`. */
 export function formatSpan(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);

@@ -106,7 +106,7 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   {
     name: 'traffic',
     keyColumns: ['span', 'at', 'node'],
-    columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies'],
+    columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies', 'confirmations', 'bounces'],
   },
 ];
 

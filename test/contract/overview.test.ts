@@ -1,7 +1,7 @@
 /** Tests the traffic time series and the overview on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../src/model/account.ts';
-import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
+import { HOUR_MS, listFailureCounts, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { STORES } from '../rig/stores.ts';
 
@@ -15,7 +15,7 @@ function createRow(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<Tra
     (typeof TRAFFIC_COUNTS)[number],
     number
   >;
-  return { spanMs, at, ...zeroCounts, latencies: new Map(), ...counts };
+  return { spanMs, at, ...zeroCounts, latencies: new Map(), confirmations: new Map(), bounces: new Map(), ...counts };
 }
 
 describe.each(STORES)('the $name store', ({ open }) => {
@@ -46,12 +46,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
           [4, 1],
           [9, 2],
         ]),
+        confirmed: 1,
+        confirmations: new Map([[9, 1]]),
+        bounces: new Map([
+          ['soft/mailbox-full', 1],
+          ['hard/domain', 1],
+        ]),
       }),
       createRow(MINUTE_MS, HOUR + MINUTE_MS, { bounced: 1, ended: 1 }),
       createRow(HOUR_MS, HOUR, { accepted: 5, delivered: 3, bounced: 1, ended: 4 }),
     ]);
+    const oneHistograms = { confirmations: new Map([[9, 3]]), bounces: new Map([['hard/domain', 2]]) };
     await store.writeTraffic('two', [
-      createRow(MINUTE_MS, HOUR, { accepted: 10, latencies: new Map([[9, 10]]) }),
+      createRow(MINUTE_MS, HOUR, { accepted: 10, confirmed: 3, latencies: new Map([[9, 10]]), ...oneHistograms }),
       createRow(HOUR_MS, HOUR, { accepted: 10, alarmed: 3 }),
       createRow(HOUR_MS, HOUR + HOUR_MS, { expired: 9 }),
     ]);
@@ -63,6 +70,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([...(minutes[0]?.latencies ?? [])].sort(([a], [b]) => a - b)).toEqual([
       [4, 1],
       [9, 12],
+    ]);
+    expect(minutes[0]).toMatchObject({ confirmed: 4, confirmations: new Map([[9, 4]]) });
+    expect(listFailureCounts(minutes[0]?.bounces ?? new Map())).toEqual([
+      { class: 'hard', category: 'domain', count: 3 },
+      { class: 'soft', category: 'mailbox-full', count: 1 },
     ]);
     expect(await store.readTraffic(HOUR, HOUR + 10 * MINUTE_MS, 10 * MINUTE_MS)).toMatchObject([
       { at: HOUR, accepted: 15, bounced: 1 },

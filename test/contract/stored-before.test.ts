@@ -2,7 +2,7 @@
  * Tests that a database of an older version can be opened, and that every read returns the same result as in that
  * version. test/corpus/stores contains the tables of commit c1fc4ea and the results of the reads of its store:
  * accounts, keys, domains, messages in every state, reports, suppressions, tokens and statistics. Its calls of
- * `findToken` are now calls of `findTokens`. Its history entries have no failure, so the test expects null.
+ * `findToken` are now calls of `findTokens`. `ADDED_MEMBERS` has the members that later versions have added.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -61,11 +61,14 @@ const RENAMED: Readonly<Record<string, string>> = {
   refused: 'suppressingCounts',
 };
 
-/** Members that are null for older rows. The first name is a member that only the objects of this kind have. */
+/** Members and their values for older rows. The first name is a member that only the objects of this kind have. */
 const ADDED_MEMBERS = [
-  ['verb', 'failure'],
-  ['thresholds', 'sesConfigurationSet'],
-  ['published', 'returnPath'],
+  ['verb', 'failure', null],
+  ['thresholds', 'sesConfigurationSet', null],
+  ['published', 'returnPath', null],
+  ['latencies', 'confirmed', 0],
+  ['latencies', 'confirmations', new Map()],
+  ['latencies', 'bounces', new Map()],
 ] as const;
 
 /**
@@ -79,7 +82,7 @@ function revived(value: unknown): unknown {
   // Only an audit log entry has the member `who`. The member `subject` of a message keeps its name.
   const renamed: Readonly<Record<string, string>> = 'who' in value ? { ...RENAMED, subject: 'target' } : RENAMED;
   const members = Object.entries(value).map(([name, member]) => [renamed[name] ?? name, revived(member)]);
-  const added = ADDED_MEMBERS.flatMap(([kind, name]) => (kind in value ? [[name, null]] : []));
+  const added = ADDED_MEMBERS.flatMap(([kind, name, empty]) => (kind in value ? [[name, empty]] : []));
   return Object.fromEntries([...members, ...added]);
 }
 

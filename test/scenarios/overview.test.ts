@@ -80,7 +80,11 @@ test('the figures, the queue and the health match the sent messages, even after 
     everAccepted: true,
     queue: { queued: 1, sending: 0, trend: 'waiting', emptyAt: null, nextDueAt: expect.any(String) },
   });
-  expect(result.totals).toMatchObject({ latencyMs: { p50: expect.any(Number), p99: expect.any(Number) } });
+  expect(result.totals).toMatchObject({
+    latencyMs: { p50: expect.any(Number), p99: expect.any(Number) },
+    ...{ confirmed: 0, confirmationMs: null },
+    bounces: [{ class: 'block', category: 'mailbox-unknown', count: 1 }],
+  });
   expect(result.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
   expect(result.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
   for (const range of ['24h', '7d', '30d']) expect((await fetchOverview(range)).totals).toMatchObject(expectedTotals);

@@ -7,11 +7,12 @@ import { formatCompact, formatNumber } from './number';
 import { formatDuration, formatUtc } from './time';
 import { type Line, TimeChart } from './time-chart';
 
-type Count = keyof Omit<Figures, 'latencyMs'>;
+type Count = keyof Omit<Figures, 'latencyMs' | 'confirmationMs'>;
 
 const COUNT_LABELS: readonly { readonly name: Count; readonly label: string }[] = [
   { name: 'accepted', label: 'Accepted' },
   { name: 'delivered', label: 'Delivered' },
+  { name: 'confirmed', label: 'Confirmed' },
   { name: 'deferred', label: 'Deferred' },
   { name: 'bounced', label: 'Bounced' },
   { name: 'complained', label: 'Complained' },
@@ -38,9 +39,13 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
     { label: 'Bounced', colours: RED, dash: [], values: counts('bounced') },
     { label: 'Complained', colours: PURPLE, dash: [3, 4], values: counts('complained') },
   ];
+  const confirmations = points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null);
   const latency: readonly Line[] = [
     { label: 'p50', colours: GREEN, dash: [], values: latencies('p50') },
     { label: 'p99', colours: PURPLE, dash: [8, 5], values: latencies('p99') },
+    ...(overview.totals.confirmed === 0
+      ? []
+      : [{ label: 'p50 until confirmed', colours: BLUE, dash: [3, 4], values: confirmations }]),
   ];
   return (
     <Stack gap="lg">
@@ -93,7 +98,7 @@ function formatAxisTime(ms: number): string {
 const STATE_COUNTS: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
 
 function Totals({ totals, range }: { readonly totals: Figures; readonly range: Range }) {
-  const { latencyMs } = totals;
+  const { latencyMs, confirmationMs } = totals;
   return (
     <SimpleGrid component="dl" cols={{ base: 2, xs: 3, md: 5 }} spacing="sm" m={0}>
       {COUNT_LABELS.map(({ name, label }) => (
@@ -107,6 +112,10 @@ function Totals({ totals, range }: { readonly totals: Figures; readonly range: R
       ))}
       <Total label="p50 delivery time" value={latencyMs === null ? '–' : formatDuration(latencyMs.p50)} />
       <Total label="p99 delivery time" value={latencyMs === null ? '–' : formatDuration(latencyMs.p99)} />
+      <Total
+        label="p50 time to confirmation"
+        value={confirmationMs === null ? '–' : formatDuration(confirmationMs.p50)}
+      />
     </SimpleGrid>
   );
 }
@@ -177,11 +186,13 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
             <Table.Caption>Figures of the last {range}, newest first</Table.Caption>
             <Table.Thead>
               <Table.Tr>
-                {['From', ...COUNT_LABELS.map(({ label }) => label), 'p50', 'p99'].map((heading) => (
-                  <Table.Th key={heading} scope="col">
-                    {heading}
-                  </Table.Th>
-                ))}
+                {['From', ...COUNT_LABELS.map(({ label }) => label), 'p50', 'p99', 'p50 until confirmed'].map(
+                  (heading) => (
+                    <Table.Th key={heading} scope="col">
+                      {heading}
+                    </Table.Th>
+                  ),
+                )}
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
@@ -195,6 +206,7 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
                   ))}
                   <Table.Td>{point.latencyMs === null ? '–' : formatDuration(point.latencyMs.p50)}</Table.Td>
                   <Table.Td>{point.latencyMs === null ? '–' : formatDuration(point.latencyMs.p99)}</Table.Td>
+                  <Table.Td>{point.confirmationMs === null ? '–' : formatDuration(point.confirmationMs.p50)}</Table.Td>
                 </Table.Tr>
               ))}
             </Table.Tbody>

@@ -19,10 +19,17 @@ import {
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { formatCommandLine } from '../../printing/command-line.ts';
-import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
+import { formatDuration, formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 import { PROVIDERS } from '../../providers/providers.ts';
 import { type DeliveryStatus, describeDueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
-import { type AttemptDetails, findConfirmation, listFinishedAttempts, toAttemptDetails } from './schemas.ts';
+import {
+  type AttemptDetails,
+  findConfirmation,
+  findDelivery,
+  listFinishedAttempts,
+  measureSinceAcceptance,
+  toAttemptDetails,
+} from './schemas.ts';
 
 const SERVICE_LIST = '*';
 const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
@@ -101,6 +108,7 @@ function explainState(input: ExplainInput): readonly string[] {
       return [
         ...explainCause(message, 'delivered', attemptSentences),
         ...explainFeedbackReports(message),
+        ...explainTimes(message),
         ...explainMissingConfirmation(message),
       ];
     case 'bounced':
@@ -254,6 +262,18 @@ function describeReportEffect(verb: string, failure: Failure | null): string {
 function findProviderTitle(source: string): string | null {
   const name = source === 'sns' || source === 'sqs' ? 'ses' : source;
   return PROVIDERS.find((provider) => provider.name === name)?.title ?? null;
+}
+
+/** States the time until the next hop accepted the message, and the time until the provider confirmed the delivery. */
+function explainTimes(message: StoredMessage): readonly string[] {
+  const deliveryMs = measureSinceAcceptance(message, findDelivery(message));
+  const confirmationMs = measureSinceAcceptance(message, findConfirmation(message));
+  return [
+    ...(deliveryMs === null ? [] : [`It was delivered ${formatDuration(deliveryMs)} after its acceptance.`]),
+    ...(confirmationMs === null
+      ? []
+      : [`The delivery was confirmed ${formatDuration(confirmationMs)} after its acceptance.`]),
+  ];
 }
 
 /** States that `delivered` alone does not mean that the recipient has the message. */

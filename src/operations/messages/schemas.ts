@@ -123,6 +123,16 @@ export const MessageDetails = Type.Object({
   ended: nullable(
     Type.String({ format: 'date-time', description: 'The time at which the message reached its terminal state.' }),
   ),
+  deliveryMs: nullable(
+    Type.Integer({
+      description: 'The time from acceptance to `delivered` in milliseconds; null if the message was not delivered.',
+    }),
+  ),
+  confirmationMs: nullable(
+    Type.Integer({
+      description: 'The time from acceptance to `confirmedAt` in milliseconds; null if `confirmedAt` is null.',
+    }),
+  ),
   confirmedAt: nullable(
     Type.String({
       format: 'date-time',
@@ -169,6 +179,8 @@ export function toMessageDetails(
     owner: storedMessage.owner,
     attemptCount: storedMessage.attempts,
     ended: toIsoOrNull(storedMessage.endedAt),
+    deliveryMs: measureSinceAcceptance(storedMessage, findDelivery(storedMessage)),
+    confirmationMs: measureSinceAcceptance(storedMessage, findConfirmation(storedMessage)),
     confirmedAt: toIsoOrNull(findConfirmation(storedMessage)?.at ?? null),
     message: storedMessage.message,
     attempts: attempts.map(toAttemptDetails),
@@ -182,6 +194,19 @@ export function toMessageDetails(
 /** Returns the entry of the first delivery event of the provider, or null. */
 export function findConfirmation({ events }: Pick<StoredMessage, 'events'>): HistoryEntry | null {
   return events.find(({ verb }) => verb === 'confirmed') ?? null;
+}
+
+/** Returns the entry of the delivery, or null. */
+export function findDelivery({ events }: Pick<StoredMessage, 'events'>): HistoryEntry | null {
+  return events.find(({ verb }) => verb === 'delivered') ?? null;
+}
+
+/** Returns the time from acceptance to the entry in ms, or null. It is 0 if the clock was set back in between. */
+export function measureSinceAcceptance(
+  { acceptedAt }: Pick<StoredMessage, 'acceptedAt'>,
+  entry: HistoryEntry | null,
+): number | null {
+  return entry === null ? null : Math.max(0, entry.at - acceptedAt);
 }
 
 /** Returns the attempts with an outcome. A lease that expired without an outcome is not counted. */

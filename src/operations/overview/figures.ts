@@ -1,9 +1,10 @@
 /** Computes the traffic over time for the overview: points without gaps, sums, and percentiles from the histograms. */
 import { formatIsoTime } from '../../config/units.ts';
 import {
-  addLatencies,
+  addCounts,
   computePercentile,
   type Latencies,
+  listFailureCounts,
   TRAFFIC_COUNTS,
   type Traffic,
   type TrafficStep,
@@ -20,13 +21,14 @@ export function getRangeStart(range: Range, now: number): number {
 export function computeTrafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
   const { stepMs, steps: stepCount } = RANGES[range];
   const since = getRangeStart(range, now);
+  const sum = sumTraffic(steps);
   const stepsByTime = new Map(steps.map((step) => [step.at, step]));
   return {
     points: Array.from({ length: stepCount }, (_, index) => {
       const at = since + index * stepMs;
       return { at: formatIsoTime(at), ...toFigures(stepsByTime.get(at) ?? NO_TRAFFIC) };
     }),
-    totals: toFigures(sumTraffic(steps)),
+    totals: { ...toFigures(sum), bounces: [...listFailureCounts(sum.bounces)] },
   };
 }
 
@@ -35,9 +37,16 @@ const NO_TRAFFIC: Traffic = sumTraffic([]);
 /** Returns the sum of all steps. */
 export function sumTraffic(steps: readonly Traffic[]): Traffic {
   const latencies = new Map<number, number>();
-  for (const step of steps) addLatencies(latencies, step.latencies);
+  const confirmations = new Map<number, number>();
+  const bounces = new Map<string, number>();
+  for (const step of steps) {
+    addCounts(latencies, step.latencies);
+    addCounts(confirmations, step.confirmations);
+    addCounts(bounces, step.bounces);
+  }
   const counts = TRAFFIC_COUNTS.map((name) => [name, steps.reduce((sum, step) => sum + step[name], 0)] as const);
-  return { ...(Object.fromEntries(counts) as Record<(typeof TRAFFIC_COUNTS)[number], number>), latencies };
+  const sums = Object.fromEntries(counts) as Record<(typeof TRAFFIC_COUNTS)[number], number>;
+  return { ...sums, latencies, confirmations, bounces };
 }
 
 function toFigures({
@@ -48,10 +57,12 @@ function toFigures({
   complained,
   suppressed,
   expired,
+  confirmed,
   latencies,
+  confirmations,
 }: Traffic): Figures {
-  const counts = { accepted, delivered, deferred, bounced, complained, suppressed, expired };
-  return { ...counts, latencyMs: toLatency(latencies) };
+  const counts = { accepted, delivered, deferred, bounced, complained, suppressed, expired, confirmed };
+  return { ...counts, latencyMs: toLatency(latencies), confirmationMs: toLatency(confirmations) };
 }
 
 function toLatency(latencies: Latencies): Figures['latencyMs'] {

@@ -3,6 +3,7 @@
  * types.
  */
 import type { Static } from 'typebox';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
 import { createStringEnum, nullable, Time } from '../schemas.ts';
@@ -28,15 +29,36 @@ const figureMembers = {
   complained: counter('Messages with a complaint.'),
   suppressed: counter('Messages suppressed.'),
   expired: counter('Messages expired.'),
+  confirmed: counter('Messages whose delivery an event of the provider confirmed.'),
   latencyMs: nullable(
     Type.Object(
       { p50: Type.Number(), p99: Type.Number() },
       { description: 'Time from acceptance to delivery; null without a delivery.' },
     ),
   ),
+  confirmationMs: nullable(
+    Type.Object(
+      { p50: Type.Number(), p99: Type.Number() },
+      {
+        description:
+          'Time from acceptance to the record of the delivery event of the provider; null without such an event.',
+      },
+    ),
+  ),
 };
 export const Figures = Type.Object(figureMembers);
 export type Figures = Static<typeof Figures>;
+const Totals = Type.Object({
+  ...figureMembers,
+  bounces: Type.Array(
+    Type.Object({
+      class: createStringEnum(FAILURE_CLASSES),
+      category: createStringEnum(FAILURE_CATEGORIES),
+      count: Type.Integer(),
+    }),
+    { description: 'Bounced messages by class and category of the failure, the most frequent first.' },
+  ),
+});
 
 const PARTS = ['database', 'transport', 'domains', 'feedback', 'nodes'] as const;
 const LEVELS = ['warning', 'failure'] as const;
@@ -67,7 +89,7 @@ export const Overview = Type.Object({
   points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
     description: 'Oldest first, without gaps; `at` is the beginning of the step. The last step has not ended.',
   }),
-  totals: Figures,
+  totals: Totals,
   queue: Type.Object({
     queued: Type.Integer(),
     sending: Type.Integer(),

@@ -2,10 +2,12 @@
  * Stores the traffic time series: the rows of each node by minute and by hour. Reads return the sums over all nodes.
  */
 import {
+  formatFailureCounts,
   formatLatencies,
   getRowSpanMs,
   HOUR_MS,
   MINUTE_MS,
+  parseFailureCounts,
   parseLatencies,
   readTrafficCounts,
   TRAFFIC_COUNTS,
@@ -17,13 +19,15 @@ import type { Database, Statement } from './session.ts';
 const COUNTS = TRAFFIC_COUNTS.join(', ');
 const WRITE_ROWS: Statement = {
   name: 'traffic_write',
-  text: `INSERT INTO traffic (node, span, at, latencies, ${COUNTS})
-    SELECT $1, * FROM unnest($2::int[], $3::bigint[], $4::text[]${TRAFFIC_COUNTS.map((_, at) => `, $${at + 5}::bigint[]`).join('')})
-    ON CONFLICT (span, at, node) DO UPDATE SET latencies = excluded.latencies, ${TRAFFIC_COUNTS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+  text: `INSERT INTO traffic (node, span, at, latencies, confirmations, bounces, ${COUNTS})
+    SELECT $1, * FROM unnest($2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[]${TRAFFIC_COUNTS.map((_, at) => `, $${at + 7}::bigint[]`).join('')})
+    ON CONFLICT (span, at, node) DO UPDATE SET latencies = excluded.latencies, confirmations = excluded.confirmations,
+      bounces = excluded.bounces, ${TRAFFIC_COUNTS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
 };
 const SUM_BY_STEP: Statement = {
   name: 'traffic_sums',
-  text: `SELECT at / $1::bigint * $1::bigint AS step, string_agg(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ')}
+  text: `SELECT at / $1::bigint * $1::bigint AS step, string_agg(latencies, ' ') AS latencies,
+      string_agg(confirmations, ' ') AS confirmations, string_agg(bounces, ' ') AS bounces, ${TRAFFIC_COUNTS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ')}
     FROM traffic WHERE span = $2 AND at >= $3 AND at < $4 GROUP BY step ORDER BY step`,
 };
 const PURGE: Statement = {
@@ -50,6 +54,8 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
             column(({ spanMs }) => spanMs),
             column(({ at }) => at),
             column(({ latencies }) => formatLatencies(latencies)),
+            column(({ confirmations }) => formatLatencies(confirmations)),
+            column(({ bounces }) => formatFailureCounts(bounces)),
             ...TRAFFIC_COUNTS.map((name) => column((row) => row[name])),
           ]),
         ]);
@@ -60,6 +66,8 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
         at: rows.readInteger(row, 'step'),
         ...readTrafficCounts((column) => rows.readInteger(row, column)),
         latencies: parseLatencies(rows.readText(row, 'latencies')),
+        confirmations: parseLatencies(rows.readText(row, 'confirmations')),
+        bounces: parseFailureCounts(rows.readText(row, 'bounces')),
       }));
     },
     async purgeTraffic(minuteRowsBefore, hourRowsBefore, limit) {

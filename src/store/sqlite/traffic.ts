@@ -3,10 +3,12 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import {
+  formatFailureCounts,
   formatLatencies,
   getRowSpanMs,
   HOUR_MS,
   MINUTE_MS,
+  parseFailureCounts,
   parseLatencies,
   readTrafficCounts,
   TRAFFIC_COUNTS,
@@ -18,11 +20,12 @@ import * as rows from '../rules/rows.ts';
 export function prepareTraffic(database: DatabaseSync) {
   const counts = TRAFFIC_COUNTS.join(', ');
   const writeRow = database.prepare(
-    `INSERT OR REPLACE INTO traffic (span, at, node, latencies, ${counts}) VALUES (?, ?, ?, ?, ${TRAFFIC_COUNTS.map(() => '?').join(', ')})`,
+    `INSERT OR REPLACE INTO traffic (span, at, node, latencies, confirmations, bounces, ${counts}) VALUES (?, ?, ?, ?, ?, ?, ${TRAFFIC_COUNTS.map(() => '?').join(', ')})`,
   );
   // Parameters are floating-point numbers. The parameters are cast because the steps need integer division.
   const selectSums = database.prepare(
-    `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
+    `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies,
+       group_concat(confirmations, ' ') AS confirmations, group_concat(bounces, ' ') AS bounces, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
      FROM traffic WHERE span = :span AND at >= :since AND at < :until GROUP BY step ORDER BY step`,
   );
   const purge = database.prepare(
@@ -33,7 +36,8 @@ export function prepareTraffic(database: DatabaseSync) {
     writeTraffic(node: string, batch: readonly TrafficRow[]): void {
       for (const row of batch) {
         const values = TRAFFIC_COUNTS.map((name) => row[name]);
-        writeRow.run(row.spanMs, row.at, node, formatLatencies(row.latencies), ...values);
+        const histograms = [formatLatencies(row.latencies), formatLatencies(row.confirmations)];
+        writeRow.run(row.spanMs, row.at, node, ...histograms, formatFailureCounts(row.bounces), ...values);
       }
     },
     readTraffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
@@ -41,6 +45,8 @@ export function prepareTraffic(database: DatabaseSync) {
         at: rows.readInteger(row, 'step'),
         ...readTrafficCounts((column) => rows.readInteger(row, column)),
         latencies: parseLatencies(rows.readText(row, 'latencies')),
+        confirmations: parseLatencies(rows.readText(row, 'confirmations')),
+        bounces: parseFailureCounts(rows.readText(row, 'bounces')),
       })),
     purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): number {
       const purgedMinuteRows = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);

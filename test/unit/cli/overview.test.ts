@@ -13,7 +13,7 @@ function createStep(at: number, counts: Partial<TrafficStep> = {}): TrafficStep 
     (typeof TRAFFIC_COUNTS)[number],
     number
   >;
-  return { at, ...zeroCounts, latencies: new Map(), ...counts };
+  return { at, ...zeroCounts, latencies: new Map(), confirmations: new Map(), bounces: new Map(), ...counts };
 }
 
 describe('the trend of the queue', () => {

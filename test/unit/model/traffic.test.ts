@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { addLatencies, computePercentile, getLatencyBucket, MAX_LATENCY_BUCKET } from '../../../src/model/traffic.ts';
+import { addCounts, computePercentile, getLatencyBucket, MAX_LATENCY_BUCKET } from '../../../src/model/traffic.ts';
 
 function countLatencies(latencies: readonly number[]): Map<number, number> {
   const sums = new Map<number, number>();
-  for (const time of latencies) addLatencies(sums, new Map([[getLatencyBucket(time), 1]]));
+  for (const time of latencies) addCounts(sums, new Map([[getLatencyBucket(time), 1]]));
   return sums;
 }
 

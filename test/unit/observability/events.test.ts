@@ -5,6 +5,7 @@
 import { expect, test } from 'vitest';
 import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
 import type { SettledEventType } from '../../../src/model/message.ts';
+import { getLatencyBucket } from '../../../src/model/traffic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createLog, logHandlers } from '../../../src/observability/log.ts';
 import { createMetrics, metricHandlers } from '../../../src/observability/metrics.ts';
@@ -52,10 +53,9 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
   });
   const events = createEvents(clock);
   const status = trackRuntimeStatus();
-  const writtenCounts = new Map<string, number>();
+  const writtenCounts = new Map<string, unknown>();
   const recordRows = async (_node: string, rows: readonly object[]) => {
-    for (const [name, value] of Object.entries(rows[0] ?? {}))
-      if (typeof value === 'number') writtenCounts.set(name, value);
+    for (const [name, value] of Object.entries(rows[0] ?? {})) writtenCounts.set(name, value);
   };
   const traffic = startTrafficCounter({ node: 'node', clock, writeRows: recordRows, onWriteError: () => undefined });
   events.subscribe(logHandlers(log, 'node'));
@@ -118,7 +118,10 @@ test('a suppressed message is counted and logged in addition to its acceptance',
 test('a bounce by a later report counts as a report and does not count as a second end of the message', async () => {
   const { publish, logged, figures, series } = createSubscribers();
   publish(
-    changeEvent('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' }),
+    changeEvent('message.bounced', {
+      ...{ attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' },
+      failure: { class: 'hard', category: 'mailbox-unknown', status: null, diagnostic: 'mailbox unknown' },
+    }),
   );
   publish({
     type: 'message.reported',
@@ -127,20 +130,55 @@ test('a bounce by a later report counts as a report and does not count as a seco
     verb: 'soft-bounced',
     reportedBy: 'sns',
     suppresses: false,
-    failure: null,
+    failure: { class: 'soft', category: 'mailbox-full', status: '4.2.2', diagnostic: 'full' },
   });
   expect(logged()).toMatchObject([
-    { event: 'message.bounced', ...MESSAGE, detail: 'mailbox unknown', reportSource: 'smtp' },
-    { event: 'message.reported', id: 'm-1', reportType: 'soft-bounced', reportSource: 'sns' },
+    {
+      event: 'message.bounced',
+      ...MESSAGE,
+      detail: 'mailbox unknown',
+      reportSource: 'smtp',
+      class: 'hard',
+      category: 'mailbox-unknown',
+    },
+    {
+      event: 'message.reported',
+      id: 'm-1',
+      reportType: 'soft-bounced',
+      reportSource: 'sns',
+      class: 'soft',
+      category: 'mailbox-full',
+    },
   ]);
   expect(await figures()).toEqual(
     expect.arrayContaining([
       'postrider_feedback_reports_total{result="bounced"} 1',
       'postrider_feedback_reports_total{result="recorded"} 1',
       'postrider_messages_total{state="bounced"} 1',
+      'postrider_bounced_total{class="hard",category="mailbox-unknown"} 1',
+      'postrider_bounced_total{class="soft",category="mailbox-full"} 0',
     ]),
   );
-  expect(await series()).toMatchObject({ bounced: 1, ended: 0 });
+  expect(await series()).toMatchObject({ bounced: 1, ended: 0, bounces: new Map([['hard/mailbox-unknown', 1]]) });
+});
+
+test('a confirmation is counted with the time since acceptance, also if it ends a message that was uncertain', async () => {
+  const { publish, figures, series } = createSubscribers();
+  publish({ type: 'message.confirmed', at: 2_000, ...MESSAGE, acceptedAt: 0, reportedBy: 'postmark', detail: 'ok' });
+  const report = { attempts: null, reportedBy: 'postmark', at: 2_000, acceptedAt: 0 } as const;
+  publish(changeEvent('message.delivered', report));
+  publish(changeEvent('message.delivered', { attempt: newAttempt() }));
+  expect(await figures()).toEqual(
+    expect.arrayContaining([
+      'postrider_confirmation_duration_seconds_count 2',
+      'postrider_confirmation_duration_seconds_sum 4',
+      'postrider_messages_total{state="delivered"} 2',
+    ]),
+  );
+  expect(await series()).toMatchObject({
+    ...{ delivered: 2, confirmed: 2 },
+    confirmations: new Map([[getLatencyBucket(2_000), 2]]),
+  });
 });
 
 test('a message that cannot be signed is an alarm in the runtime status, the metrics and the time series', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { TrafficRow } from '../../../src/model/traffic.ts';
+import { getLatencyBucket, type TrafficRow } from '../../../src/model/traffic.ts';
 import { startTrafficCounter } from '../../../src/observability/traffic.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
@@ -58,8 +58,24 @@ test('a cancelled message counts as ended and in no other figure', async () => {
   expect(writes).toMatchObject([[{ ended: 1 }, { ended: 1 }]]);
   const [row] = writes.flat();
   if (row === undefined) throw new Error('nothing was written');
-  const { ended, spanMs, at, latencies, ...otherCounts } = row;
+  const { ended, spanMs, at, latencies, confirmations, bounces, ...otherCounts } = row;
   expect(new Set(Object.values(otherCounts))).toEqual(new Set([0]));
+});
+
+test('bounces are counted by failure, and confirmations with their times', async () => {
+  const { clock, counter, writes } = counterRig();
+  counter.countBounce({ class: 'hard', category: 'domain' });
+  counter.countBounce({ class: 'hard', category: 'domain' });
+  counter.countBounce({ class: 'soft', category: 'unknown' });
+  counter.countConfirmed(2_000);
+  await clock.advance(1_000);
+  const [row] = writes.flat();
+  expect(row).toMatchObject({ confirmed: 1, delivered: 0, ended: 0 });
+  expect([...(row?.confirmations ?? [])]).toEqual([[getLatencyBucket(2_000), 1]]);
+  expect([...(row?.bounces ?? [])]).toEqual([
+    ['hard/domain', 2],
+    ['soft/unknown', 1],
+  ]);
 });
 
 test('a minute that ends before it is written is written together with the next one', async () => {

@@ -119,7 +119,9 @@ test('alarms of other nodes are reported by their number', () => {
     (typeof TRAFFIC_COUNTS)[number],
     number
   >;
-  const recent: TrafficStep[] = [{ ...zeroCounts, at: NOW - 60_000, alarmed: 3, latencies: new Map() }];
+  const recent: TrafficStep[] = [
+    { ...zeroCounts, at: NOW - 60_000, alarmed: 3, latencies: new Map(), confirmations: new Map(), bounces: new Map() },
+  ];
   const input = createInput(SHARED, {
     recent,
     status: { ...SERVICE, delivery: null },
