@@ -7,6 +7,7 @@ import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
 import type { State } from './message.ts';
 import type { ProviderRemoval, Suppression } from './suppression.ts';
+import type { Webhook } from './webhook.ts';
 
 /** The operator who makes a change, and the time of the change. */
 export interface Actor {
@@ -67,6 +68,11 @@ export function toAuditedDomain({ status, subdomains, returnPath, keys }: Sendin
 /** Returns true if a check or a rotation changed a member that an entry records. */
 export function hasAuditedDomainChanged(before: SendingDomain, after: SendingDomain): boolean {
   return toJson(toAuditedDomain(before)) !== toJson(toAuditedDomain(after));
+}
+
+/** Returns the members of an endpoint that an entry records. The secret is not recorded. */
+export function toAuditedWebhook({ url, account, name, events, disabled }: Webhook) {
+  return { url, account, name, events, disabled: disabled?.reason ?? null };
 }
 
 export function toAuditedMessage(state: State, dueAt: number | null) {

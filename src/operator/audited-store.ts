@@ -36,5 +36,15 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     cancelMessage: (id, at) => store.cancelMessage(id, at, createActor()),
     createToken: (token, at) => store.createToken(token, at, createActor()),
     revokeToken: (id, at) => store.revokeToken(id, at, createActor()),
+    createWebhook: (webhook, at) => store.createWebhook(webhook, at, createActor()),
+    updateWebhook: (id, change) => store.updateWebhook(id, change, createActor()),
+    enableWebhook: (id) => store.enableWebhook(id, createActor()),
+    disableWebhook: (id, at) => store.disableWebhook(id, at, createActor()),
+    rotateWebhookSecret: (id, sealed, until) => store.rotateWebhookSecret(id, sealed, until, createActor()),
+    deleteWebhook: (id) => store.deleteWebhook(id, createActor()),
+    addTestDelivery: (id, delivery, at) => store.addTestDelivery(id, delivery, at, createActor()),
+    replayDelivery: (id, delivery, at) => store.replayDelivery(id, delivery, at, createActor()),
+    replayDeliveries: (id, selection, after, at, limit) =>
+      store.replayDeliveries(id, selection, after, at, limit, createActor()),
   };
 }

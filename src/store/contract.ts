@@ -57,6 +57,7 @@ import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
 import type { StoreError } from './error.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
+import type { WebhookStore, WebhookWorkerStore } from './webhook-store.ts';
 
 /**
  * Limits of one claim. The first message is leased regardless of its size, so that a large message cannot stay in the
@@ -442,6 +443,7 @@ export interface OperatorStore
     MessageStore,
     AccessStore,
     OverviewStore,
+    WebhookStore,
     Pick<AcceptStore, 'newestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'readTraffic'>,
@@ -457,6 +459,7 @@ export type StoreMethods = AcceptStore &
   NodeStore &
   TrafficStore &
   IndexStore &
+  WebhookWorkerStore &
   OperatorStore;
 
 /** The operations that probe and close the store. */
@@ -567,5 +570,25 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   readQueueStatistics: 'operator-read',
   readOverviewData: 'operator-read',
   changeFeedPosition: 'operator-read',
+  createWebhook: 'change',
+  listWebhooks: 'read',
+  findWebhook: 'read',
+  updateWebhook: 'change',
+  enableWebhook: 'change',
+  disableWebhook: 'change',
+  rotateWebhookSecret: 'change',
+  deleteWebhook: 'change',
+  addTestDelivery: 'change',
+  listDeliveries: 'operator-read',
+  findDelivery: 'operator-read',
+  replayDelivery: 'change',
+  replayDeliveries: 'change',
+  releaseDeliveries: 'change',
+  readWebhookStatistics: 'operator-read',
+  fanOutEvents: 'change',
+  claimDeliveries: 'outcome',
+  settleDeliveries: 'outcome',
+  releaseDeliveryLeases: 'outcome',
+  purgeDeliveries: 'change',
   probe: 'change',
 };

@@ -11,6 +11,8 @@ export interface TransferTable {
   readonly columns: readonly string[];
   /** The columns that contain 0 or 1 in the source, and false or true in the target. */
   readonly booleanColumns?: readonly string[];
+  /** The columns that have no meaning in another store. They have their defaults in the target. */
+  readonly omittedColumns?: readonly string[];
 }
 
 export const TRANSFER_TABLES: readonly TransferTable[] = [
@@ -108,6 +110,34 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     keyColumns: ['span', 'at', 'node'],
     columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies', 'confirmations', 'bounces'],
   },
+  {
+    name: 'webhook',
+    keyColumns: ['id'],
+    columns: [
+      ...['id', 'url', 'account_id', 'name', 'events', 'sealed', 'previous_sealed', 'previous_until'],
+      ...['disabled_reason', 'disabled_at', 'failing_since', 'created_at', 'removed'],
+    ],
+    booleanColumns: ['removed'],
+    omittedColumns: ['start'],
+  },
+  {
+    name: 'outbox',
+    keyColumns: ['position'],
+    columns: [
+      ...['position', 'type', 'account_id', 'message_id', 'sequence', 'state', 'suppressed', 'at', 'data'],
+      'webhook_id',
+    ],
+    booleanColumns: ['suppressed'],
+  },
+  {
+    name: 'webhook_delivery',
+    keyColumns: ['webhook_id', 'id'],
+    columns: [
+      ...['webhook_id', 'id', 'type', 'message_id', 'sequence', 'state', 'suppressed', 'at', 'data', 'status'],
+      ...['due_at', 'owner', 'lease', 'attempt', 'attempts', 'created_at', 'ended_at'],
+    ],
+    booleanColumns: ['suppressed'],
+  },
 ];
 
 /**
@@ -115,7 +145,11 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
  * meaning in another store, or if the target rebuilds it from the messages.
  */
 export const MESSAGE_TABLES: readonly string[] = ['mail_request', 'body', 'event'];
-export const TABLES_NOT_TRANSFERRED: readonly string[] = ['meta', 'node', 'throttle', 'search_segment', 'search_page'];
+export const TABLES_NOT_TRANSFERRED: readonly string[] = [
+  ...['meta', 'node', 'throttle', 'search_segment', 'search_page'],
+  // The target computes the subscribed types from the endpoints.
+  'webhook_subscription',
+];
 
 /** A message with its body, queue row and events. The members are the columns. */
 export interface TransferredMessage {

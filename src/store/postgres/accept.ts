@@ -20,6 +20,7 @@ import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { type AcceptanceLookups, type AcceptedState, decideAcceptance } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { SELECT_ACCOUNTS } from './directory.ts';
+import { isSubscribed, recordAcceptances, SELECT_SUBSCRIBED } from './outbox.ts';
 import { appendEvents } from './queue.ts';
 import {
   type Database,
@@ -43,7 +44,7 @@ const LOCK_ACCOUNTS: Statement = {
 // locks.
 const READ_ACCOUNTS: Statement = {
   name: 'accept_read_accounts',
-  text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])`,
+  text: `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])) s`,
 };
 const READ_KEYS: Statement = {
   name: 'accept_read_keys',
@@ -124,6 +125,8 @@ interface AcceptContext {
   readonly suppressed: ReadonlySet<string>;
   /** The rows of messages that are already stored, by id. */
   readonly storedRows: ReadonlyMap<string, Row>;
+  /** The event types to which an endpoint of a webhook subscribes. */
+  readonly subscribed: number;
 }
 
 type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
@@ -248,6 +251,7 @@ async function readContext(
       suppressions.map((row) => `${rows.readInteger(row, 'account_id')} ${rows.readText(row, 'recipient')}`),
     ),
     storedRows: new Map(storedRows.map((row) => [rows.readText(row, 'id'), row])),
+    subscribed: accounts[0] === undefined ? 0 : rows.readInteger(accounts[0], 'subscribed'),
   };
 }
 
@@ -341,6 +345,8 @@ async function writeAccepted(
     );
   }
   const suppressed = accepted.filter(({ state }) => state === 'suppressed');
+  // Both statements record events. They are sent in this order, so the acceptance is recorded first.
+  if (isSubscribed(context.subscribed, 'message.accepted')) statements.push(recordAcceptances(transaction, accepted));
   statements.push(
     appendEvents(
       transaction,
@@ -348,6 +354,7 @@ async function writeAccepted(
         ...createSuppressedEntry(message.acceptedAt, message.suppressedBy ?? 'store'),
         id: message.id,
         accountId: message.accountId,
+        ...{ state: message.state, suppresses: false },
       })),
     ),
     writeCounts(transaction, context),

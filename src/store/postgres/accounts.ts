@@ -5,11 +5,13 @@
 
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
 import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
+import { buildAccountData } from '../../model/webhook-payload.ts';
 import type { Store } from '../contract.ts';
 import { decideRotatedExpiry, findChangeConflict, toLimitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
 import { nextRevision, SELECT_ACCOUNTS } from './directory.ts';
+import { recordResourceEvent } from './outbox.ts';
 import { readAllWindows, readWindow, resetReputation } from './reputation.ts';
 import type { Database, Session, Statement } from './session.ts';
 
@@ -109,17 +111,19 @@ export function prepareAccounts(database: Database): Operations {
     actor: Actor | undefined,
     name: string,
     reason: string | null,
-    at: number | null,
+    now: number,
     expected: string | undefined,
   ) =>
     changeAccount(
       [actor, reason === null ? 'account.unlock' : 'account.lock'],
       name,
       expected,
-      async (session, { id }, revision) => {
+      async (session, { id, thresholds }, revision) => {
         // An unlock resets the reputation. Otherwise the next bounce could lock the account again.
         if (reason === null) await resetReputation(session, id);
-        await session.query(SET_LOCK, [reason, at, revision, id]);
+        await session.query(SET_LOCK, [reason, reason === null ? null : now, revision, id]);
+        const data = buildAccountData(name, reason, await readWindow(session, id, now), thresholds);
+        await recordResourceEvent(session, reason === null ? 'account.unlocked' : 'account.locked', id, now, data);
       },
     );
 
@@ -180,7 +184,7 @@ export function prepareAccounts(database: Database): Operations {
     },
     readAllReputations: (now) => readAllWindows(database, now),
     lockAccount: (name, reason, now, expected, actor) => setLock(actor, name, reason, now, expected),
-    unlockAccount: (name, _now, expected, actor) => setLock(actor, name, null, null, expected),
+    unlockAccount: (name, now, expected, actor) => setLock(actor, name, null, now, expected),
     listAccounts: async () => (await database.query(SELECT_ALL, [])).map(rows.toAccount),
 
     createKey: (...args) => storeKey('key.create', ...args),

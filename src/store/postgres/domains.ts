@@ -5,17 +5,20 @@
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, hasAuditedDomainChanged, toAuditedDomain } from '../../model/audit.ts';
 import type { DkimKey, SendingDomain } from '../../model/domain.ts';
+import { buildDomainData } from '../../model/webhook-payload.ts';
 import type { DomainNameResult, DomainStore } from '../contract.ts';
-import { decideDomainChange, decideDomainUpdate } from '../rules/directory.ts';
+import { decideDomainChange, decideDomainUpdate, findStatusChange } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
 import { nextRevision } from './directory.ts';
+import { recordResourceEvent } from './outbox.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
 /** Selects each domain with its keys as JSON, in order of creation. */
 const SELECT_DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
     FROM dkim_key k WHERE k.domain_id = d.id) AS keys FROM domain d`;
 const SELECT_ACCOUNT_ID: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
+const SELECT_ACCOUNT_NAME: Statement = { name: 'domain_account_name', text: 'SELECT name FROM account WHERE id = $1' };
 const SELECT_BY_NAME: Statement = { name: 'domain_by_name', text: `${SELECT_DOMAINS} WHERE d.name = $1` };
 const SELECT_BY_ID: Statement = { name: 'domain_by_id', text: `${SELECT_DOMAINS} WHERE d.id = $1 AND NOT d.removed` };
 const SELECT_ALL: Statement = { name: 'domain_all', text: `${SELECT_DOMAINS} WHERE NOT d.removed ORDER BY d.name` };
@@ -115,6 +118,12 @@ export function prepareDomains(database: Database): DomainOperations {
         const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id];
         await transaction.query(UPDATE, values);
         if (needsNewRevision) await writeKeys(transaction, id, keys);
+        const newStatus = findStatusChange(before.status, status);
+        if (newStatus !== null) {
+          const [account = {}] = await transaction.query(SELECT_ACCOUNT_NAME, [before.accountId]);
+          const data = buildDomainData(before, rows.readText(account, 'name'), newStatus, answeredChecks);
+          await recordResourceEvent(transaction, `domain.${newStatus}`, before.accountId, checkedAt ?? 0, data);
+        }
         const after = await readDomain(transaction, before.name);
         // A check without a new result is not a change.
         if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;

@@ -283,7 +283,11 @@ async function recordReport(
         const attempts = rows.readInteger(queueRow, 'attempts');
         await endMessages(transaction, [{ id: decision.id, state: newState, endedAt: at, attempts }]);
       }
-      const addedEntries = decision.entries.map((entry) => ({ ...entry, id: decision.id, accountId }));
+      const addedEntries = decision.entries.map((entry) => ({
+        ...{ ...entry, id: decision.id, accountId },
+        state: newState ?? decision.from,
+        suppresses: decision.suppress !== null,
+      }));
       await appendEvents(transaction, addedEntries);
       return { kind: 'open', effect: { decision, recipient: rows.readText(row ?? {}, 'recipient'), at } };
     }

@@ -107,7 +107,9 @@ export function prepareMessages(database: Database): Operations {
         to === 'queued'
           ? transaction.query(REQUEUE, [id, now])
           : endMessages(transaction, [{ id, state: CANCELLED, endedAt: now, attempts }]),
-        appendEvents(transaction, [{ ...entry, id, accountId: rows.readInteger(queueRow, 'account_id') }]),
+        appendEvents(transaction, [
+          { ...entry, id, accountId: rows.readInteger(queueRow, 'account_id'), state: to, suppresses: false },
+        ]),
         audit === null ? undefined : writeAuditEntry(transaction, audit),
       ]);
       return { kind: 'done' };

@@ -29,7 +29,8 @@ const WRITE_RUNNING_TIME: Statement = {
 const WRITE_HEARTBEAT: Statement = {
   name: 'node_heartbeat',
   text: `WITH t AS MATERIALIZED (SELECT ${nowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
-    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until) SELECT $1, $2, $3, now, now, now + $4::bigint FROM t
+    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, records_events)
+    SELECT $1, $2, $3, now, now, now + $4::bigint, true FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until RETURNING n.seen_at`,
 };
 const DELETE_NODE: Statement = { name: 'node_delete', text: 'DELETE FROM node WHERE name = $1' };

@@ -19,6 +19,7 @@ import {
   type SettleResult,
   type State,
 } from '../../model/message.ts';
+import { getEventBit } from '../../model/webhook.ts';
 import type { ClaimedMessages, Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import {
@@ -32,6 +33,8 @@ import {
 } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import { findEventType } from '../rules/webhooks.ts';
+import { insertSuppressionEvents } from './outbox.ts';
 import { addReputationDelta } from './reputation.ts';
 import {
   type Database,
@@ -52,21 +55,34 @@ interface NewEvent {
   readonly failure: RecordedFailure | null;
   /** JSON. */
   readonly attempt: string | null;
+  /** The state of the message after the change. */
+  readonly state: State;
+  /** True if the change suppresses the recipient. */
+  readonly suppresses: boolean;
 }
 
 const APPEND_EVENTS: Statement = {
   name: 'event_append',
-  text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, failure, attempt)
-    SELECT id, account_id, nextval('event_n'), at, verb, by, detail, CASE WHEN inherits THEN (
-        SELECT h.failure FROM event h WHERE h.id = e.id AND h.failure IS NOT NULL ORDER BY h.n DESC LIMIT 1
-      ) ELSE failure END, attempt
-    FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::text[])
-      WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, failure, inherits, attempt, o) ORDER BY o`,
+  text: `WITH entries AS MATERIALIZED (
+      SELECT e.*, nextval('event_n') AS n
+      FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::text[],
+        $10::text[], $11::boolean[], $12::int[])
+        WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, failure, inherits, attempt, state, suppresses, bit, o) ORDER BY e.o
+    ), history AS (
+      INSERT INTO event (id, account_id, n, at, verb, by, detail, failure, attempt)
+      SELECT id, account_id, n, at, verb, by, detail, CASE WHEN inherits THEN (
+          SELECT h.failure FROM event h WHERE h.id = e.id AND h.failure IS NOT NULL ORDER BY h.n DESC LIMIT 1
+        ) ELSE failure END, attempt
+      FROM entries e ORDER BY n
+    )
+    INSERT INTO outbox (type, account_id, message_id, n, state, suppressed)
+    SELECT 'message.' || e.verb, e.account_id, e.id, e.n, e.state, e.suppresses
+    FROM webhook_subscription s CROSS JOIN entries e WHERE s.events & e.bit <> 0 ORDER BY e.n`,
 };
 
 /**
- * Appends events. The events of one message keep the given order. An event `expired` without a failure receives the last failure of
- * its message.
+ * Appends entries to histories and records their events. The entries of one message keep the given order. An entry `expired` without
+ * a failure receives the last failure of its message.
  */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
@@ -80,6 +96,12 @@ export async function appendEvents(session: Session, events: readonly NewEvent[]
     events.map(({ failure }) => rows.toFailureColumn(failure)),
     events.map(({ verb, failure }) => failure === null && inheritsFailure(verb)),
     events.map(({ attempt }) => attempt),
+    events.map(({ state }) => state),
+    events.map(({ suppresses }) => suppresses),
+    events.map(({ verb }) => {
+      const type = findEventType(verb);
+      return type === null ? 0 : getEventBit(type);
+    }),
   ]);
 }
 
@@ -361,6 +383,7 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
         ...createSuppressedEntry(now, 'store'),
         id: rows.readText(row, 'id'),
         accountId: rows.readInteger(row, 'account_id'),
+        ...{ state: SUPPRESSED, suppresses: false },
       })),
     ),
   ]);
@@ -400,12 +423,14 @@ const REQUEUE: Statement = {
 /** Adds the recipients of messages to their accounts' suppression lists. Returns the new entries. */
 export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
-  text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
+  text: `WITH added AS (INSERT INTO suppression (recipient, account_id, reason, source, at)
     SELECT DISTINCT ON (r.recipient COLLATE "C", m.account_id) r.recipient, m.account_id, s.reason, m.id, s.at
     FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS s(id, reason, at) JOIN mail_request m ON m.id = s.id
       CROSS JOIN LATERAL (SELECT coalesce(m.recipient, m."to") AS recipient) r
     WHERE m.id = ANY($1::uuid[]) ORDER BY r.recipient COLLATE "C", m.account_id, s.at
-    ON CONFLICT DO NOTHING RETURNING source`,
+    ON CONFLICT DO NOTHING RETURNING recipient, account_id, reason, source, at
+    ), recorded AS (${insertSuppressionEvents('suppression.added', 'added', 's.at')})
+    SELECT source FROM added`,
 };
 const LOCK_RECOVERABLE: Statement = {
   name: 'recover_lock_leases',
@@ -543,7 +568,18 @@ function collectRows(
   for (const [index, { to, at, verb, by, detail, failure, attempt, suppress, reference }] of changes.entries()) {
     from = getStateAfterChange(from, to, index === 0);
     if (index === 0) lane = getLane(verb);
-    settlementRows.events.push({ id, accountId, at, verb, by, detail, failure, attempt });
+    settlementRows.events.push({
+      id,
+      accountId,
+      at,
+      verb,
+      by,
+      detail,
+      failure,
+      attempt,
+      state: from,
+      suppresses: suppress !== null,
+    });
     if (reference !== null) settlementRows.references.push({ reference, id, at });
     if (suppress !== null) settlementRows.suppressed.push({ id, reason: suppress, at });
   }
@@ -594,7 +630,7 @@ async function recoverInTransaction(
     ]),
     appendEvents(
       transaction,
-      recovered.map(({ id, accountId, entry }) => ({ ...entry, id, accountId })),
+      recovered.map(({ id, accountId, entry, to }) => ({ ...entry, id, accountId, state: to, suppresses: false })),
     ),
   ]);
   return found.length;

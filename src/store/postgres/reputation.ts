@@ -5,6 +5,7 @@
  * that the evaluated sum is exact.
  */
 import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
+import { buildAccountData } from '../../model/webhook-payload.ts';
 import {
   evaluateReputation,
   getComplaintWindowStart,
@@ -15,6 +16,7 @@ import {
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { nextRevision } from './directory.ts';
+import { recordResourceEvent } from './outbox.ts';
 import type { Session, Statement, Transaction } from './session.ts';
 
 const ADD_COUNTS: Statement = {
@@ -50,7 +52,7 @@ const READ_STATUS: Statement = {
 };
 const LOCK_ACCOUNT: Statement = {
   name: 'reputation_lock_account',
-  text: 'SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
+  text: 'SELECT name, locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
 };
 const WRITE_LOCK: Statement = {
   name: 'reputation_write_lock',
@@ -89,17 +91,25 @@ export async function addReputationDelta(
   const [row] = await transaction.query(LOCK_ACCOUNT, [accountId]);
   if (row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null) return;
   await transaction.query(DELETE_OLD, [accountId, getLastExpiredHour(now)]);
-  const decision = evaluateReputation(
-    await readWindow(transaction, accountId, now),
-    rows.toThresholds(row),
-    row.warning !== null,
-  );
+  const window = await readWindow(transaction, accountId, now);
+  const thresholds = rows.toThresholds(row);
+  const decision = evaluateReputation(window, thresholds, row.warning !== null);
+  const record = (type: 'account.locked' | 'account.warned', reason: string) =>
+    recordResourceEvent(
+      transaction,
+      type,
+      accountId,
+      now,
+      buildAccountData(rows.readText(row, 'name'), reason, window, thresholds),
+    );
   switch (decision.kind) {
     case 'lock':
       await transaction.query(WRITE_LOCK, [decision.reason, now, await nextRevision(transaction), accountId]);
+      await record('account.locked', decision.reason);
       return;
     case 'warn':
       await transaction.query(WRITE_WARNING, [decision.warning, await nextRevision(transaction), accountId]);
+      if (decision.warning !== null) await record('account.warned', decision.warning);
       return;
     case 'none':
       return;

@@ -98,6 +98,7 @@ export function prepareRetention(
               ...entry,
               id: rows.readText(row, 'id'),
               accountId: rows.readInteger(row, 'account_id'),
+              ...{ state: EXPIRED, suppresses: false },
             })),
           ),
         ]);

@@ -31,6 +31,8 @@ import type { Session } from './session.ts';
 import { readStandby, requireStandby } from './standby.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
+import { prepareWebhookWorker } from './webhook-worker.ts';
+import { prepareWebhooks } from './webhooks.ts';
 
 /** The index thread ends after this idle time. */
 const INDEX_THREAD_IDLE_MS = 60_000;
@@ -98,6 +100,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
+    ...prepareWebhooks(pool, serverTime),
+    ...prepareWebhookWorker(pool),
     ...prepareTraffic(pool),
     ...prepareOverview(pool),
     ...prepareAccounts(pool),

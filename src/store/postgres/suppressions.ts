@@ -1,11 +1,12 @@
 /** Stores the suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
 
 import type { ChangeResult } from '../../model/account.ts';
-import { toAuditedRemoval, toAuditedSuppressions } from '../../model/audit.ts';
+import { type Actor, toAuditedRemoval, toAuditedSuppressions } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange, writeImport } from './audit.ts';
+import { insertSuppressionEvents } from './outbox.ts';
 import { type Database, forceDurableCommit, type Session, type Statement } from './session.ts';
 
 const SERVICE_LIST_ID = 0;
@@ -18,12 +19,15 @@ const INSERT_ENTRIES: Statement = {
       INSERT INTO suppression (recipient, account_id, reason, source, at)
       SELECT DISTINCT ON (recipient) recipient, $1::int, reason, source, at
       FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS s(recipient, reason, source, at, n)
-      ORDER BY recipient, n ON CONFLICT DO NOTHING RETURNING 1
-    ) SELECT count(*) AS added FROM added`,
+      ORDER BY recipient, n ON CONFLICT DO NOTHING RETURNING recipient, account_id, reason, source, at
+    ), recorded AS (${insertSuppressionEvents('suppression.added', 'added', 'coalesce($6::bigint, s.at)')})
+    SELECT count(*) AS added FROM added`,
 };
 const DELETE_ENTRY: Statement = {
   name: 'suppression_remove',
-  text: 'DELETE FROM suppression WHERE recipient = $1 AND account_id = $2 RETURNING 1 AS one',
+  text: `WITH removed AS (DELETE FROM suppression WHERE recipient = $1 AND account_id = $2 RETURNING recipient, account_id, reason, source, at),
+      recorded AS (${insertSuppressionEvents('suppression.removed', 'removed', 'coalesce($3::bigint, s.at)')})
+    SELECT 1 AS one FROM removed`,
 };
 const LIST_ENTRIES: Statement = {
   name: 'suppression_list',
@@ -63,7 +67,12 @@ const SELECT_UNSUPPRESSED: Statement = {
  * Adds entries to a list within a transaction. Resolves to the number of new entries. If an address occurs several
  * times, the first entry is stored.
  */
-async function addEntries(transaction: Session, list: number, entries: readonly Suppression[]): Promise<number> {
+async function addEntries(
+  transaction: Session,
+  list: number,
+  entries: readonly Suppression[],
+  actor: Actor | undefined,
+): Promise<number> {
   // All entries are sorted before they are divided into parts, so that the indexes are written sequentially and imports
   // cannot deadlock.
   const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
@@ -77,6 +86,7 @@ async function addEntries(transaction: Session, list: number, entries: readonly 
       part.map(({ reason }) => reason),
       part.map(({ source }) => source),
       part.map((entry) => entry.at),
+      actor?.at ?? null,
     ];
     // The next part is encoded while the server writes the current part.
     const previousInsert = currentInsert;
@@ -105,7 +115,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const added = await database.transaction(async (transaction) => {
-        const total = await addEntries(transaction, list, entries);
+        const total = await addEntries(transaction, list, entries, actor);
         // If all addresses were already on the list, the transaction writes no row.
         if (total === 0) await forceDurableCommit(transaction);
         await writeChange(transaction, actor, 'suppression.add', name, null, toAuditedSuppressions(total, entries));
@@ -117,7 +127,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const value = await database.transaction(async (transaction) => {
-        const added = await addEntries(transaction, list, entries);
+        const added = await addEntries(transaction, list, entries, actor);
         const entry = await writeImport(transaction, actor, name, step, added);
         if (added === 0 && entry === null) await forceDurableCommit(transaction);
         return { added, entry };
@@ -128,7 +138,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const removed = await database.transaction(async (transaction) => {
-        const isRemoved = (await transaction.query(DELETE_ENTRY, [address, list])).length > 0;
+        const isRemoved = (await transaction.query(DELETE_ENTRY, [address, list, actor?.at ?? null])).length > 0;
         if (!isRemoved) await forceDurableCommit(transaction);
         if (isRemoved || atProvider?.removed === true)
           await writeChange(

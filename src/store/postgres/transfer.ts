@@ -10,6 +10,7 @@ import type { TransferredEvent, TransferredMessage, TransferTable, TransferTarge
 import { createPool } from './database.ts';
 import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';
+import { writeSubscribedTypes } from './webhooks.ts';
 
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 /** The number of the first new event. Copied events have smaller numbers. */
@@ -34,6 +35,8 @@ const SET_SEQUENCES: Statement = {
     setval(pg_get_serial_sequence('feedback', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM feedback), false),
     setval(pg_get_serial_sequence('audit', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM audit), false),
     setval(pg_get_serial_sequence('operator_token', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM operator_token), false),
+    setval(pg_get_serial_sequence('webhook', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM webhook), false),
+    setval(pg_get_serial_sequence('outbox', 'position'), (SELECT coalesce(max(position), 0) + 1 FROM outbox), false),
     setval('event_n', ${FIRST_EVENT_NUMBER})`,
 };
 const SET_REVISION: Statement = {
@@ -126,6 +129,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
       await pool.transaction(async (session) => {
         await session.query(SET_SEQUENCES, []);
         await session.query(SET_REVISION, []);
+        await writeSubscribedTypes(session);
         await session.query(MARK_DONE, []);
       });
     },

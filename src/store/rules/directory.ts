@@ -7,6 +7,7 @@ import type { Account, AccountLimits, ApiKey, ChangeResult, GuardedChangeResult 
 import { computeAccountVersion } from '../../model/account-version.ts';
 import {
   type DomainChange,
+  type DomainStatus,
   type DomainUpdate,
   findPublishedSelectors,
   isReturnPathVerified,
@@ -92,4 +93,9 @@ export function decideDomainChange(
   const isSamePath = returnPath === (before.returnPath?.name ?? null);
   const remainingChecks = isSamePath ? checks : checks.filter(({ name }) => name !== returnPath);
   return { subdomains, returnPath, checks: remainingChecks };
+}
+
+/** Returns the new status of a domain that an event announces, or null if the change of status has no event. */
+export function findStatusChange(before: DomainStatus, after: DomainStatus): 'authenticated' | 'failing' | null {
+  return before === after || after === 'pending' ? null : after;
 }

@@ -24,6 +24,7 @@ import {
 } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { getIdCounter, getIdTimestamp } from '../../model/submission.ts';
+import type { SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 
 /** Lookups in the tables of the store and in the earlier messages of the same batch. */
@@ -120,7 +121,7 @@ export interface PackedSettlement {
     readonly detail: string | null;
     readonly failure: RecordedFailure | null;
     readonly attempt: string | null;
-    readonly suppress: string | null;
+    readonly suppress: SuppressionReason | null;
     /** The id that the provider assigned to the message, or null. */
     readonly reference: string | null;
   }[];

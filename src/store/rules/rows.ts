@@ -194,23 +194,26 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
  * row.
  */
 export function toMessageHistory(row: Row, history: readonly Row[]): MessageHistory {
-  const keyId = readInteger(row, 'key_id');
-  const accepted: HistoryEntry = {
-    at: readInteger(row, 'accepted_at'),
-    verb: ACCEPTED_VERB,
-    by: `key_${keyId}`,
-    detail: null,
-    failure: null,
-    attempt: null,
-  };
   return {
     ...toMessageSummary(row),
-    keyId,
+    keyId: readInteger(row, 'key_id'),
     dueAt: readIntegerOrNull(row, 'due_at'),
     owner: readTextOrNull(row, 'owner'),
     attempts: readInteger(row, 'attempts'),
     endedAt: readIntegerOrNull(row, 'ended_at'),
-    events: [accepted, ...history.map(toHistoryEntry)],
+    events: [toAcceptedEntry(row), ...history.map(toHistoryEntry)],
+  };
+}
+
+/** Returns the first history entry of a message, which its own row records. */
+export function toAcceptedEntry(row: Row): HistoryEntry {
+  return {
+    at: readInteger(row, 'accepted_at'),
+    verb: ACCEPTED_VERB,
+    by: `key_${readInteger(row, 'key_id')}`,
+    detail: null,
+    failure: null,
+    attempt: null,
   };
 }
 

@@ -14,9 +14,13 @@ import {
 } from '../../model/message.ts';
 import { type AcceptanceLookups, type AcceptedState, decideAcceptance, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import type { Outbox } from './outbox.ts';
 import { prepareAppend } from './queue.ts';
 
-export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessage[]) => AcceptResult[] {
+export function prepareAccept(
+  database: DatabaseSync,
+  outbox: Outbox,
+): (batch: readonly NewMessage[]) => AcceptResult[] {
   const readAccount = database.prepare('SELECT * FROM account WHERE id = ?');
   const updateUsage = database.prepare(
     'UPDATE account SET volume_used = ?, rate_used = ?, rate_window_at = ? WHERE id = ?',
@@ -35,7 +39,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
        "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
-  const appendEntry = prepareAppend(database);
+  const appendEntry = prepareAppend(database, outbox);
 
   function readUsage(id: number, usageByAccount: Map<number, LimitUsage>): LimitUsage | null {
     const cachedUsage = usageByAccount.get(id);
@@ -82,7 +86,8 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
       message.subject,
     );
     insertBody.run(seq, message.message);
-    if (suppressed) appendEntry(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'));
+    outbox.recordAcceptance(message.id, message.accountId, state);
+    if (suppressed) appendEntry(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'), state);
     if (message.idempotency !== null)
       insertKey.run(message.accountId, message.idempotency.key, message.idempotency.fingerprint, message.id, at);
   }

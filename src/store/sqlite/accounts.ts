@@ -2,10 +2,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult, WindowCounts } from '../../model/account.ts';
 import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
+import { buildAccountData } from '../../model/webhook-payload.ts';
 import type { Store } from '../contract.ts';
 import { decideRotatedExpiry, findChangeConflict, toLimitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
+import type { Outbox } from './outbox.ts';
 import type { prepareReputation } from './reputation.ts';
 
 /**
@@ -17,6 +19,7 @@ export function prepareAccounts(
   nextRevision: () => number,
   audit: Audit,
   reputation: Pick<ReturnType<typeof prepareReputation>, 'readWindow' | 'readAllWindows' | 'resetWindow'>,
+  outbox: Outbox,
 ) {
   const selectByName = database.prepare('SELECT * FROM account WHERE name = ?');
   const selectAll = database.prepare('SELECT * FROM account ORDER BY name');
@@ -57,7 +60,7 @@ export function prepareAccounts(
   function lock(
     name: string,
     reason: string | null,
-    at: number | null,
+    now: number,
     expected: string | undefined,
     actor: Actor | undefined,
   ): GuardedChangeResult<Account> {
@@ -66,7 +69,10 @@ export function prepareAccounts(
     if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
     // An unlock resets the reputation; otherwise the next bounce would lock the account again.
     if (reason === null) reputation.resetWindow(account.id);
-    setLock.run(reason, at, nextRevision(), account.id);
+    setLock.run(reason, reason === null ? null : now, nextRevision(), account.id);
+    outbox.recordResource(reason === null ? 'account.unlocked' : 'account.locked', account.id, now, () =>
+      buildAccountData(name, reason, reputation.readWindow(account.id, now), account.thresholds),
+    );
     return withAudit(actor, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));
   }
 
@@ -143,8 +149,8 @@ export function prepareAccounts(
     readAllReputations: (now: number): Map<number, WindowCounts> => reputation.readAllWindows(now),
     lockAccount: (...[name, reason, now, expected, actor]: Parameters<Store['lockAccount']>) =>
       lock(name, reason, now, expected, actor),
-    unlockAccount: (...[name, , expected, actor]: Parameters<Store['unlockAccount']>) =>
-      lock(name, null, null, expected, actor),
+    unlockAccount: (...[name, now, expected, actor]: Parameters<Store['unlockAccount']>) =>
+      lock(name, null, now, expected, actor),
     listAccounts: (): Account[] => selectAll.all().map(rows.toAccount),
 
     createKey: (...args: Parameters<Store['createKey']>) => storeKey('key.create', ...args),

@@ -6,10 +6,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, hasAuditedDomainChanged, toAuditedDomain } from '../../model/audit.ts';
 import type { DkimKey, DomainChange, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
+import { buildDomainData } from '../../model/webhook-payload.ts';
 import type { DomainNameResult } from '../contract.ts';
-import { decideDomainChange, decideDomainUpdate } from '../rules/directory.ts';
+import { decideDomainChange, decideDomainUpdate, findStatusChange } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
+import type { Outbox } from './outbox.ts';
 
 /** The domain changes after a revision of the directory. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
@@ -18,8 +20,9 @@ export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 const NO_DOMAIN_ID = 0;
 
 /** Creates the operations on domains. `nextRevision` increments the revision of the directory. */
-export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
+export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit, outbox: Outbox) {
   const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
+  const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
   const selectByName = database.prepare('SELECT * FROM domain WHERE name = ?');
   const selectById = database.prepare('SELECT * FROM domain WHERE id = ? AND removed = 0');
   const selectAll = database.prepare('SELECT * FROM domain WHERE removed = 0 ORDER BY name');
@@ -142,6 +145,13 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
         id,
       );
       if (needsNewRevision) writeKeys(id, keys);
+      const newStatus = findStatusChange(before.status, status);
+      if (newStatus !== null) {
+        const account = rows.readText(selectAccountName.get(before.accountId) ?? {}, 'name');
+        outbox.recordResource(`domain.${newStatus}`, before.accountId, checkedAt ?? 0, () =>
+          buildDomainData(before, account, newStatus, answeredChecks),
+        );
+      }
       const after = readChanged(before.name);
       // A check whose result is unchanged writes no audit entry.
       if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;

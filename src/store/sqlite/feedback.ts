@@ -29,6 +29,7 @@ import {
 import { toSeq } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import type { Outbox } from './outbox.ts';
 import { prepareAppend } from './queue.ts';
 
 export interface FeedbackReputation {
@@ -38,7 +39,11 @@ export interface FeedbackReputation {
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
 }
 
-export function prepareFeedback(database: DatabaseSync, { addToReputation, recordComplaint }: FeedbackReputation) {
+export function prepareFeedback(
+  database: DatabaseSync,
+  { addToReputation, recordComplaint }: FeedbackReputation,
+  outbox: Outbox,
+) {
   const selectDigest = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
   const selectByReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
   const selectMessage = database.prepare(
@@ -50,7 +55,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
   const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
-  const appendEntry = prepareAppend(database);
+  const appendEntry = prepareAppend(database, outbox);
   const suppressRecipient = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
@@ -148,9 +153,14 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
         const seq = rows.readInteger(row, 'seq');
         insertReport.run(digest, at, source, decision.id, null, null, null);
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
-        for (const entry of decision.entries) appendEntry(seq, entry);
+        const state = decision.newState ?? decision.from;
+        for (const entry of decision.entries) appendEntry(seq, entry, state, decision.suppress !== null);
         const suppressed =
           decision.suppress !== null && Number(suppressRecipient.run(decision.suppress, at, seq).changes) > 0;
+        if (decision.suppress !== null && suppressed) {
+          const entry = { address: rows.readText(row, 'recipient'), reason: decision.suppress, source: decision.id };
+          outbox.recordSuppression('suppression.added', decision.accountId, at, entry);
+        }
         if (countsTowardReputation(decision, suppressed)) {
           const { accountId, from, countedAs } = decision;
           const isComplaint = countedAs === 'complained';

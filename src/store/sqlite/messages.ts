@@ -19,9 +19,10 @@ import {
 } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
+import type { Outbox } from './outbox.ts';
 import { prepareAppend } from './queue.ts';
 
-export function prepareMessages(database: DatabaseSync, audit: Audit) {
+export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Outbox) {
   const selectById = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');
   const selectWithBody = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
@@ -37,7 +38,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
   const cancel = database.prepare(
     `UPDATE mail_request SET state = '${cancelled}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const appendEntry = prepareAppend(database);
+  const appendEntry = prepareAppend(database, outbox);
   // The condition is that of the partial index, so the count reads only the index. The count takes 25 ms for 1,000,000
   // queued messages, an eighth of the time with the index of all open messages.
   const countQueued = database.prepare(
@@ -86,7 +87,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     if (decision.kind === 'wrong-state') return decision;
     if (to === 'queued') requeue.run(now, seq);
     else cancel.run(now, seq);
-    appendEntry(seq, decision.entry);
+    appendEntry(seq, decision.entry, to);
     if (decision.audit !== null) audit.write(decision.audit);
     return { kind: 'done' };
   }

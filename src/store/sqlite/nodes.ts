@@ -13,7 +13,7 @@ const LIST_DEAD_NODES_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
   const upsert = database.prepare(
-    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until) VALUES (?, ?, ?, ?, ?, ?)
+    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, records_events) VALUES (?, ?, ?, ?, ?, ?, 1)
      ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until`,
   );
   const purgeDead = database.prepare('DELETE FROM node WHERE alive_until < ?');

@@ -32,6 +32,8 @@ import {
 } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import { findEventType } from '../rules/webhooks.ts';
+import type { Outbox } from './outbox.ts';
 
 /** The remaining limits of a claim. Suppressed messages also count, because each of them needs writes. */
 interface RemainingLimits {
@@ -49,6 +51,7 @@ interface ClaimResult {
 
 export function prepareClaim(
   database: DatabaseSync,
+  outbox: Outbox,
 ): (limits: ClaimLimits, lease: Lease, now: number) => ClaimedMessages {
   const sending = requireTransition('queued', 'sending', 'queue');
   const suppressed = requireTransition('queued', 'suppressed', 'queue');
@@ -67,7 +70,7 @@ export function prepareClaim(
   const suppress = database.prepare(
     `UPDATE mail_request SET state = '${suppressed}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const appendEntry = prepareAppend(database);
+  const appendEntry = prepareAppend(database, outbox);
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(database, lane) }));
 
   function leaseMessage(row: rows.Row, lease: Lease, now: number, claimed: ClaimResult): void {
@@ -77,7 +80,7 @@ export function prepareClaim(
     const accountId = rows.readInteger(row, 'account_id');
     if (isSuppressed.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
-      appendEntry(seq, createSuppressedEntry(now, 'store'));
+      appendEntry(seq, createSuppressedEntry(now, 'store'), suppressed);
       claimed.suppressed.push({ id, accountId, to });
       return;
     }
@@ -270,6 +273,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 export function prepareLeaseEnds(
   database: DatabaseSync,
   addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
+  outbox: Outbox,
 ) {
   const fence = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
   const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fence}`);
@@ -277,10 +281,10 @@ export function prepareLeaseEnds(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fence} RETURNING account_id`,
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
-  const appendEntry = prepareAppend(database);
+  const appendEntry = prepareAppend(database, outbox);
   const suppress = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
-     SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
+     SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ? RETURNING recipient`,
   );
   const addReference = database.prepare(
     'INSERT OR IGNORE INTO provider_reference (reference, id, at) SELECT ?, id, ? FROM mail_request WHERE seq = ?',
@@ -329,10 +333,15 @@ export function prepareLeaseEnds(
       } else {
         updateState.run(newState, dueAt, endedAt, seq);
       }
-      appendEntry(seq, change);
+      appendEntry(seq, change, newState, reason !== null);
       if (reference !== null) addReference.run(reference, at, seq);
       // A bounce of an address that is already suppressed does not count against the account again.
-      const wasSuppressed = reason !== null && suppress.run(reason, at, seq).changes === 0;
+      const added = reason === null ? undefined : suppress.get(reason, at, seq);
+      const wasSuppressed = reason !== null && added === undefined;
+      if (reason !== null && added !== undefined) {
+        const address = rows.readText(added, 'recipient');
+        outbox.recordSuppression('suppression.added', accountId, at, { address, reason, source: settlement.id });
+      }
       if (!settlement.excludedFromReputation) deltas.add(accountId, from, to, reason !== null && !wasSuppressed, at);
       from = newState;
     }
@@ -377,7 +386,7 @@ export function prepareLeaseEnds(
         // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
         const refundsAttempt = lost.refundAttempt && rows.readTextOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
-        appendEntry(seq, entry);
+        appendEntry(seq, entry, to);
       }
       return found.length;
     },
@@ -389,19 +398,28 @@ const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, failure, attemp
 const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure IS NOT NULL ORDER BY n DESC LIMIT 1';
 
 /**
- * Returns the function that appends an entry to the history of a message. The attempt is JSON or null. An entry `expired` without
- * a failure receives the last failure of the message.
+ * Returns the function that appends an entry to the history of a message, and records its event. The attempt is JSON or
+ * null. `state` is the state after the change. `suppresses` is true if the change suppresses the recipient.
+ * An entry `expired` without a failure receives the last failure of the message.
  */
 export function prepareAppend(
   database: DatabaseSync,
-): (seq: number, entry: Omit<HistoryEntry, 'attempt'> & { readonly attempt: string | null }) => void {
+  outbox: Outbox,
+): (
+  seq: number,
+  entry: Omit<HistoryEntry, 'attempt'> & { readonly attempt: string | null },
+  state: State,
+  suppresses?: boolean,
+) => void {
   const appendEntry = database.prepare(APPEND);
   const selectLastFailure = database.prepare(SELECT_LAST_FAILURE);
-  return (seq, { at, verb, by, detail, failure, attempt }) => {
+  return (seq, { at, verb, by, detail, failure, attempt }, state, suppresses = false) => {
     const failureText =
       failure === null && inheritsFailure(verb)
         ? rows.readTextOrNull(selectLastFailure.get(seq) ?? { failure: null }, 'failure')
         : rows.toFailureColumn(failure);
     appendEntry.run(seq, seq, at, verb, by, detail, failureText, attempt);
+    const type = findEventType(verb);
+    if (type !== null) outbox.recordEntry(type, seq, state, suppresses);
   };
 }

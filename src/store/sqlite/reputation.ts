@@ -4,6 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
+import { buildAccountData } from '../../model/webhook-payload.ts';
 import {
   evaluateReputation,
   getComplaintWindowStart,
@@ -13,12 +14,13 @@ import {
   toHourSinceEpoch,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import type { Outbox } from './outbox.ts';
 
 /**
  * Creates the operations on reputations. `nextRevision` increments the revision of the directory, so that every node
  * detects a lock within one second.
  */
-export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {
+export function prepareReputation(database: DatabaseSync, nextRevision: () => number, outbox: Outbox) {
   const addCounts = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (account_id, hour) DO UPDATE SET emails = emails + excluded.emails, bounces = bounces + excluded.bounces,
@@ -39,7 +41,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
      ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE at <= :before`,
   );
   const selectAccount = database.prepare(
-    'SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?',
+    'SELECT name, locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?',
   );
   const lockAccount = database.prepare(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
@@ -66,13 +68,21 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     const isWarned = row.warning !== null;
     if (!needsEvaluation(delta, isWarned)) return;
     deleteExpired.run(accountId, getLastExpiredHour(now));
-    const evaluation = evaluateReputation(readWindow(accountId, now), rows.toThresholds(row), isWarned);
+    const window = readWindow(accountId, now);
+    const thresholds = rows.toThresholds(row);
+    const evaluation = evaluateReputation(window, thresholds, isWarned);
+    const record = (type: 'account.locked' | 'account.warned', reason: string) =>
+      outbox.recordResource(type, accountId, now, () =>
+        buildAccountData(rows.readText(row, 'name'), reason, window, thresholds),
+      );
     switch (evaluation.kind) {
       case 'lock':
         lockAccount.run(evaluation.reason, now, nextRevision(), accountId);
+        record('account.locked', evaluation.reason);
         return;
       case 'warn':
         updateWarning.run(evaluation.warning, nextRevision(), accountId);
+        if (evaluation.warning !== null) record('account.warned', evaluation.warning);
         return;
       case 'none':
         return;

@@ -7,9 +7,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import { createExpiredEntry } from '../../model/message.ts';
 import { getMaxSeqAt, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import type { Outbox } from './outbox.ts';
 import { prepareAppend } from './queue.ts';
 
-export function prepareRetention(database: DatabaseSync) {
+export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
   // Messages have the same order by `seq` as by acceptance. The oldest queued messages are therefore a range of this
   // index, regardless of their due times.
   const selectOverAge = database.prepare(
@@ -19,7 +20,7 @@ export function prepareRetention(database: DatabaseSync) {
   const endMessage = database.prepare(
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const appendEntry = prepareAppend(database);
+  const appendEntry = prepareAppend(database, outbox);
   // A message cannot end before it is accepted, so only messages that were accepted before this time are read.
   const selectEnded = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
@@ -58,7 +59,7 @@ export function prepareRetention(database: DatabaseSync) {
       return selectOverAge.all(getMaxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.readInteger(row, 'seq');
         endMessage.run(now, seq);
-        appendEntry(seq, createExpiredEntry(now, by));
+        appendEntry(seq, createExpiredEntry(now, by), expired);
         return rows.readText(row, 'id');
       });
     },

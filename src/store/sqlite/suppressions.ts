@@ -6,6 +6,7 @@ import type { ListedSuppression, ProviderRemoval, Suppression, SuppressionSearch
 import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
+import type { Outbox } from './outbox.ts';
 
 const SERVICE_LIST_ID = 0;
 /**
@@ -21,12 +22,14 @@ const AFTER_PREFIX = '\u{10FFFF}';
  */
 const AFTER_TEXT = '\u0001';
 
-export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
+export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox: Outbox) {
   const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const insertEntry = database.prepare(
     'INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, ?, ?, ?)',
   );
-  const deleteEntry = database.prepare('DELETE FROM suppression WHERE recipient = ? AND account_id = ?');
+  const deleteEntry = database.prepare(
+    'DELETE FROM suppression WHERE recipient = ? AND account_id = ? RETURNING recipient, reason, source, at',
+  );
   const selectPage = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_account
      WHERE account_id = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
@@ -74,10 +77,14 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     return row === undefined ? null : rows.readInteger(row, 'id');
   }
 
-  function add(id: number, entries: readonly Suppression[]): number {
+  function add(id: number, entries: readonly Suppression[], actor: Actor | undefined): number {
     let added = 0;
-    for (const { address, reason, source, at } of entries)
-      added += Number(insertEntry.run(address, id, reason, source, at).changes);
+    for (const entry of entries) {
+      const { address, reason, source, at } = entry;
+      if (insertEntry.run(address, id, reason, source, at).changes === 0) continue;
+      added += 1;
+      outbox.recordSuppression('suppression.added', id, actor?.at ?? at, entry);
+    }
     return added;
   }
 
@@ -87,7 +94,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     addSuppressions(name: string, entries: readonly Suppression[], actor?: Actor): ChangeResult<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      const added = add(id, entries);
+      const added = add(id, entries, actor);
       audit.writeChange(actor, 'suppression.add', name, null, toAuditedSuppressions(added, entries));
       return { kind: 'done', value: added };
     },
@@ -99,7 +106,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     ): ChangeResult<{ readonly added: number; readonly entry: number | null }> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      const added = add(id, entries);
+      const added = add(id, entries, actor);
       return { kind: 'done', value: { added, entry: audit.recordImport(actor, name, step, added) } };
     },
     removeSuppression(
@@ -107,7 +114,12 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     ): ChangeResult<boolean> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      const removed = deleteEntry.run(address, id).changes === 1;
+      const row = deleteEntry.get(address, id);
+      const removed = row !== undefined;
+      if (removed) {
+        const entry = rows.toSuppression(row);
+        outbox.recordSuppression('suppression.removed', id, actor?.at ?? entry.at, entry);
+      }
       if (removed || atProvider?.removed === true)
         audit.writeChange(actor, 'suppression.remove', name, toAuditedRemoval(address, atProvider), null);
       return { kind: 'done', value: removed };

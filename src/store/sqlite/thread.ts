@@ -30,6 +30,7 @@ import { fileIdentity } from './files.ts';
 import { prepareMessages } from './messages.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareOperator } from './operator.ts';
+import { type Outbox, prepareOutbox } from './outbox.ts';
 import { prepareOverview } from './overview.ts';
 import { prepareClaim, prepareLeaseEnds } from './queue.ts';
 import { prepareReputation } from './reputation.ts';
@@ -37,6 +38,7 @@ import { prepareRetention } from './retention.ts';
 import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
+import { prepareWebhooks } from './webhooks.ts';
 
 /** Maximum number of calls in one group, which limits the time until the first call is answered. */
 const MAX_GROUP_CALLS = 64;
@@ -309,28 +311,29 @@ export function requiresFiles(name: OperationName): boolean {
   return OPERATION_KINDS[name] === 'change';
 }
 
-function prepareOperations(database: DatabaseSync, monotonic: () => number): Operations {
+function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
   const audit = prepareAudit(database);
   const probe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');
   const directory = prepareDirectory(database, (revision) => domains.domainsSince(revision));
-  const domains = prepareDomains(database, directory.nextRevision, audit);
-  const reputation = prepareReputation(database, directory.nextRevision);
+  const domains = prepareDomains(database, directory.nextRevision, audit, outbox);
+  const reputation = prepareReputation(database, directory.nextRevision, outbox);
   return {
-    accept: prepareAccept(database),
-    claim: prepareClaim(database),
-    ...prepareLeaseEnds(database, reputation.addToReputation),
-    ...prepareRetention(database),
-    ...prepareAccounts(database, directory.nextRevision, audit, reputation),
-    ...prepareSuppressions(database, audit),
+    accept: prepareAccept(database, outbox),
+    claim: prepareClaim(database, outbox),
+    ...prepareLeaseEnds(database, reputation.addToReputation, outbox),
+    ...prepareRetention(database, outbox),
+    ...prepareAccounts(database, directory.nextRevision, audit, reputation, outbox),
+    ...prepareSuppressions(database, audit, outbox),
     ...domains,
     directorySince: directory.changesSince,
     findKeys: directory.findKeys,
-    ...prepareMessages(database, audit),
+    ...prepareMessages(database, audit, outbox),
     ...prepareSearch(database, monotonic),
     ...prepareSearchIndex(database),
     ...prepareNodes(database),
-    ...prepareFeedback(database, reputation),
+    ...prepareFeedback(database, reputation, outbox),
     ...prepareOperator(database, audit),
+    ...prepareWebhooks(database, audit, outbox),
     ...prepareTraffic(database),
     ...prepareOverview(database),
     probe: (): void => {
@@ -349,7 +352,8 @@ export interface Engine {
  * Creates the engine of a thread. `monotonic` returns the monotonic time in ms, which limits the duration of searches.
  */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
-  const operations = prepareOperations(database, monotonic);
+  const outbox = prepareOutbox(database);
+  const operations = prepareOperations(database, monotonic, outbox);
 
   function runOperation(call: Call): Reply {
     try {
@@ -371,6 +375,7 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
   function commit(calls: readonly Call[]): Reply[] {
     try {
       database.exec('BEGIN IMMEDIATE');
+      outbox.reset();
       const answerCalls: Reply[] = [];
       for (const call of calls) {
         const reply = runInSavepoint(call);

@@ -1,0 +1,98 @@
+/**
+ * Writes events to the outbox, in the transaction of their changes. Nothing is written for a type to which no endpoint
+ * subscribes.
+ *
+ * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until its end. A change of the
+ * subscriptions waits for the transactions that have such a lock (`waitForWriters`). So every event that is recorded
+ * after the change is recorded under the new subscriptions.
+ */
+import type { State } from '../../model/message.ts';
+import { getEventBit, type ResourceEventType, type WebhookEventType } from '../../model/webhook.ts';
+import * as rows from '../rules/rows.ts';
+import type { Database, Session, Statement } from './session.ts';
+
+/** Selects the subscribed types as a sum of bits. */
+export const SELECT_SUBSCRIBED = 'SELECT events FROM webhook_subscription';
+
+const INSERT_ACCEPTED: Statement = {
+  name: 'outbox_accepted',
+  text: `INSERT INTO outbox (type, account_id, message_id, sequence, state)
+    SELECT 'message.accepted', account_id, id, 0, state
+    FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS m(account_id, id, state, o) ORDER BY o`,
+};
+const INSERT_RESOURCE: Statement = {
+  name: 'outbox_resource',
+  text: `INSERT INTO outbox (type, account_id, at, data, webhook_id)
+    SELECT $1, $2, $3, $4, $5 FROM webhook_subscription WHERE events & $6 <> 0`,
+};
+
+/** Returns true if an endpoint subscribes to the type. `subscribed` is the result of `SELECT_SUBSCRIBED`. */
+export function isSubscribed(subscribed: number, type: WebhookEventType): boolean {
+  return (subscribed & getEventBit(type)) !== 0;
+}
+
+/** Records the acceptance of messages. The caller has read that an endpoint subscribes to the type. */
+export async function recordAcceptances(
+  session: Session,
+  accepted: readonly { readonly id: string; readonly accountId: number; readonly state: State }[],
+): Promise<void> {
+  if (accepted.length === 0) return;
+  await session.query(INSERT_ACCEPTED, [
+    accepted.map(({ accountId }) => accountId),
+    accepted.map(({ id }) => id),
+    accepted.map(({ state }) => state),
+  ]);
+}
+
+/** Records an event about an object that is not a message. The endpoint `excludedWebhookId` does not receive it. */
+export async function recordResourceEvent(
+  session: Session,
+  type: ResourceEventType,
+  accountId: number,
+  at: number,
+  data: object,
+  excludedWebhookId: number | null = null,
+): Promise<void> {
+  const values = [type, accountId, at, JSON.stringify(data), excludedWebhookId, getEventBit(type)];
+  await session.query(INSERT_RESOURCE, values);
+}
+
+/**
+ * Returns the SQL of an insertion that records the suppressions in the table expression `source`, which has the columns
+ * recipient, account_id, reason, source and `at`. `at` is an SQL expression for the time of the change. The data is that
+ * of `buildSuppressionData`.
+ */
+export function insertSuppressionEvents(
+  type: 'suppression.added' | 'suppression.removed',
+  source: string,
+  at: string,
+): string {
+  return `INSERT INTO outbox (type, account_id, at, data)
+    SELECT '${type}', s.account_id, ${at}, json_build_object('account', coalesce(a.name, '*'), 'address', s.recipient,
+      'reason', s.reason, 'source', s.source)::text
+    FROM webhook_subscription w CROSS JOIN ${source} s LEFT JOIN account a ON a.id = s.account_id
+    WHERE w.events & ${getEventBit(type)} <> 0 ORDER BY s.recipient COLLATE "C"`;
+}
+
+// A transaction that has read the subscribed types and has written, or may write, has a lock on the table and an id.
+const WRITERS = `SELECT l.virtualtransaction AS writer FROM pg_locks l
+  WHERE l.locktype = 'relation' AND l.relation = 'webhook_subscription'::regclass AND l.granted AND l.pid <> pg_backend_pid()
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND EXISTS (SELECT 1 FROM pg_locks x WHERE x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' AND x.granted)`;
+const LIST_WRITERS: Statement = { name: 'outbox_writers', text: WRITERS };
+const LIST_REMAINING_WRITERS: Statement = {
+  name: 'outbox_remaining_writers',
+  text: `SELECT r.writer FROM pg_sleep(0.02) CROSS JOIN LATERAL (${WRITERS} AND l.virtualtransaction = ANY($1::text[])) r`,
+};
+/** The maximum number of polls for the end of earlier transactions. A poll takes 20 ms. */
+const MAX_POLLS = 500;
+
+/**
+ * Waits until every transaction has ended that may have read the earlier subscriptions, at most for about 10 seconds.
+ * Called after the commit of a change of the subscriptions.
+ */
+export async function waitForWriters(database: Database): Promise<void> {
+  let writers = (await database.query(LIST_WRITERS, [])).map((row) => rows.readText(row, 'writer'));
+  for (let poll = 0; writers.length > 0 && poll < MAX_POLLS; poll += 1)
+    writers = (await database.query(LIST_REMAINING_WRITERS, [writers])).map((row) => rows.readText(row, 'writer'));
+}

@@ -1,0 +1,351 @@
+/**
+ * Moves events from the outbox to deliveries, and leases, settles and purges deliveries. A lease is a due time in the
+ * future and an owner: after the lease has expired, the delivery is due again.
+ *
+ * An event is removed from the outbox in the transaction that adds its deliveries. No cursor passes an event, so the
+ * order in which transactions become visible cannot lose one (docs/decisions/webhooks.md).
+ */
+import {
+  type DeliverySettlement,
+  type DeliverySettleResult,
+  type DisabledReason,
+  getEventBit,
+  type LeasedDelivery,
+  WEBHOOK_TEST_TYPE,
+  type WebhookAttempt,
+} from '../../model/webhook.ts';
+import { buildWebhookDisabledData } from '../../model/webhook-payload.ts';
+import { getMinIdAt } from '../rules/messages.ts';
+import * as rows from '../rules/rows.ts';
+import {
+  addAttempt,
+  collectEffects,
+  decideEndpointChange,
+  type EndpointEffect,
+  MAX_DELIVERIES_PER_STEP,
+  receivesEvent,
+  SERVICE_ACCOUNT_ID,
+  toDeliveryId,
+  toOutboxEvent,
+  toRecordedEvent,
+  toSubscriber,
+  toWebhook,
+} from '../rules/webhooks.ts';
+import type { DeliveryClaimLimits, WebhookWorkerStore } from '../webhook-store.ts';
+import { recordResourceEvent } from './outbox.ts';
+import { type Database, forceDurableCommit, type Row, type Statement, type Transaction } from './session.ts';
+import { LOCK_WEBHOOK } from './webhooks.ts';
+
+// The position of an entry in the history is the number of entries up to this entry. Entries of one message are written
+// under a lock, so every earlier entry is visible if the entry is visible.
+const LOCK_EVENTS: Statement = {
+  name: 'outbox_lock',
+  text: `SELECT o.position, o.xid::text::bigint AS "order", o.type, o.account_id, o.message_id, o.state, o.suppressed, o.at, o.data,
+      o.webhook_id, CASE WHEN o.n IS NULL THEN o.sequence
+        ELSE (SELECT count(*) FROM event e WHERE e.id = o.message_id AND e.n <= o.n)::int END AS sequence
+    FROM outbox o ORDER BY o.position LIMIT $1 FOR UPDATE OF o SKIP LOCKED`,
+};
+const SELECT_SUBSCRIBERS: Statement = {
+  name: 'outbox_subscribers',
+  text: 'SELECT id, account_id, events, start FROM webhook WHERE NOT removed ORDER BY id',
+};
+const INSERT_DELIVERIES: Statement = {
+  name: 'outbox_deliveries',
+  text: `INSERT INTO webhook_delivery (webhook_id, id, type, message_id, sequence, state, suppressed, at, data, status, due_at, created_at)
+    SELECT webhook_id, id, type, message_id, sequence, state, suppressed, at, data, 'pending', $10, $10
+    FROM unnest($1::int[], $2::uuid[], $3::text[], $4::uuid[], $5::int[], $6::text[], $7::boolean[],
+      $8::bigint[], $9::text[]) AS d(webhook_id, id, type, message_id, sequence, state, suppressed, at, data)`,
+};
+const DELETE_EVENTS: Statement = {
+  name: 'outbox_delete',
+  text: 'DELETE FROM outbox WHERE position = ANY($1::bigint[])',
+};
+
+/** The maximum number of endpoints that one claim examines. */
+const MAX_EXAMINED_WEBHOOKS = 1_000;
+// Selects the next endpoints with pending deliveries in order of id, with the earliest due time of each.
+const EXAMINE: Statement = {
+  name: 'webhook_examine',
+  text: `WITH RECURSIVE seen AS (
+      (SELECT webhook_id, due_at FROM webhook_delivery WHERE status = 'pending' AND webhook_id > $1
+       ORDER BY webhook_id, due_at LIMIT 1)
+      UNION ALL
+      SELECT n.webhook_id, n.due_at FROM seen s CROSS JOIN LATERAL (
+        SELECT d.webhook_id, d.due_at FROM webhook_delivery d WHERE d.status = 'pending' AND d.webhook_id > s.webhook_id
+        ORDER BY d.webhook_id, d.due_at LIMIT 1) n
+    ), examined AS (SELECT * FROM seen LIMIT ${MAX_EXAMINED_WEBHOOKS})
+    SELECT e.webhook_id, e.due_at, w.id IS NOT NULL AS enabled FROM examined e
+      LEFT JOIN webhook w ON w.id = e.webhook_id AND w.disabled_at IS NULL AND NOT w.removed ORDER BY e.webhook_id`,
+};
+// The endpoints are read in the order of $1 until the limit $6 is reached.
+const LEASE: Statement = {
+  name: 'webhook_lease',
+  text: `WITH due AS MATERIALIZED (
+      SELECT d.webhook_id, d.id FROM unnest($1::int[], $2::int[]) AS t(webhook_id, share) CROSS JOIN LATERAL (
+        SELECT p.webhook_id, p.id FROM webhook_delivery p
+        WHERE p.status = 'pending' AND p.webhook_id = t.webhook_id AND p.due_at <= $3
+        ORDER BY p.due_at LIMIT t.share FOR UPDATE SKIP LOCKED) d
+      LIMIT $6
+    ), leased AS (
+      UPDATE webhook_delivery d SET due_at = $4, owner = $5, lease = d.lease + 1
+      FROM due WHERE d.webhook_id = due.webhook_id AND d.id = due.id RETURNING d.*
+    )
+    SELECT l.id, l.webhook_id, l.type, l.message_id, l.sequence, l.state, l.suppressed, l.at, l.data, l.lease, l.attempt,
+      w.url, w.sealed, w.previous_sealed, w.previous_until,
+      m.key_id, m.accepted_at, m."to", m."from", m.subject, a.name AS account,
+      e.at AS entry_at, e.verb, e.by, e.detail, e.failure, e.attempt AS entry_attempt
+    FROM leased l JOIN webhook w ON w.id = l.webhook_id
+      LEFT JOIN mail_request m ON m.id = l.message_id
+      LEFT JOIN account a ON a.id = m.account_id
+      LEFT JOIN LATERAL (SELECT v.at, v.verb, v.by, v.detail, v.failure, v.attempt FROM event v
+        WHERE l.sequence > 0 AND v.id = l.message_id ORDER BY v.n OFFSET greatest(l.sequence - 1, 0) LIMIT 1) e ON true
+    ORDER BY l.webhook_id, l.id`,
+};
+const VALID_LEASES = `SELECT d.webhook_id, d.id, d.type, d.attempts, s.position
+  FROM (SELECT * FROM unnest($1::int[], $2::uuid[], $3::text[], $4::int[]) WITH ORDINALITY AS u(webhook_id, id, owner, lease, position)
+    ORDER BY webhook_id, id) s
+  CROSS JOIN LATERAL (
+    SELECT w.webhook_id, w.id, w.type, w.attempts FROM webhook_delivery w
+    WHERE w.webhook_id = s.webhook_id AND w.id = s.id AND w.owner = s.owner AND w.lease = s.lease AND w.status || '' = 'pending'
+    FOR UPDATE) d`;
+const LOCK_LEASES: Statement = { name: 'webhook_lock_leases', text: VALID_LEASES };
+const SETTLE: Statement = {
+  name: 'webhook_settle',
+  text: `UPDATE webhook_delivery d SET status = s.status, due_at = s.due_at, owner = NULL, attempt = d.attempt + 1,
+      attempts = s.attempts, ended_at = s.ended_at
+    FROM unnest($1::int[], $2::uuid[], $3::text[], $4::bigint[], $5::text[], $6::bigint[])
+      AS s(webhook_id, id, status, due_at, attempts, ended_at)
+    WHERE d.webhook_id = s.webhook_id AND d.id = s.id`,
+};
+const RELEASE_LEASES: Statement = {
+  name: 'webhook_release_leases',
+  text: `WITH valid AS MATERIALIZED (${VALID_LEASES})
+    UPDATE webhook_delivery d SET due_at = $5, owner = NULL FROM valid v WHERE d.webhook_id = v.webhook_id AND d.id = v.id`,
+};
+const READ_FAILING: Statement = {
+  name: 'webhook_read_failing',
+  text: 'SELECT id, failing_since FROM webhook WHERE id = ANY($1::int[]) AND NOT removed',
+};
+const SET_FAILING: Statement = {
+  name: 'webhook_set_failing',
+  text: 'UPDATE webhook SET failing_since = $2 WHERE id = $1',
+};
+const DISABLE: Statement = {
+  name: 'webhook_disable_for',
+  text: 'UPDATE webhook SET disabled_reason = $2, disabled_at = $3 WHERE id = $1',
+};
+
+const PURGE_DELIVERED: Statement = {
+  name: 'webhook_purge_delivered',
+  text: `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN (
+      SELECT webhook_id, id FROM webhook_delivery WHERE status = 'delivered' AND ended_at <= $1 ORDER BY ended_at LIMIT $2
+      FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
+};
+const PURGE_OLD: Statement = {
+  name: 'webhook_purge_old',
+  text: `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN (
+      SELECT d.webhook_id, d.id FROM webhook w CROSS JOIN LATERAL (
+        SELECT o.webhook_id, o.id FROM webhook_delivery o WHERE o.webhook_id = w.id AND (w.removed OR o.id < $1::uuid)
+        ORDER BY o.id LIMIT $2 FOR UPDATE SKIP LOCKED) d LIMIT $2) RETURNING 1 AS one`,
+};
+
+type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;
+
+export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
+  /** The endpoint that the last claim examined last, or 0. */
+  let position = 0;
+
+  /** Resolves to the enabled endpoints with due deliveries and free places, in the order of the rotation. */
+  async function findWaiting(
+    transaction: Transaction,
+    { perWebhook, inProgress }: DeliveryClaimLimits,
+    now: number,
+  ): Promise<{
+    readonly waiting: readonly { readonly id: number; readonly free: number }[];
+    readonly lastExamined: number;
+    readonly hasMore: boolean;
+  }> {
+    const after = await transaction.query(EXAMINE, [position]);
+    const isFull = after.length >= MAX_EXAMINED_WEBHOOKS;
+    const before = position === 0 || isFull ? [] : await transaction.query(EXAMINE, [0]);
+    const examined = [...after, ...before.filter((row) => rows.readInteger(row, 'webhook_id') <= position)];
+    const busy = new Map(inProgress.map(({ webhookId, count }) => [webhookId, count]));
+    const waiting = examined.flatMap((row) => {
+      const id = rows.readInteger(row, 'webhook_id');
+      const free = perWebhook - (busy.get(id) ?? 0);
+      return row.enabled === true && rows.readInteger(row, 'due_at') <= now && free > 0 ? [{ id, free }] : [];
+    });
+    const last = examined.at(-1);
+    const lastExamined = last === undefined ? 0 : rows.readInteger(last, 'webhook_id');
+    return { waiting, lastExamined, hasMore: isFull || before.length >= MAX_EXAMINED_WEBHOOKS };
+  }
+
+  return {
+    fanOutEvents: (now, seed, limit) =>
+      database.transaction(async (transaction) => {
+        const found = await transaction.query(LOCK_EVENTS, [limit]);
+        if (found.length === 0) return { events: 0, deliveries: 0, hasMore: false };
+        // A later statement, so that it reads every subscription that was changed before one of the events.
+        const subscribers = (await transaction.query(SELECT_SUBSCRIBERS, [])).map(toSubscriber);
+        const deliveries: { readonly webhookId: number; readonly row: Row }[] = [];
+        const positions: number[] = [];
+        for (const row of found) {
+          if (deliveries.length >= MAX_DELIVERIES_PER_STEP) break;
+          const event = toOutboxEvent(row);
+          const bit = getEventBit(event.type);
+          for (const subscriber of subscribers)
+            if (receivesEvent(subscriber, event, bit)) deliveries.push({ webhookId: subscriber.id, row });
+          positions.push(rows.readInteger(row, 'position'));
+        }
+        await Promise.all([
+          deliveries.length === 0
+            ? []
+            : transaction.query(INSERT_DELIVERIES, [
+                deliveries.map(({ webhookId }) => webhookId),
+                deliveries.map((_, index) => toDeliveryId(now, index, seed)),
+                ...['type', 'message_id', 'sequence', 'state', 'suppressed', 'at', 'data'].map((column) =>
+                  deliveries.map(({ row }) => row[column]),
+                ),
+                now,
+              ]),
+          transaction.query(DELETE_EVENTS, [positions]),
+        ]);
+        const hasMore = positions.length < found.length || found.length === limit;
+        return { events: positions.length, deliveries: deliveries.length, hasMore };
+      }),
+    claimDeliveries: (limits, owner, leaseUntil, now) =>
+      database.transaction(async (transaction) => {
+        const { waiting, lastExamined, hasMore } = await findWaiting(transaction, limits, now);
+        const values = [
+          waiting.map(({ id }) => id),
+          waiting.map(({ free }) => free),
+          now,
+          leaseUntil,
+          owner,
+          limits.total,
+        ];
+        const leased = waiting.length === 0 ? [] : await transaction.query(LEASE, values);
+        const deliveries = leased.map((row) => toLeasedDelivery(row, owner, now));
+        // The next claim continues after the last endpoint of this one.
+        const isFull = deliveries.length >= limits.total;
+        const served = new Set(deliveries.map(({ webhookId }) => webhookId));
+        position = isFull ? (waiting.findLast(({ id }) => served.has(id))?.id ?? lastExamined) : lastExamined;
+        return { deliveries, hasMore: isFull || hasMore };
+      }),
+    settleDeliveries: (batch, now) =>
+      database.transaction((transaction) => settleInTransaction(transaction, batch, now)),
+    async releaseDeliveryLeases(batch, now) {
+      if (batch.length > 0) await database.query(RELEASE_LEASES, [...toLeaseParameters(batch), now]);
+    },
+    async purgeDeliveries(deliveredBefore, createdBefore, limit) {
+      const purged = await Promise.all([
+        database.query(PURGE_DELIVERED, [deliveredBefore, limit]),
+        database.query(PURGE_OLD, [getMinIdAt(createdBefore + 1), limit]),
+      ]);
+      return Math.max(...purged.map(({ length }) => length));
+    },
+  };
+}
+
+function toLeasedDelivery(row: Row, owner: string, now: number): LeasedDelivery {
+  const previous = rows.readTextOrNull(row, 'previous_sealed');
+  const isPreviousValid = previous !== null && (rows.readIntegerOrNull(row, 'previous_until') ?? 0) > now;
+  const messageId = rows.readTextOrNull(row, 'message_id');
+  const message = messageId === null ? null : { ...row, id: messageId };
+  const entryRow = { ...row, at: row.entry_at, attempt: row.entry_attempt };
+  const entry =
+    message === null ? null : row.sequence === 0 ? rows.toAcceptedEntry(message) : rows.toHistoryEntry(entryRow);
+  return {
+    id: rows.readText(row, 'id'),
+    webhookId: rows.readInteger(row, 'webhook_id'),
+    owner,
+    lease: rows.readInteger(row, 'lease'),
+    url: rows.readText(row, 'url'),
+    sealed: [rows.readText(row, 'sealed'), ...(isPreviousValid ? [previous] : [])],
+    attempt: rows.readInteger(row, 'attempt') + 1,
+    event: toRecordedEvent(row, message, entry),
+  };
+}
+
+function toLeaseParameters(batch: readonly LeaseReference[]): unknown[] {
+  return [
+    batch.map(({ webhookId }) => webhookId),
+    batch.map(({ id }) => id),
+    batch.map(({ owner }) => owner),
+    batch.map(({ lease }) => lease),
+  ];
+}
+
+async function settleInTransaction(
+  transaction: Transaction,
+  batch: readonly DeliverySettlement[],
+  now: number,
+): Promise<readonly DeliverySettleResult[]> {
+  const valid = await transaction.query(LOCK_LEASES, toLeaseParameters(batch));
+  const byPosition = new Map(valid.map((row) => [rows.readInteger(row, 'position'), row]));
+  const settled = batch.flatMap((settlement, index) => {
+    const row = byPosition.get(index + 1);
+    return row === undefined ? [] : [{ settlement, row, isTest: row.type === WEBHOOK_TEST_TYPE }];
+  });
+  if (settled.length === 0) {
+    // The caller discards the attempts, so the transaction that ended the leases must be durable.
+    await forceDurableCommit(transaction);
+    return batch.map(() => ({ kind: 'lost' }));
+  }
+  const attempts = settled.map(({ row, settlement: { attempt } }) => withAttempt(row, attempt));
+  const [, failing] = await Promise.all([
+    transaction.query(SETTLE, [
+      settled.map(({ settlement }) => settlement.webhookId),
+      settled.map(({ settlement }) => settlement.id),
+      settled.map(({ settlement: { result } }) => (result.kind === 'retry' ? 'pending' : result.kind)),
+      settled.map(({ settlement: { result } }) => (result.kind === 'retry' ? result.dueAt : null)),
+      attempts,
+      settled.map(({ settlement: { result } }) => (result.kind === 'retry' ? null : now)),
+    ]),
+    transaction.query(READ_FAILING, [[...new Set(settled.map(({ settlement }) => settlement.webhookId))]]),
+  ]);
+  const failingSince = new Map(
+    failing.map((row) => [rows.readInteger(row, 'id'), rows.readIntegerOrNull(row, 'failing_since')]),
+  );
+  const disabled = new Map<number, DisabledReason>();
+  // Endpoints are locked in order of id, and only those that change.
+  for (const [id, effect] of collectEffects(settled)) {
+    const since = failingSince.get(id);
+    if (since === undefined) continue;
+    const decision = decideEndpointChange(since, effect, now);
+    if (decision.failingSince === since && decision.disable === null) continue;
+    const reason = await applyEffect(transaction, id, effect, now);
+    if (reason !== null) disabled.set(id, reason);
+  }
+  return batch.map(({ webhookId }, index): DeliverySettleResult => {
+    if (!byPosition.has(index + 1)) return { kind: 'lost' };
+    const reason = disabled.get(webhookId) ?? null;
+    // Only one settlement of the batch reports that the endpoint was disabled.
+    disabled.delete(webhookId);
+    return { kind: 'settled', disabled: reason };
+  });
+}
+
+function withAttempt(row: Row, attempt: WebhookAttempt): string {
+  return addAttempt(rows.readText(row, 'attempts'), attempt);
+}
+
+/** Writes the effect of attempts on an endpoint, under its lock. Resolves to the reason if the endpoint is disabled now. */
+async function applyEffect(
+  transaction: Transaction,
+  id: number,
+  effect: EndpointEffect,
+  now: number,
+): Promise<DisabledReason | null> {
+  const [row] = await transaction.query(LOCK_WEBHOOK, [id]);
+  if (row === undefined) return null;
+  const webhook = toWebhook(row);
+  const { failingSince, disable } = decideEndpointChange(webhook.failingSince, effect, now);
+  if (failingSince !== webhook.failingSince) await transaction.query(SET_FAILING, [id, failingSince]);
+  if (disable === null || webhook.disabled !== null) return null;
+  await transaction.query(DISABLE, [id, disable, now]);
+  const accountId = webhook.accountId ?? SERVICE_ACCOUNT_ID;
+  const data = buildWebhookDisabledData(webhook, disable);
+  await recordResourceEvent(transaction, 'webhook.disabled', accountId, now, data, id);
+  return disable;
+}

@@ -1,0 +1,309 @@
+/** Stores the endpoints of webhooks, and the operations of operators on their deliveries. */
+import type { ChangeResult } from '../../model/account.ts';
+import { type Actor, toAuditedWebhook } from '../../model/audit.ts';
+import {
+  type DeliveryStatus,
+  formatWebhookId,
+  MAX_WEBHOOKS,
+  toEventMask,
+  WEBHOOK_TEST_TYPE,
+  type Webhook,
+  type WebhookStatistics,
+} from '../../model/webhook.ts';
+import type { ServerTimeOverride } from '../environment.ts';
+import { getMinIdAt } from '../rules/messages.ts';
+import * as rows from '../rules/rows.ts';
+import { recordsEvents, toDelivery, toWebhook } from '../rules/webhooks.ts';
+import type { WebhookStore } from '../webhook-store.ts';
+import { writeChange } from './audit.ts';
+import { waitForWriters } from './outbox.ts';
+import type { Database, Row, Session, Statement, Transaction } from './session.ts';
+
+/** The first schema version whose nodes record events. */
+const MIN_SCHEMA_VERSION = 17;
+
+const SELECT_WEBHOOKS = 'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
+const SELECT_ALL: Statement = { name: 'webhook_all', text: `${SELECT_WEBHOOKS} WHERE NOT w.removed ORDER BY w.id` };
+/** Selects an endpoint. The id may be any number that an operator has entered. */
+export const SELECT_WEBHOOK: Statement = {
+  name: 'webhook_by_id',
+  text: `${SELECT_WEBHOOKS} WHERE w.id = $1::bigint AND NOT w.removed`,
+};
+/** Selects and locks an endpoint. */
+export const LOCK_WEBHOOK: Statement = {
+  name: 'webhook_lock',
+  text: `${SELECT_WEBHOOKS} WHERE w.id = $1::bigint AND NOT w.removed FOR UPDATE OF w`,
+};
+// The lock on this row serializes the changes of subscriptions.
+const LOCK_TYPES: Statement = { name: 'webhook_lock_types', text: 'SELECT one FROM webhook_subscription FOR UPDATE' };
+const WRITE_TYPES: Statement = {
+  name: 'webhook_write_types',
+  text: 'UPDATE webhook_subscription SET events = (SELECT coalesce(bit_or(events), 0) FROM webhook WHERE NOT removed)',
+};
+const REQUIRE_SCHEMA: Statement = {
+  name: 'webhook_require_schema',
+  text: `UPDATE postrider SET least = ${MIN_SCHEMA_VERSION} WHERE least < ${MIN_SCHEMA_VERSION}
+    AND EXISTS (SELECT 1 FROM webhook WHERE NOT removed)`,
+};
+/**
+ * Writes the types to which the endpoints subscribe. While there is an endpoint, nodes of earlier versions cannot start.
+ */
+export async function writeSubscribedTypes(session: Session): Promise<void> {
+  await Promise.all([session.query(WRITE_TYPES, []), session.query(REQUIRE_SCHEMA, [])]);
+}
+
+const SELECT_NODES: Statement = {
+  name: 'webhook_nodes',
+  text: `SELECT name, version, records_events FROM node
+    WHERE alive_until > coalesce($1::bigint, extract(epoch FROM clock_timestamp()) * 1000) ORDER BY name`,
+};
+const SELECT_ACCOUNT_ID: Statement = { name: 'webhook_account', text: 'SELECT id FROM account WHERE name = $1' };
+const COUNT: Statement = { name: 'webhook_count', text: 'SELECT count(*)::int AS n FROM webhook WHERE NOT removed' };
+const INSERT: Statement = {
+  name: 'webhook_insert',
+  text: `INSERT INTO webhook (url, account_id, name, events, sealed, created_at, start)
+    VALUES ($1, $2, $3, $4, $5, $6, pg_snapshot_xmin(pg_current_snapshot())::text::bigint) RETURNING id`,
+};
+const UPDATE: Statement = {
+  name: 'webhook_update',
+  text: 'UPDATE webhook SET url = $2, name = $3, events = $4 WHERE id = $1',
+};
+const ENABLE: Statement = {
+  name: 'webhook_enable',
+  text: `UPDATE webhook SET disabled_reason = NULL, disabled_at = NULL, failing_since = NULL
+    WHERE id = $1 AND disabled_at IS NOT NULL`,
+};
+const DISABLE: Statement = {
+  name: 'webhook_disable',
+  text: `UPDATE webhook SET disabled_reason = 'operator', disabled_at = $2 WHERE id = $1 AND disabled_at IS NULL`,
+};
+const ROTATE: Statement = {
+  name: 'webhook_rotate',
+  text: 'UPDATE webhook SET previous_sealed = sealed, previous_until = $2, sealed = $3 WHERE id = $1',
+};
+const MARK_REMOVED: Statement = {
+  name: 'webhook_mark_removed',
+  text: `UPDATE webhook SET removed = true, url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = $1`,
+};
+
+const INSERT_TEST: Statement = {
+  name: 'webhook_insert_test',
+  text: `INSERT INTO webhook_delivery (webhook_id, id, type, at, data, status, due_at, created_at)
+    VALUES ($1, $2, '${WEBHOOK_TEST_TYPE}', $3, $4, 'pending', $3, $3) RETURNING *`,
+};
+const LIST_DELIVERIES: Statement = {
+  name: 'webhook_deliveries',
+  text: 'SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3',
+};
+const LIST_FAILED: Statement = {
+  name: 'webhook_failed_deliveries',
+  text: `SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id < $2::uuid AND status = 'failed' ORDER BY id DESC LIMIT $3`,
+};
+const LIST_BY_STATUS: Statement = {
+  name: 'webhook_deliveries_by_status',
+  text: 'SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id < $2::uuid AND status = $4 ORDER BY id DESC LIMIT $3',
+};
+const SELECT_DELIVERY: Statement = {
+  name: 'webhook_delivery',
+  text: 'SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id = $2::uuid',
+};
+const IS_IDLE = '(owner IS NULL OR due_at <= $3)';
+const REPLAY_ONE: Statement = {
+  name: 'webhook_replay_one',
+  text: `UPDATE webhook_delivery SET status = 'pending', due_at = $3, owner = NULL, attempt = 0, ended_at = NULL
+    WHERE webhook_id = $1 AND id = $2::uuid AND ${IS_IDLE} RETURNING *`,
+};
+const REPLAY_FOLLOWING: Statement = {
+  name: 'webhook_replay_following',
+  text: `WITH following AS MATERIALIZED (
+      SELECT id, status, owner, due_at FROM webhook_delivery
+      WHERE webhook_id = $1 AND id > $2::uuid AND id >= $5::uuid ORDER BY id LIMIT $4 FOR UPDATE
+    ), replayed AS (
+      UPDATE webhook_delivery d SET status = 'pending', due_at = $3, owner = NULL, attempt = 0, ended_at = NULL
+      WHERE d.webhook_id = $1 AND d.id IN (SELECT id FROM following WHERE ($6 OR status <> 'delivered') AND ${IS_IDLE})
+      RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM replayed)::int AS replayed, (SELECT count(*) FROM following)::int AS read,
+      (SELECT id FROM following ORDER BY id DESC LIMIT 1) AS last`,
+};
+const RELEASE_DUE: Statement = {
+  name: 'webhook_release_due',
+  text: `UPDATE webhook_delivery SET due_at = $2 WHERE webhook_id = $1 AND id = ANY(ARRAY(
+      SELECT id FROM webhook_delivery WHERE status = 'pending' AND webhook_id = $1 AND due_at > $2 AND owner IS NULL
+      LIMIT $3 FOR UPDATE SKIP LOCKED)) RETURNING 1 AS one`,
+};
+const COUNT_PENDING: Statement = {
+  name: 'webhook_count_pending',
+  text: `SELECT webhook_id, count(*)::int AS pending, min(created_at) AS oldest FROM webhook_delivery
+    WHERE status = 'pending' GROUP BY webhook_id`,
+};
+const COUNT_FAILED: Statement = {
+  name: 'webhook_count_failed',
+  text: `SELECT webhook_id, count(*)::int AS failed FROM webhook_delivery WHERE status = 'failed' GROUP BY webhook_id`,
+};
+
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const MIN_ID = '00000000-0000-0000-0000-000000000000';
+const MAX_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+export function prepareWebhooks(database: Database, serverTime: ServerTimeOverride): WebhookStore {
+  /** Changes an endpoint under the lock of its row, and writes the audit log entry. */
+  function change(
+    id: number,
+    action: string,
+    actor: Actor | undefined,
+    write: (transaction: Transaction, before: Webhook) => Promise<unknown>,
+  ): Promise<ChangeResult<Webhook>> {
+    return database.transaction(async (transaction) => {
+      const [row] = await transaction.query(LOCK_WEBHOOK, [id]);
+      if (row === undefined) return { kind: 'missing' };
+      const before = toWebhook(row);
+      await write(transaction, before);
+      const after = await findWebhook(transaction, id);
+      const audited = after === null ? null : toAuditedWebhook(after);
+      await writeChange(transaction, actor, action, formatWebhookId(id), toAuditedWebhook(before), audited);
+      return { kind: 'done', value: after ?? before };
+    });
+  }
+
+  /** Changes an endpoint and the subscribed types. Resolves after no transaction uses the earlier types. */
+  async function changeTypes(
+    id: number,
+    action: string,
+    actor: Actor | undefined,
+    write: (transaction: Transaction, before: Webhook) => Promise<unknown>,
+  ): Promise<ChangeResult<Webhook>> {
+    const result = await change(id, action, actor, async (transaction, before) => {
+      await transaction.query(LOCK_TYPES, []);
+      await write(transaction, before);
+      await writeSubscribedTypes(transaction);
+    });
+    await waitForWriters(database);
+    return result;
+  }
+
+  return {
+    async createWebhook({ url, account, name, events, sealed }, now, actor) {
+      const result = await database.transaction(async (transaction) => {
+        await transaction.query(LOCK_TYPES, []);
+        const nodes = await transaction.query(SELECT_NODES, [serverTime()]);
+        const earlier = nodes.find(
+          (row) => row.records_events !== true || !recordsEvents(rows.readText(row, 'version')),
+        );
+        if (earlier !== undefined) {
+          const [node, version] = [rows.readText(earlier, 'name'), rows.readText(earlier, 'version')];
+          return { kind: 'earlier-node', node, version } as const;
+        }
+        const [accountRow] = account === null ? [] : await transaction.query(SELECT_ACCOUNT_ID, [account]);
+        if (account !== null && accountRow === undefined) return { kind: 'missing' } as const;
+        const [count = {}] = await transaction.query(COUNT, []);
+        if (rows.readInteger(count, 'n') >= MAX_WEBHOOKS) return { kind: 'too-many' } as const;
+        const accountId = accountRow === undefined ? null : rows.readInteger(accountRow, 'id');
+        const values = [url, accountId, name, toEventMask(events), sealed, now];
+        const [inserted = {}] = await transaction.query(INSERT, values);
+        await writeSubscribedTypes(transaction);
+        const created = await findWebhook(transaction, rows.readInteger(inserted, 'id'));
+        if (created === null) return { kind: 'missing' } as const;
+        const target = formatWebhookId(created.id);
+        await writeChange(transaction, actor, 'webhook.create', target, null, toAuditedWebhook(created));
+        return { kind: 'done', value: created } as const;
+      });
+      if (result.kind === 'done') await waitForWriters(database);
+      return result;
+    },
+    listWebhooks: async () => (await database.query(SELECT_ALL, [])).map(toWebhook),
+    findWebhook: (id) => findWebhook(database, id),
+    updateWebhook: (id, changes, actor) =>
+      changeTypes(id, 'webhook.update', actor, (transaction, before) => {
+        const { url, name, events } = { ...before, ...changes };
+        return transaction.query(UPDATE, [id, url, name, toEventMask(events)]);
+      }),
+    enableWebhook: (id, actor) => change(id, 'webhook.enable', actor, (transaction) => transaction.query(ENABLE, [id])),
+    disableWebhook: (id, now, actor) =>
+      change(id, 'webhook.disable', actor, (transaction) => transaction.query(DISABLE, [id, now])),
+    rotateWebhookSecret: (id, sealed, previousUntil, actor) =>
+      change(id, 'webhook.rotate', actor, (transaction) => transaction.query(ROTATE, [id, previousUntil, sealed])),
+    deleteWebhook: (id, actor) =>
+      changeTypes(id, 'webhook.delete', actor, (transaction) => transaction.query(MARK_REMOVED, [id])),
+    addTestDelivery(id, deliveryId, now, actor) {
+      return database.transaction(async (transaction) => {
+        const [webhook] = await transaction.query(LOCK_WEBHOOK, [id]);
+        if (webhook === undefined) return { kind: 'missing' };
+        if (webhook.disabled_at !== null) return { kind: 'exists' };
+        const data = JSON.stringify({ id: formatWebhookId(id) });
+        const [row = {}] = await transaction.query(INSERT_TEST, [id, deliveryId, now, data]);
+        const target = formatWebhookId(id);
+        await writeChange(transaction, actor, 'webhook.test', target, null, { delivery: deliveryId });
+        return { kind: 'done', value: toDelivery(row) };
+      });
+    },
+    async listDeliveries(id, status: DeliveryStatus | null, before, limit) {
+      if ((await findWebhook(database, id)) === null) return { kind: 'missing' };
+      const values = [id, before ?? MAX_ID, limit];
+      const found =
+        status === null
+          ? await database.query(LIST_DELIVERIES, values)
+          : status === 'failed'
+            ? await database.query(LIST_FAILED, values)
+            : await database.query(LIST_BY_STATUS, [...values, status]);
+      return { kind: 'done', value: found.map(toDelivery) };
+    },
+    async findDelivery(id, deliveryId) {
+      if (!UUID_PATTERN.test(deliveryId) || (await findWebhook(database, id)) === null) return null;
+      const [row] = await database.query(SELECT_DELIVERY, [id, deliveryId]);
+      return row === undefined ? null : toDelivery(row);
+    },
+    replayDelivery(id, deliveryId, now, actor) {
+      if (!UUID_PATTERN.test(deliveryId)) return Promise.resolve({ kind: 'missing' });
+      return database.transaction(async (transaction) => {
+        if ((await findWebhook(transaction, id)) === null) return { kind: 'missing' };
+        const [replayed] = await transaction.query(REPLAY_ONE, [id, deliveryId, now]);
+        const [row] = replayed === undefined ? await transaction.query(SELECT_DELIVERY, [id, deliveryId]) : [replayed];
+        if (row === undefined) return { kind: 'missing' };
+        const target = formatWebhookId(id);
+        await writeChange(transaction, actor, 'webhook.replay', target, null, { delivery: deliveryId });
+        return { kind: 'done', value: toDelivery(row) };
+      });
+    },
+    replayDeliveries(id, selection, after, now, limit, actor) {
+      return database.transaction(async (transaction) => {
+        if ((await findWebhook(transaction, id)) === null) return { kind: 'missing' };
+        if (after === null)
+          await writeChange(transaction, actor, 'webhook.replay', formatWebhookId(id), null, selection);
+        const since = getMinIdAt(selection.since);
+        const values = [id, after ?? MIN_ID, now, limit, since, selection.includesDelivered];
+        const [row = {}] = await transaction.query(REPLAY_FOLLOWING, values);
+        const next = rows.readInteger(row, 'read') < limit ? null : rows.readText(row, 'last');
+        return { kind: 'done', value: { replayed: rows.readInteger(row, 'replayed'), next } };
+      });
+    },
+    releaseDeliveries: async (id, now, limit) => (await database.query(RELEASE_DUE, [id, now, limit])).length,
+    async readWebhookStatistics() {
+      const [webhooks, pending, failed] = await Promise.all([
+        database.query(SELECT_ALL, []),
+        database.query(COUNT_PENDING, []),
+        database.query(COUNT_FAILED, []),
+      ]);
+      const toMap = (found: readonly Row[]) => new Map(found.map((row) => [rows.readInteger(row, 'webhook_id'), row]));
+      const [pendingRows, failedRows] = [toMap(pending), toMap(failed)];
+      return webhooks.flatMap((webhook): WebhookStatistics[] => {
+        const webhookId = rows.readInteger(webhook, 'id');
+        const [pendingRow, failedRow] = [pendingRows.get(webhookId), failedRows.get(webhookId)];
+        if (pendingRow === undefined && failedRow === undefined) return [];
+        return [
+          {
+            webhookId,
+            pending: pendingRow === undefined ? 0 : rows.readInteger(pendingRow, 'pending'),
+            oldestPendingAt: pendingRow === undefined ? null : rows.readInteger(pendingRow, 'oldest'),
+            failed: failedRow === undefined ? 0 : rows.readInteger(failedRow, 'failed'),
+          },
+        ];
+      });
+    },
+  };
+}
+
+async function findWebhook(session: Session, id: number): Promise<Webhook | null> {
+  const [row] = await session.query(SELECT_WEBHOOK, [id]);
+  return row === undefined ? null : toWebhook(row);
+}

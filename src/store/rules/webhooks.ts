@@ -1,0 +1,222 @@
+/**
+ * Rules for webhooks, shared by both databases: which events are recorded, which endpoints receive an event, and the
+ * change that an attempt causes. The functions have no side effects.
+ */
+import type { HistoryEntry } from '../../model/message.ts';
+import {
+  DELIVERY_STATUSES,
+  type DeliverySettlement,
+  DISABLED_REASONS,
+  type DisabledReason,
+  listEventTypes,
+  MAX_FAILING_MS,
+  MAX_STORED_ATTEMPTS,
+  MESSAGE_EVENT_TYPES,
+  type MessageEventType,
+  RESOURCE_EVENT_TYPES,
+  type RecordedWebhookEvent,
+  WEBHOOK_EVENT_TYPES,
+  WEBHOOK_TEST_TYPE,
+  type Webhook,
+  type WebhookAttempt,
+  type WebhookDelivery,
+  type WebhookEventType,
+} from '../../model/webhook.ts';
+import * as rows from './rows.ts';
+
+const MESSAGE_PREFIX = 'message.';
+const TYPES_BY_VERB: ReadonlyMap<string, MessageEventType> = new Map(
+  MESSAGE_EVENT_TYPES.map((type) => [type.slice(MESSAGE_PREFIX.length), type]),
+);
+
+/** Returns the type of the event of a history entry, or null if the entry has no event. */
+export function findEventType(verb: HistoryEntry['verb']): MessageEventType | null {
+  return TYPES_BY_VERB.get(verb) ?? null;
+}
+
+/** The earliest version of Postrider whose nodes record events. */
+const MIN_RECORDING_VERSION = [0, 1, 0] as const;
+
+/** Returns true if nodes of this version record events. A text that is not a version counts as an earlier version. */
+export function recordsEvents(version: string): boolean {
+  const parts = (version.split('-')[0] ?? '').split('.').map(Number);
+  for (const [index, minimum] of MIN_RECORDING_VERSION.entries()) {
+    const part = parts[index];
+    if (part === undefined || !Number.isInteger(part)) return false;
+    if (part !== minimum) return part > minimum;
+  }
+  return true;
+}
+
+/** The account of events that concern the whole service. */
+export const SERVICE_ACCOUNT_ID = 0;
+
+/** An event in the outbox. */
+export interface OutboxEvent {
+  /**
+   * The number that is compared with the start of an endpoint: the position of the event on SQLite, and the number of
+   * its transaction on PostgreSQL.
+   */
+  readonly order: number;
+  readonly type: WebhookEventType;
+  readonly accountId: number;
+  /** The endpoint that does not receive the event, or null. */
+  readonly excludedWebhookId: number | null;
+}
+
+/** The members of an endpoint that determine which events it receives. */
+export interface Subscriber {
+  readonly id: number;
+  readonly accountId: number | null;
+  readonly events: number;
+  readonly start: number;
+}
+
+/** Returns true if the endpoint receives the event. */
+export function receivesEvent(subscriber: Subscriber, event: OutboxEvent, bit: number): boolean {
+  return (
+    (subscriber.events & bit) !== 0 &&
+    (subscriber.accountId === null || subscriber.accountId === event.accountId) &&
+    event.order >= subscriber.start &&
+    event.excludedWebhookId !== subscriber.id
+  );
+}
+
+/** The number of deliveries after which one call of `fanOutEvents` moves no further event. */
+export const MAX_DELIVERIES_PER_STEP = 2_000;
+
+/**
+ * Returns the id of a delivery: a UUIDv7 (RFC 9562 section 5.7) with the time, the number `index` of the delivery in its
+ * step, and the first 12 hexadecimal digits of the random `seed` of the step. `index` is less than 2^24. The ids of one step have
+ * the order of their numbers.
+ */
+export function toDeliveryId(now: number, index: number, seed: string): string {
+  const time = now.toString(16).padStart(12, '0');
+  const high = (index >> 12).toString(16).padStart(3, '0');
+  const low = (index & 0xfff).toString(16).padStart(3, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${high}-8${low}-${seed.slice(0, 12)}`;
+}
+
+/** Adds an attempt to the stored JSON of attempts. The newest `MAX_STORED_ATTEMPTS` are kept. */
+export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): string {
+  const attempts = JSON.parse(storedAttempts) as WebhookAttempt[];
+  return JSON.stringify([...attempts, attempt].slice(-MAX_STORED_ATTEMPTS));
+}
+
+/** The effect of the attempts of one endpoint in a batch on the endpoint. */
+export interface EndpointEffect {
+  hasSucceeded: boolean;
+  /** The time of the first failed attempt of the batch that counts. Test deliveries do not count. */
+  failedAt: number | null;
+  isGone: boolean;
+}
+
+/** Returns the effects of settled deliveries by endpoint, in order of the id of the endpoint. */
+export function collectEffects(
+  settled: readonly { readonly settlement: DeliverySettlement; readonly isTest: boolean }[],
+): ReadonlyMap<number, EndpointEffect> {
+  const effects = new Map<number, EndpointEffect>();
+  for (const { settlement, isTest } of settled.toSorted((a, b) => a.settlement.webhookId - b.settlement.webhookId)) {
+    const { webhookId, result, attempt, isGone } = settlement;
+    const effect = effects.get(webhookId) ?? { hasSucceeded: false, failedAt: null, isGone: false };
+    effects.set(webhookId, effect);
+    if (result.kind === 'delivered') effect.hasSucceeded = true;
+    else if (!isTest) effect.failedAt = Math.min(effect.failedAt ?? attempt.at, attempt.at);
+    if (isGone) effect.isGone = true;
+  }
+  return effects;
+}
+
+/** Returns the new start of the failures of an endpoint, and the reason to disable it or null. */
+export function decideEndpointChange(
+  failingSince: number | null,
+  { hasSucceeded, failedAt, isGone }: EndpointEffect,
+  now: number,
+): { readonly failingSince: number | null; readonly disable: DisabledReason | null } {
+  const newFailingSince = hasSucceeded ? null : (failingSince ?? failedAt);
+  if (isGone) return { failingSince: newFailingSince, disable: 'gone' };
+  const isFailing = newFailingSince !== null && failedAt !== null && now >= newFailingSince + MAX_FAILING_MS;
+  return { failingSince: newFailingSince, disable: isFailing ? 'failing' : null };
+}
+
+/** Converts a row of `webhook` with the name of its account. */
+export function toWebhook(row: rows.Row): Webhook {
+  const disabledAt = rows.readIntegerOrNull(row, 'disabled_at');
+  return {
+    id: rows.readInteger(row, 'id'),
+    url: rows.readText(row, 'url'),
+    accountId: rows.readIntegerOrNull(row, 'account_id'),
+    account: rows.readTextOrNull(row, 'account'),
+    name: rows.readTextOrNull(row, 'name'),
+    events: listEventTypes(rows.readInteger(row, 'events')),
+    disabled:
+      disabledAt === null ? null : { reason: rows.readOneOf(row, 'disabled_reason', DISABLED_REASONS), at: disabledAt },
+    createdAt: rows.readInteger(row, 'created_at'),
+    failingSince: rows.readIntegerOrNull(row, 'failing_since'),
+  };
+}
+
+export function toSubscriber(row: rows.Row): Subscriber {
+  return {
+    id: rows.readInteger(row, 'id'),
+    accountId: rows.readIntegerOrNull(row, 'account_id'),
+    events: rows.readInteger(row, 'events'),
+    start: rows.readInteger(row, 'start'),
+  };
+}
+
+export function toOutboxEvent(row: rows.Row): OutboxEvent {
+  return {
+    order: rows.readInteger(row, 'order'),
+    type: rows.readOneOf(row, 'type', WEBHOOK_EVENT_TYPES),
+    accountId: rows.readInteger(row, 'account_id'),
+    excludedWebhookId: rows.readIntegerOrNull(row, 'webhook_id'),
+  };
+}
+
+const DELIVERY_TYPES = [...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE] as const;
+
+export function toDelivery(row: rows.Row): WebhookDelivery {
+  return {
+    id: rows.readText(row, 'id'),
+    webhookId: rows.readInteger(row, 'webhook_id'),
+    type: rows.readOneOf(row, 'type', DELIVERY_TYPES),
+    messageId: rows.readTextOrNull(row, 'message_id'),
+    status: rows.readOneOf(row, 'status', DELIVERY_STATUSES),
+    createdAt: rows.readInteger(row, 'created_at'),
+    attempts: JSON.parse(rows.readText(row, 'attempts')) as WebhookAttempt[],
+    nextAttemptAt: rows.readIntegerOrNull(row, 'due_at'),
+  };
+}
+
+/**
+ * Converts a row of `webhook_delivery` to the facts of its event. `message` is the row of the message with the name of
+ * its account, and `entry` the row of the history entry; both are null for an event about another object.
+ */
+export function toRecordedEvent(
+  row: rows.Row,
+  message: rows.Row | null,
+  entry: HistoryEntry | null,
+): RecordedWebhookEvent {
+  if (message === null || entry === null) {
+    return {
+      kind: 'resource',
+      type: rows.readOneOf(row, 'type', [...RESOURCE_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
+      at: rows.readInteger(row, 'at'),
+      data: JSON.parse(rows.readText(row, 'data')) as Record<string, unknown>,
+    };
+  }
+  return {
+    kind: 'message',
+    type: rows.readOneOf(row, 'type', MESSAGE_EVENT_TYPES),
+    id: rows.readText(message, 'id'),
+    account: rows.readText(message, 'account'),
+    to: rows.readText(message, 'to'),
+    from: rows.readText(message, 'from'),
+    subject: rows.readText(message, 'subject'),
+    sequence: rows.readInteger(row, 'sequence'),
+    state: rows.readState(row),
+    suppressed: rows.readBoolean(row, 'suppressed'),
+    entry,
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * Writes events to the outbox, in the transaction of their changes. Nothing is written for a type to which no endpoint
+ * subscribes. The embedded store has one writer at a time, so the order of positions is the order of commits.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import type { State } from '../../model/message.ts';
+import type { Suppression } from '../../model/suppression.ts';
+import {
+  getEventBit,
+  type MessageEventType,
+  type ResourceEventType,
+  type WebhookEventType,
+} from '../../model/webhook.ts';
+import { buildSuppressionData } from '../../model/webhook-payload.ts';
+import * as rows from '../rules/rows.ts';
+import { SERVICE_ACCOUNT_ID } from '../rules/webhooks.ts';
+
+export type Outbox = ReturnType<typeof prepareOutbox>;
+
+export function prepareOutbox(database: DatabaseSync) {
+  const selectTypes = database.prepare('SELECT events FROM webhook_subscription');
+  const insertAccepted = database.prepare(
+    `INSERT INTO outbox (type, account_id, message_id, sequence, state) VALUES ('message.accepted', ?, ?, 0, ?)`,
+  );
+  const insertEntry = database.prepare(
+    `INSERT INTO outbox (type, account_id, message_id, sequence, state, suppressed)
+     SELECT ?, account_id, id, (SELECT max(n) FROM event WHERE seq = ?2), ?3, ?4 FROM mail_request WHERE seq = ?2`,
+  );
+  const insertResource = database.prepare(
+    'INSERT INTO outbox (type, account_id, at, data, webhook_id) VALUES (?, ?, ?, ?, ?)',
+  );
+  const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
+  /** The subscribed types. They are read once per transaction, because another process may change them. */
+  let subscribed: number | null = null;
+
+  function isSubscribed(type: WebhookEventType): boolean {
+    subscribed ??= rows.readInteger(selectTypes.get() ?? {}, 'events');
+    return (subscribed & getEventBit(type)) !== 0;
+  }
+
+  return {
+    /** Starts a transaction, or a change of the subscribed types. */
+    reset(): void {
+      subscribed = null;
+    },
+    /** Records the acceptance of a message. */
+    recordAcceptance(messageId: string, accountId: number, state: State): void {
+      if (isSubscribed('message.accepted')) insertAccepted.run(accountId, messageId, state);
+    },
+    /** Records the last entry in the history of the message. `state` is the state after the change. */
+    recordEntry(type: MessageEventType, seq: number, state: State, suppressed: boolean): void {
+      if (isSubscribed(type)) insertEntry.run(type, seq, state, suppressed ? 1 : 0);
+    },
+    /** Records an event about another object. `build` returns its data, and is called only if the event is recorded. */
+    recordResource(
+      type: ResourceEventType,
+      accountId: number,
+      at: number,
+      build: () => object,
+      excludedWebhookId: number | null = null,
+    ): void {
+      if (isSubscribed(type)) insertResource.run(type, accountId, at, JSON.stringify(build()), excludedWebhookId);
+    },
+    /** Records an entry that was added to the suppression list of an account or of the service, or removed from it. */
+    recordSuppression(
+      type: 'suppression.added' | 'suppression.removed',
+      accountId: number,
+      at: number,
+      entry: Pick<Suppression, 'address' | 'reason' | 'source'>,
+    ): void {
+      if (!isSubscribed(type)) return;
+      const row = accountId === SERVICE_ACCOUNT_ID ? { name: '*' } : (selectAccountName.get(accountId) ?? {});
+      const data = buildSuppressionData(rows.readText(row, 'name'), entry);
+      insertResource.run(type, accountId, at, JSON.stringify(data), null);
+    },
+  };
+}

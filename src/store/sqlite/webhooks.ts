@@ -1,0 +1,474 @@
+/**
+ * Stores the endpoints of webhooks and their deliveries, and moves events from the outbox to deliveries. A lease is a
+ * due time in the future and an owner: after the lease has expired, the delivery is due again.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import type { ChangeResult } from '../../model/account.ts';
+import { type Actor, toAuditedWebhook } from '../../model/audit.ts';
+import {
+  type CreateWebhookResult,
+  type DeliverySettlement,
+  type DeliverySettleResult,
+  type DeliveryStatus,
+  type DisabledReason,
+  formatWebhookId,
+  getEventBit,
+  type LeasedDelivery,
+  MAX_WEBHOOKS,
+  type NewWebhook,
+  type ReplaySelection,
+  toEventMask,
+  WEBHOOK_TEST_TYPE,
+  type Webhook,
+  type WebhookChange,
+  type WebhookDelivery,
+  type WebhookStatistics,
+} from '../../model/webhook.ts';
+import { buildWebhookDisabledData } from '../../model/webhook-payload.ts';
+import { getMinIdAt, toSeq } from '../rules/messages.ts';
+import * as rows from '../rules/rows.ts';
+import {
+  addAttempt,
+  collectEffects,
+  decideEndpointChange,
+  type EndpointEffect,
+  MAX_DELIVERIES_PER_STEP,
+  receivesEvent,
+  recordsEvents,
+  SERVICE_ACCOUNT_ID,
+  toDelivery,
+  toDeliveryId,
+  toOutboxEvent,
+  toRecordedEvent,
+  toSubscriber,
+  toWebhook,
+} from '../rules/webhooks.ts';
+import type { ClaimedDeliveries, DeliveryClaimLimits } from '../webhook-store.ts';
+import type { Audit } from './audit.ts';
+import type { Outbox } from './outbox.ts';
+
+/** The maximum number of endpoints that one claim examines. */
+const MAX_EXAMINED_WEBHOOKS = 1_000;
+
+const SELECT_WEBHOOKS = 'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
+
+type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;
+
+export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Outbox) {
+  const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
+  const selectEarlierNodes = database.prepare('SELECT name, version, records_events FROM node WHERE alive_until > ?');
+  const countWebhooks = database.prepare('SELECT count(*) AS n FROM webhook WHERE removed = 0');
+  const insertWebhook = database.prepare(
+    `INSERT INTO webhook (url, account_id, name, events, sealed, created_at, start)
+     VALUES (?, ?, ?, ?, ?, ?, coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'outbox'), 0))`,
+  );
+  const selectAll = database.prepare(`${SELECT_WEBHOOKS} WHERE w.removed = 0 ORDER BY w.id`);
+  const selectById = database.prepare(`${SELECT_WEBHOOKS} WHERE w.id = ? AND w.removed = 0`);
+  const updateMembers = database.prepare('UPDATE webhook SET url = ?, name = ?, events = ? WHERE id = ?');
+  const enable = database.prepare(
+    'UPDATE webhook SET disabled_reason = NULL, disabled_at = NULL, failing_since = NULL WHERE id = ?',
+  );
+  const disable = database.prepare('UPDATE webhook SET disabled_reason = ?, disabled_at = ? WHERE id = ?');
+  const rotate = database.prepare(
+    'UPDATE webhook SET previous_sealed = sealed, previous_until = ?, sealed = ? WHERE id = ?',
+  );
+  const markRemoved = database.prepare(
+    `UPDATE webhook SET removed = 1, url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = ?`,
+  );
+  const writeTypes = database.prepare('UPDATE webhook_subscription SET events = ?');
+  const selectTypes = database.prepare('SELECT DISTINCT events FROM webhook WHERE removed = 0');
+  const setFailingSince = database.prepare('UPDATE webhook SET failing_since = ? WHERE id = ?');
+
+  const selectEvents = database.prepare(
+    'SELECT position AS "order", position, type, account_id, message_id, sequence, state, suppressed, at, data, webhook_id FROM outbox ORDER BY position LIMIT ?',
+  );
+  const deleteEvents = database.prepare('DELETE FROM outbox WHERE position <= ?');
+  const selectSubscribers = database.prepare(
+    'SELECT id, account_id, events, start FROM webhook WHERE removed = 0 ORDER BY id',
+  );
+  const insertDelivery = database.prepare(
+    `INSERT INTO webhook_delivery (webhook_id, id, type, message_id, sequence, state, suppressed, at, data, status, due_at, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
+  );
+
+  const selectNextDue = database.prepare(
+    `SELECT webhook_id, due_at FROM webhook_delivery INDEXED BY webhook_delivery_due
+     WHERE status = 'pending' AND webhook_id > ? ORDER BY webhook_id, due_at LIMIT 1`,
+  );
+  const selectDue = database.prepare(
+    `SELECT * FROM webhook_delivery INDEXED BY webhook_delivery_due
+     WHERE status = 'pending' AND webhook_id = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
+  );
+  const lease = database.prepare(
+    'UPDATE webhook_delivery SET due_at = ?, owner = ?, lease = lease + 1 WHERE webhook_id = ? AND id = ?',
+  );
+  const selectMessage = database.prepare(
+    `SELECT m.id, m.key_id, m.accepted_at, m."to", m."from", m.subject, a.name AS account
+     FROM mail_request m JOIN account a ON a.id = m.account_id WHERE m.seq = ? AND m.id = ?`,
+  );
+  const selectEntry = database.prepare(
+    'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? AND n = ?',
+  );
+  const selectLeased = database.prepare(
+    `SELECT * FROM webhook_delivery WHERE webhook_id = ? AND id = ? AND owner = ? AND lease = ? AND status = 'pending'`,
+  );
+  const settle = database.prepare(
+    `UPDATE webhook_delivery SET status = ?, due_at = ?, owner = NULL, attempt = attempt + 1, attempts = ?, ended_at = ?
+     WHERE webhook_id = ? AND id = ?`,
+  );
+  const releaseLease = database.prepare(
+    `UPDATE webhook_delivery SET due_at = ?, owner = NULL
+     WHERE webhook_id = ? AND id = ? AND owner = ? AND lease = ? AND status = 'pending'`,
+  );
+
+  const selectDeliveries = database.prepare(
+    'SELECT * FROM webhook_delivery WHERE webhook_id = ? AND id < ? ORDER BY id DESC LIMIT ?',
+  );
+  const selectByStatus = database.prepare(
+    'SELECT * FROM webhook_delivery WHERE webhook_id = ? AND id < ? AND status = ? ORDER BY id DESC LIMIT ?',
+  );
+  const selectFailed = database.prepare(
+    `SELECT * FROM webhook_delivery INDEXED BY webhook_delivery_failed
+     WHERE webhook_id = ? AND id < ? AND status = 'failed' ORDER BY id DESC LIMIT ?`,
+  );
+  const selectDelivery = database.prepare('SELECT * FROM webhook_delivery WHERE webhook_id = ? AND id = ?');
+  const selectFollowing = database.prepare(
+    'SELECT id, status, owner, due_at FROM webhook_delivery WHERE webhook_id = ? AND id > ? AND id >= ? ORDER BY id LIMIT ?',
+  );
+  const replay = database.prepare(
+    `UPDATE webhook_delivery SET status = 'pending', due_at = ?, owner = NULL, attempt = 0, ended_at = NULL
+     WHERE webhook_id = ? AND id = ?`,
+  );
+  const releaseDue = database.prepare(
+    `UPDATE webhook_delivery SET due_at = ?1 WHERE rowid IN (
+       SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_due
+       WHERE status = 'pending' AND webhook_id = ?2 AND due_at > ?1 AND owner IS NULL LIMIT ?3)`,
+  );
+  const countPending = database.prepare(
+    `SELECT webhook_id, count(*) AS pending, min(created_at) AS oldest FROM webhook_delivery INDEXED BY webhook_delivery_due
+     WHERE status = 'pending' GROUP BY webhook_id`,
+  );
+  const countFailed = database.prepare(
+    `SELECT webhook_id, count(*) AS failed FROM webhook_delivery INDEXED BY webhook_delivery_failed
+     WHERE status = 'failed' GROUP BY webhook_id`,
+  );
+  const purgeDelivered = database.prepare(
+    `DELETE FROM webhook_delivery WHERE rowid IN (
+       SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_delivered
+       WHERE status = 'delivered' AND ended_at <= ? ORDER BY ended_at LIMIT ?)`,
+  );
+  const purgeBefore = database.prepare(
+    `DELETE FROM webhook_delivery WHERE rowid IN (
+       SELECT rowid FROM webhook_delivery WHERE webhook_id = ? AND id < ? ORDER BY id LIMIT ?)`,
+  );
+  const purgeOfWebhook = database.prepare(
+    'DELETE FROM webhook_delivery WHERE rowid IN (SELECT rowid FROM webhook_delivery WHERE webhook_id = ? LIMIT ?)',
+  );
+  const selectAllIds = database.prepare('SELECT id, removed FROM webhook ORDER BY id');
+
+  /** The endpoint that the last claim examined last, or 0. */
+  let position = 0;
+
+  function find(id: number): Webhook | null {
+    const row = selectById.get(id);
+    return row === undefined ? null : toWebhook(row);
+  }
+
+  function updateTypes(): void {
+    const types = selectTypes.all().reduce((mask, row) => mask | rows.readInteger(row, 'events'), 0);
+    writeTypes.run(types);
+    outbox.reset();
+  }
+
+  /** Changes an endpoint and writes the audit log entry. */
+  function change(
+    id: number,
+    action: string,
+    actor: Actor | undefined,
+    write: (before: Webhook) => void,
+  ): ChangeResult<Webhook> {
+    const before = find(id);
+    if (before === null) return { kind: 'missing' };
+    write(before);
+    const after = find(id);
+    const audited = after === null ? null : toAuditedWebhook(after);
+    audit.writeChange(actor, action, formatWebhookId(id), toAuditedWebhook(before), audited);
+    return { kind: 'done', value: after ?? before };
+  }
+
+  function readEvent(row: rows.Row) {
+    const messageId = rows.readTextOrNull(row, 'message_id');
+    if (messageId === null) return toRecordedEvent(row, null, null);
+    const seq = toSeq(messageId);
+    const message = selectMessage.get(seq, messageId) ?? {};
+    const sequence = rows.readInteger(row, 'sequence');
+    const entry =
+      sequence === 0 ? rows.toAcceptedEntry(message) : rows.toHistoryEntry(selectEntry.get(seq, sequence) ?? {});
+    return toRecordedEvent(row, message, entry);
+  }
+
+  /** Leases up to `limit` due deliveries of an endpoint, earliest due first. */
+  function leaseDue(
+    webhook: rows.Row,
+    limit: number,
+    owner: string,
+    leaseUntil: number,
+    now: number,
+  ): LeasedDelivery[] {
+    const webhookId = rows.readInteger(webhook, 'id');
+    const previous = rows.readTextOrNull(webhook, 'previous_sealed');
+    const isPreviousValid = previous !== null && (rows.readIntegerOrNull(webhook, 'previous_until') ?? 0) > now;
+    const sealed = [rows.readText(webhook, 'sealed'), ...(isPreviousValid ? [previous] : [])];
+    return selectDue.all(webhookId, now, limit).map((row) => {
+      const id = rows.readText(row, 'id');
+      lease.run(leaseUntil, owner, webhookId, id);
+      return {
+        ...{ id, webhookId, owner, sealed },
+        lease: rows.readInteger(row, 'lease') + 1,
+        url: rows.readText(webhook, 'url'),
+        attempt: rows.readInteger(row, 'attempt') + 1,
+        event: readEvent(row),
+      };
+    });
+  }
+
+  /** Writes the effect of attempts on an endpoint. Returns the reason if the endpoint is disabled now. */
+  function applyEffect(id: number, effect: EndpointEffect, now: number): DisabledReason | null {
+    const webhook = find(id);
+    if (webhook === null) return null;
+    const decision = decideEndpointChange(webhook.failingSince, effect, now);
+    if (decision.failingSince !== webhook.failingSince) setFailingSince.run(decision.failingSince, id);
+    const reason = decision.disable;
+    if (reason === null || webhook.disabled !== null) return null;
+    disable.run(reason, now, id);
+    const accountId = webhook.accountId ?? SERVICE_ACCOUNT_ID;
+    outbox.recordResource('webhook.disabled', accountId, now, () => buildWebhookDisabledData(webhook, reason), id);
+    return reason;
+  }
+
+  const isInProgress = (row: rows.Row, now: number): boolean =>
+    row.owner !== null && (rows.readIntegerOrNull(row, 'due_at') ?? 0) > now;
+
+  return {
+    createWebhook(webhook: NewWebhook, now: number, actor?: Actor): CreateWebhookResult {
+      const { url, account, name, events, sealed } = webhook;
+      const earlier = selectEarlierNodes
+        .all(now)
+        .find((row) => !rows.readBoolean(row, 'records_events') || !recordsEvents(rows.readText(row, 'version')));
+      if (earlier !== undefined)
+        return {
+          kind: 'earlier-node',
+          node: rows.readText(earlier, 'name'),
+          version: rows.readText(earlier, 'version'),
+        };
+      const accountRow = account === null ? undefined : selectAccountId.get(account);
+      if (account !== null && accountRow === undefined) return { kind: 'missing' };
+      if (rows.readInteger(countWebhooks.get() ?? {}, 'n') >= MAX_WEBHOOKS) return { kind: 'too-many' };
+      const accountId = accountRow === undefined ? null : rows.readInteger(accountRow, 'id');
+      const { lastInsertRowid } = insertWebhook.run(url, accountId, name, toEventMask(events), sealed, now);
+      updateTypes();
+      const created = find(Number(lastInsertRowid));
+      if (created === null) return { kind: 'missing' };
+      audit.writeChange(actor, 'webhook.create', formatWebhookId(created.id), null, toAuditedWebhook(created));
+      return { kind: 'done', value: created };
+    },
+    listWebhooks: (): Webhook[] => selectAll.all().map(toWebhook),
+    findWebhook: find,
+    updateWebhook(id: number, changes: WebhookChange, actor?: Actor): ChangeResult<Webhook> {
+      return change(id, 'webhook.update', actor, (before) => {
+        const { url, name, events } = { ...before, ...changes };
+        updateMembers.run(url, name, toEventMask(events), id);
+        updateTypes();
+      });
+    },
+    enableWebhook: (id: number, actor?: Actor): ChangeResult<Webhook> =>
+      change(id, 'webhook.enable', actor, ({ disabled }) => {
+        if (disabled !== null) enable.run(id);
+      }),
+    disableWebhook: (id: number, now: number, actor?: Actor): ChangeResult<Webhook> =>
+      change(id, 'webhook.disable', actor, ({ disabled }) => {
+        if (disabled === null) disable.run('operator', now, id);
+      }),
+    rotateWebhookSecret: (id: number, sealed: string, previousUntil: number, actor?: Actor): ChangeResult<Webhook> =>
+      change(id, 'webhook.rotate', actor, () => rotate.run(previousUntil, sealed, id)),
+    deleteWebhook: (id: number, actor?: Actor): ChangeResult<Webhook> =>
+      change(id, 'webhook.delete', actor, () => {
+        markRemoved.run(id);
+        updateTypes();
+      }),
+    addTestDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {
+      const webhook = find(id);
+      if (webhook === null) return { kind: 'missing' };
+      if (webhook.disabled !== null) return { kind: 'exists' };
+      const data = JSON.stringify({ id: formatWebhookId(id) });
+      insertDelivery.run(id, deliveryId, WEBHOOK_TEST_TYPE, null, null, null, 0, now, data, now, now);
+      audit.writeChange(actor, 'webhook.test', formatWebhookId(id), null, { delivery: deliveryId });
+      return { kind: 'done', value: toDelivery(selectDelivery.get(id, deliveryId) ?? {}) };
+    },
+    listDeliveries(
+      ...[id, status, before, limit]: [number, DeliveryStatus | null, string | null, number]
+    ): ChangeResult<readonly WebhookDelivery[]> {
+      if (find(id) === null) return { kind: 'missing' };
+      const end = before ?? MAX_ID;
+      const found =
+        status === null
+          ? selectDeliveries.all(id, end, limit)
+          : status === 'failed'
+            ? selectFailed.all(id, end, limit)
+            : selectByStatus.all(id, end, status, limit);
+      return { kind: 'done', value: found.map(toDelivery) };
+    },
+    findDelivery(id: number, deliveryId: string): WebhookDelivery | null {
+      const row = find(id) === null ? undefined : selectDelivery.get(id, deliveryId);
+      return row === undefined ? null : toDelivery(row);
+    },
+    replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {
+      const row = find(id) === null ? undefined : selectDelivery.get(id, deliveryId);
+      if (row === undefined) return { kind: 'missing' };
+      if (!isInProgress(row, now)) replay.run(now, id, deliveryId);
+      audit.writeChange(actor, 'webhook.replay', formatWebhookId(id), null, { delivery: deliveryId });
+      return { kind: 'done', value: toDelivery(selectDelivery.get(id, deliveryId) ?? {}) };
+    },
+    replayDeliveries(
+      ...[id, selection, after, now, limit, actor]: [number, ReplaySelection, string | null, number, number, Actor?]
+    ): ChangeResult<{ readonly replayed: number; readonly next: string | null }> {
+      if (find(id) === null) return { kind: 'missing' };
+      if (after === null) audit.writeChange(actor, 'webhook.replay', formatWebhookId(id), null, selection);
+      const found = selectFollowing.all(id, after ?? '', getMinIdAt(selection.since), limit);
+      const selected = found.filter(
+        (row) => (selection.includesDelivered || row.status !== 'delivered') && !isInProgress(row, now),
+      );
+      for (const row of selected) replay.run(now, id, rows.readText(row, 'id'));
+      const last = found.at(-1);
+      const next = found.length < limit || last === undefined ? null : rows.readText(last, 'id');
+      return { kind: 'done', value: { replayed: selected.length, next } };
+    },
+    releaseDeliveries: (id: number, now: number, limit: number): number =>
+      Number(releaseDue.run(now, id, limit).changes),
+    readWebhookStatistics(): WebhookStatistics[] {
+      const failed = new Map(
+        countFailed.all().map((row) => [rows.readInteger(row, 'webhook_id'), rows.readInteger(row, 'failed')]),
+      );
+      const pending = new Map(countPending.all().map((row) => [rows.readInteger(row, 'webhook_id'), row]));
+      return selectSubscribers.all().flatMap((subscriber) => {
+        const webhookId = rows.readInteger(subscriber, 'id');
+        const row = pending.get(webhookId);
+        const failedCount = failed.get(webhookId) ?? 0;
+        if (row === undefined && failedCount === 0) return [];
+        const pendingCount = row === undefined ? 0 : rows.readInteger(row, 'pending');
+        const oldestPendingAt = row === undefined ? null : rows.readInteger(row, 'oldest');
+        return [{ webhookId, pending: pendingCount, oldestPendingAt, failed: failedCount }];
+      });
+    },
+
+    fanOutEvents(now: number, seed: string, limit: number): { events: number; deliveries: number; hasMore: boolean } {
+      const found = selectEvents.all(limit);
+      const subscribers = found.length === 0 ? [] : selectSubscribers.all().map(toSubscriber);
+      let events = 0;
+      let deliveries = 0;
+      let last = 0;
+      for (const row of found) {
+        if (deliveries >= MAX_DELIVERIES_PER_STEP) break;
+        const event = toOutboxEvent(row);
+        const bit = getEventBit(event.type);
+        for (const subscriber of subscribers) {
+          if (!receivesEvent(subscriber, event, bit)) continue;
+          insertDelivery.run(
+            subscriber.id,
+            toDeliveryId(now, deliveries, seed),
+            event.type,
+            rows.readTextOrNull(row, 'message_id'),
+            rows.readIntegerOrNull(row, 'sequence'),
+            rows.readTextOrNull(row, 'state'),
+            rows.readInteger(row, 'suppressed'),
+            rows.readIntegerOrNull(row, 'at'),
+            rows.readTextOrNull(row, 'data'),
+            now,
+            now,
+          );
+          deliveries += 1;
+        }
+        events += 1;
+        last = rows.readInteger(row, 'position');
+      }
+      if (events > 0) deleteEvents.run(last);
+      return { events, deliveries, hasMore: events < found.length || found.length === limit };
+    },
+    claimDeliveries(
+      ...[limits, owner, leaseUntil, now]: [DeliveryClaimLimits, string, number, number]
+    ): ClaimedDeliveries {
+      const inProgress = new Map(limits.inProgress.map(({ webhookId, count }) => [webhookId, count]));
+      const deliveries: LeasedDelivery[] = [];
+      const start = position;
+      let hasWrapped = start === 0;
+      let hasMore = false;
+      for (let examined = 0; ; examined += 1) {
+        if (examined >= MAX_EXAMINED_WEBHOOKS || deliveries.length >= limits.total)
+          return { deliveries, hasMore: true };
+        const next = selectNextDue.get(position);
+        const webhookId = next === undefined ? null : rows.readInteger(next, 'webhook_id');
+        if (next === undefined || webhookId === null || (hasWrapped && start > 0 && webhookId > start)) {
+          if (hasWrapped) return { deliveries, hasMore };
+          hasWrapped = true;
+          position = 0;
+          continue;
+        }
+        position = webhookId;
+        if (rows.readInteger(next, 'due_at') > now) continue;
+        const webhook = selectById.get(webhookId);
+        if (webhook === undefined || rows.readIntegerOrNull(webhook, 'disabled_at') !== null) continue;
+        const free = limits.perWebhook - (inProgress.get(webhookId) ?? 0);
+        const share = Math.min(free, limits.total - deliveries.length);
+        if (share <= 0) continue;
+        const leased = leaseDue(webhook, share, owner, leaseUntil, now);
+        deliveries.push(...leased);
+        if (leased.length === share && share < free) hasMore = true;
+      }
+    },
+    settleDeliveries(batch: readonly DeliverySettlement[], now: number): DeliverySettleResult[] {
+      const settled: { readonly settlement: DeliverySettlement; readonly isTest: boolean }[] = [];
+      const isSettled = batch.map((settlement) => {
+        const { id, webhookId, owner, result, attempt } = settlement;
+        const row = find(webhookId) === null ? undefined : selectLeased.get(webhookId, id, owner, settlement.lease);
+        if (row === undefined) return false;
+        const attempts = addAttempt(rows.readText(row, 'attempts'), attempt);
+        const status = result.kind === 'retry' ? 'pending' : result.kind;
+        const [dueAt, endedAt] = result.kind === 'retry' ? [result.dueAt, null] : [null, now];
+        settle.run(status, dueAt, attempts, endedAt, webhookId, id);
+        settled.push({ settlement, isTest: row.type === WEBHOOK_TEST_TYPE });
+        return true;
+      });
+      const disabled = new Map<number, DisabledReason | null>();
+      for (const [id, effect] of collectEffects(settled)) disabled.set(id, applyEffect(id, effect, now));
+      return batch.map(({ webhookId }, index): DeliverySettleResult => {
+        if (isSettled[index] !== true) return { kind: 'lost' };
+        const reason = disabled.get(webhookId) ?? null;
+        // Only one settlement of the batch reports that the endpoint was disabled.
+        disabled.delete(webhookId);
+        return { kind: 'settled', disabled: reason };
+      });
+    },
+    releaseDeliveryLeases(batch: readonly LeaseReference[], now: number): void {
+      for (const { id, webhookId, owner, lease: number } of batch) releaseLease.run(now, webhookId, id, owner, number);
+    },
+    purgeDeliveries(deliveredBefore: number, createdBefore: number, limit: number): number {
+      const purgedDelivered = Number(purgeDelivered.run(deliveredBefore, limit).changes);
+      const firstKeptId = getMinIdAt(createdBefore + 1);
+      let purgedOld = 0;
+      let purgedOrphans = 0;
+      for (const row of selectAllIds.all()) {
+        const id = rows.readInteger(row, 'id');
+        if (!rows.readBoolean(row, 'removed')) {
+          if (purgedOld < limit) purgedOld += Number(purgeBefore.run(id, firstKeptId, limit - purgedOld).changes);
+          continue;
+        }
+        if (purgedOrphans >= limit) continue;
+        purgedOrphans += Number(purgeOfWebhook.run(id, limit - purgedOrphans).changes);
+      }
+      return Math.max(purgedDelivered, purgedOld, purgedOrphans);
+    },
+  };
+}
+
+/** A text greater than every id. */
+const MAX_ID = 'g';

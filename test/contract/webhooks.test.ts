@@ -1,0 +1,553 @@
+/** Tests the endpoints of webhooks, the outbox and the deliveries of every store. */
+import { randomBytes } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
+import type { NewMessage } from '../../src/model/message.ts';
+import {
+  type LeasedDelivery,
+  MAX_FAILING_MS,
+  type NewWebhook,
+  type RecordedMessageEvent,
+  WEBHOOK_EVENT_TYPES,
+  type Webhook,
+  type WebhookEventType,
+} from '../../src/model/webhook.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
+import { STORES } from '../rig/stores.ts';
+
+const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
+const LEASE_MS = 60_000;
+const LIMITS = { total: 1_000, perWebhook: 1_000, inProgress: [] };
+const LISTED_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type.startsWith('message.')).map((type) =>
+  type.slice('message.'.length),
+);
+
+const createSeed = () => randomBytes(8).toString('hex');
+const createEndpoint = (members: Partial<NewWebhook> = {}): NewWebhook => ({
+  ...{ url: 'https://hooks.example.com/', account: null, name: null, events: WEBHOOK_EVENT_TYPES, sealed: 'sealed-1' },
+  ...members,
+});
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function createStore(): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    await store.createAccount('default', NO_LIMITS, Date.now());
+    return store;
+  }
+
+  async function createWebhook(store: Store, members: Partial<NewWebhook> = {}): Promise<Webhook> {
+    const result = await store.createWebhook(createEndpoint(members), Date.now());
+    if (result.kind !== 'done') throw new Error(`the endpoint was not created: ${result.kind}`);
+    return result.value;
+  }
+
+  async function fanOut(store: Store, now = Date.now()): Promise<{ events: number; deliveries: number }> {
+    const total = { events: 0, deliveries: 0 };
+    for (;;) {
+      const { events, deliveries, hasMore } = await store.fanOutEvents(now, createSeed(), 100);
+      total.events += events;
+      total.deliveries += deliveries;
+      if (!hasMore) return total;
+    }
+  }
+
+  const claim = async (store: Store, now = Date.now(), owner = 'node-a'): Promise<readonly LeasedDelivery[]> =>
+    (await store.claimDeliveries(LIMITS, owner, now + LEASE_MS, now)).deliveries;
+
+  /** Moves all events to deliveries and claims all due deliveries. */
+  async function receive(store: Store, now = Date.now()): Promise<readonly LeasedDelivery[]> {
+    await fanOut(store, now);
+    return claim(store, now);
+  }
+
+  const settle = (
+    store: Store,
+    { id, webhookId, owner, lease }: LeasedDelivery,
+    result: Parameters<Store['settleDeliveries']>[0][number]['result'],
+    at = Date.now(),
+    isGone = false,
+  ) => {
+    const isDelivered = result.kind === 'delivered';
+    const attempt = {
+      at,
+      durationMs: 5,
+      status: isDelivered ? 200 : 500,
+      error: isDelivered ? null : 'status 500',
+      body: '',
+    };
+    return store.settleDeliveries([{ id, webhookId, owner, lease, attempt, result, isGone }], at);
+  };
+
+  const listTypes = (deliveries: readonly LeasedDelivery[]) => deliveries.map(({ event }) => event.type);
+
+  function report(message: NewMessage, event: Partial<FeedbackEvent> & { readonly kind: string }): FeedbackReport {
+    const evidence = { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' };
+    return {
+      messageRef: { id: message.id },
+      events: [{ recipient: null, alias: null, evidence, ...event } as FeedbackEvent],
+      ...{ source: 'smtp', digest: randomBytes(32).toString('hex'), at: Date.now(), summary: 'a report' },
+      ...{ raw: new Uint8Array(), isFinal: false },
+    };
+  }
+  const HARD = { kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } } as const;
+
+  const deliver = (store: Store, message: NewMessage) =>
+    store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE })]);
+
+  /** Makes a message reach each kind of change, by every cause. */
+  async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
+    const now = Date.now();
+    await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
+    const leased = (to: string) => newMessage({ to, lease: LEASE });
+    const [delivered, bounced, deferred, complained, confirmed, uncertain, reported] = [
+      ...['delivered', 'bounced', 'deferred', 'complained', 'confirmed', 'uncertain', 'reported'],
+    ].map((name) => leased(`${name}@example.com`)) as [NewMessage, ...NewMessage[]] & NewMessage[];
+    const [suppressed, claimed, cancelled] = [
+      newMessage({ to: 'gone@example.com' }),
+      newMessage({ to: 'later@example.com' }),
+      newMessage({ to: 'cancelled@example.com' }),
+    ];
+    const old = newMessage({ acceptedAt: now - 3_600_000 });
+    const all = [delivered, bounced, deferred, complained, confirmed, uncertain, reported].filter(
+      (m) => m !== undefined,
+    );
+    await store.accept([old, ...all, suppressed, claimed, cancelled]);
+    if (bounced === undefined || deferred === undefined || complained === undefined) throw new Error('not created');
+    if (confirmed === undefined || uncertain === undefined || reported === undefined) throw new Error('not created');
+    await deliver(store, delivered);
+    const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
+    const attempt = newAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
+    const entry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
+    const leaseOf = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
+    await store.settle([
+      newSettlement(leaseOf(bounced), { to: 'bounced', event: entry('bounced'), suppress: 'bounce' }),
+      newSettlement(leaseOf(deferred), { to: 'queued', dueAt: now + 1, event: entry('deferred') }),
+      newSettlement(leaseOf(uncertain), { to: 'uncertain', event: entry('uncertain') }),
+    ]);
+    for (const message of [complained, confirmed, reported]) await deliver(store, message);
+    await store.recordFeedback([
+      report(complained, { kind: 'complaint', feedbackType: 'abuse' }),
+      report(reported, HARD),
+      { ...report(confirmed, { kind: 'confirmed' }), isProviderEvent: true },
+    ]);
+    await store.recordFeedback([report(delivered, { kind: 'delayed' })]);
+    await store.cancelMessage(cancelled.id, now);
+    await store.retryMessage(uncertain.id, now);
+    await store.expire(now - 3_000_000, now, 10, 'node-a');
+    await store.addSuppressions('*', [{ address: 'later@example.com', reason: 'manual', source: null, at: now }]);
+    const { messages } = await store.claim({ messages: 10, bytes: 1e6 }, { owner: 'node-b', until: now }, now + 10);
+    expect(messages.map(({ id }) => id).toSorted()).toEqual([deferred.id, uncertain.id].toSorted());
+    await store.recover({
+      ...{ now: now + 20, includeAllLeases: true, includeDeadNodes: true, onUncertain: 'resend', node: 'node-a' },
+    });
+    return [old, ...all, suppressed, claimed, cancelled];
+  }
+
+  test('the events of each message are exactly the listed entries of its history, each once, with their sequence', async () => {
+    const store = await createStore();
+    await createWebhook(store);
+    const messages = await createMessagesInAllStates(store);
+    const deliveries = await receive(store);
+    const events = deliveries.map(({ event }) => event).filter((event) => event.kind === 'message');
+    for (const { id } of messages) {
+      const history = (await store.findMessage(id))?.events ?? [];
+      const expected = history.flatMap((entry, sequence) =>
+        LISTED_VERBS.includes(entry.verb) ? [{ type: `message.${entry.verb}`, sequence, entry }] : [],
+      );
+      const own = events.filter((event) => event.id === id).toSorted((a, b) => a.sequence - b.sequence);
+      expect(own.map(({ type, sequence, entry }) => ({ type, sequence, entry }))).toEqual(expected);
+    }
+    expect(new Set(events.map(({ type }) => type)).size).toBe(LISTED_VERBS.length);
+    expect(new Set(deliveries.map(({ id }) => id)).size).toBe(deliveries.length);
+    // Nothing is left.
+    expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
+  });
+
+  test('an event contains the message, the state after its change, and whether its recipient was suppressed', async () => {
+    const store = await createStore();
+    await createWebhook(store);
+    await createMessagesInAllStates(store);
+    const events = (await receive(store)).map(({ event }) => event).filter((event) => event.kind === 'message');
+    const find = (type: WebhookEventType, to: string) =>
+      events.find((event) => event.type === type && event.to === to) as RecordedMessageEvent;
+    expect(find('message.bounced', 'bounced@example.com')).toMatchObject({
+      ...{ account: 'default', from: 'shop@example.org', subject: 'Your receipt', sequence: 1 },
+      ...{ state: 'bounced', suppressed: true },
+    });
+    expect(find('message.bounced', 'reported@example.com')).toMatchObject({ state: 'bounced', suppressed: true });
+    expect(find('message.accepted', 'bounced@example.com')).toMatchObject({ state: 'sending', sequence: 0 });
+    expect(find('message.accepted', 'gone@example.com')).toMatchObject({ state: 'suppressed', sequence: 0 });
+    expect(find('message.accepted', 'cancelled@example.com')).toMatchObject({ state: 'queued', sequence: 0 });
+    expect(find('message.confirmed', 'confirmed@example.com')).toMatchObject({ state: 'delivered', sequence: 2 });
+    expect(find('message.deferred', 'deferred@example.com')).toMatchObject({ state: 'queued', suppressed: false });
+    expect(find('message.complained', 'complained@example.com')).toMatchObject({ state: 'complained', sequence: 2 });
+  });
+
+  test('changes of domains, accounts and suppression lists are recorded once each with their data', async () => {
+    const store = await createStore();
+    const now = Date.now();
+    await createWebhook(store);
+    await store.addSuppressions('default', [{ address: 'a@example.com', reason: 'manual', source: null, at: now }]);
+    await store.addSuppressions('default', [{ address: 'a@example.com', reason: 'manual', source: null, at: now }]);
+    await store.removeSuppression('default', 'a@example.com', undefined, { name: 'cli:test', at: now });
+    await store.removeSuppression('default', 'a@example.com');
+    const step = { entry: null, bytes: 1, read: 1, skipped: 0, end: 'complete' } as const;
+    await store.importSuppressions(
+      '*',
+      [{ address: 'b@example.com', reason: 'complaint', source: null, at: now }],
+      step,
+    );
+    const added = await store.addDomain('default', { name: 'example.com', subdomains: false, keys: [] }, now);
+    const domain = added.kind === 'done' ? added.value : null;
+    const update = { id: domain?.id ?? 0, keys: [], failingSince: null };
+    const check = {
+      purpose: 'dkim',
+      type: 'TXT',
+      name: 'a._domainkey.example.com',
+      value: 'v',
+      found: 'found',
+    } as const;
+    const checks = [{ ...check, seen: ['v'], detail: 'found' }];
+    const first = await store.updateDomain({
+      ...{ ...update, checks, status: 'authenticated', checkedAt: now, authenticatedAt: now },
+      revision: domain?.revision ?? 0,
+    });
+    const revision = 'value' in first ? first.value.revision : 0;
+    await store.updateDomain({
+      ...{ ...update, checks, status: 'failing', checkedAt: now + 1, authenticatedAt: now, failingSince: now + 1 },
+      revision,
+    });
+    await store.lockAccount('default', 'abuse', now);
+    await store.unlockAccount('default', now + 5);
+    const events = (await receive(store)).map(({ event }) => event);
+    const suppression = { address: 'a@example.com', reason: 'manual', source: null };
+    const figures = { messages: 0, bounces: 0, complaints: 0 };
+    const limit = { bounceRate: 0.1, complaintRate: 0.0015 };
+    const { value: _, seen: __, ...record } = { ...check, seen: [], detail: 'found' };
+    expect(events).toEqual([
+      { kind: 'resource', type: 'suppression.added', at: now, data: { account: 'default', ...suppression } },
+      { kind: 'resource', type: 'suppression.removed', at: now, data: { account: 'default', ...suppression } },
+      {
+        ...{ kind: 'resource', type: 'suppression.added', at: now },
+        data: { account: '*', address: 'b@example.com', reason: 'complaint', source: null },
+      },
+      {
+        ...{ kind: 'resource', type: 'domain.authenticated', at: now },
+        data: { domain: 'example.com', account: 'default', status: 'authenticated', records: [record] },
+      },
+      {
+        ...{ kind: 'resource', type: 'domain.failing', at: now + 1 },
+        data: { domain: 'example.com', account: 'default', status: 'failing', records: [record] },
+      },
+      {
+        kind: 'resource',
+        type: 'account.locked',
+        at: now,
+        data: { account: 'default', reason: 'abuse', figures, limit },
+      },
+      {
+        kind: 'resource',
+        type: 'account.unlocked',
+        at: now + 5,
+        data: { account: 'default', reason: null, figures, limit },
+      },
+    ]);
+  });
+
+  test('bounces that warn and lock an account record both changes and each suppressed recipient', async () => {
+    const store = await createStore();
+    await createWebhook(store, { events: ['account.warned', 'account.locked', 'suppression.added'] });
+    const messages = Array.from({ length: 12 }, (_, index) =>
+      newMessage({ to: `r${index}@example.com`, lease: LEASE }),
+    );
+    await store.accept(messages);
+    for (const message of messages) {
+      const event = {
+        at: Date.now(),
+        verb: 'bounced',
+        by: 'node-a',
+        detail: null,
+        failure: null,
+        attempt: newAttempt(),
+      };
+      const lease = { ...message, attempts: 1, lease: LEASE };
+      await store.settle([newSettlement(lease, { to: 'bounced', event, suppress: 'bounce' })]);
+    }
+    const events = (await receive(store)).map(({ event }) => event);
+    const types = events.map(({ type }) => type);
+    expect(types.filter((type) => type === 'suppression.added')).toHaveLength(12);
+    expect(types.filter((type) => type === 'account.warned')).toHaveLength(1);
+    expect(types.filter((type) => type === 'account.locked')).toHaveLength(1);
+    expect(events.find(({ type }) => type === 'suppression.added')).toMatchObject({
+      data: { account: 'default', address: 'r0@example.com', reason: 'bounce', source: messages[0]?.id },
+    });
+    expect(events.find(({ type }) => type === 'account.locked')).toMatchObject({
+      data: { account: 'default', figures: { bounces: 10 } },
+    });
+  });
+
+  test('without an endpoint that subscribes to a type, no event of the type is recorded', async () => {
+    const store = await createStore();
+    await createMessagesInAllStates(store);
+    expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
+    const webhook = await createWebhook(store, { events: ['message.bounced'] });
+    await store.accept([newMessage({ lease: LEASE })]);
+    expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
+    await store.updateWebhook(webhook.id, { events: ['message.accepted'] });
+    await store.accept([newMessage()]);
+    expect(listTypes(await receive(store))).toEqual(['message.accepted']);
+    await store.deleteWebhook(webhook.id);
+    await store.accept([newMessage()]);
+    expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
+    expect(await claim(store, Date.now() + 10 * LEASE_MS)).toEqual([]);
+    expect(await store.findWebhook(webhook.id)).toBeNull();
+    expect(await store.purgeDeliveries(0, 0, 10)).toBe(1);
+  });
+
+  test('an endpoint receives the events of its types and of its account, and none from before its creation', async () => {
+    const store = await createStore();
+    await store.createAccount('other', NO_LIMITS, Date.now());
+    const everything = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept([newMessage()]);
+    const own = await createWebhook(store, { events: ['message.accepted', 'suppression.added'], account: 'other' });
+    expect(own).toMatchObject({
+      account: 'other',
+      accountId: 2,
+      disabled: null,
+      events: ['message.accepted', 'suppression.added'],
+    });
+    await store.accept([newMessage(), newMessage({ accountId: 2 })]);
+    const entry = { address: 'a@example.com', reason: 'manual', source: null, at: 1 } as const;
+    await store.addSuppressions('*', [entry]);
+    await store.addSuppressions('other', [entry]);
+    const deliveries = await receive(store);
+    const listOf = ({ id }: Webhook) => listTypes(deliveries.filter(({ webhookId }) => webhookId === id)).toSorted();
+    expect(listOf(everything)).toEqual(['message.accepted', 'message.accepted', 'message.accepted']);
+    expect(listOf(own)).toEqual(['message.accepted', 'suppression.added']);
+  });
+
+  test('an endpoint of an unknown account and an endpoint beside a node of an earlier version are refused', async () => {
+    const store = await createStore();
+    expect(await store.createWebhook(createEndpoint({ account: 'nobody' }), Date.now())).toEqual({ kind: 'missing' });
+    const node = { name: 'old-node', roles: ['deliver'], version: '0.0.9' };
+    await store.recordHeartbeat(node, 600_000, Date.now());
+    expect(await store.createWebhook(createEndpoint(), Date.now())).toEqual({
+      ...{ kind: 'earlier-node', node: 'old-node', version: '0.0.9' },
+    });
+    await store.removeNode('old-node');
+    await store.recordHeartbeat({ ...node, name: 'new-node', version: '0.1.0' }, 600_000, Date.now());
+    expect((await store.createWebhook(createEndpoint(), Date.now())).kind).toBe('done');
+  });
+
+  test('a delivery is leased once, is due again after its lease, and only the current lease can be settled', async () => {
+    const store = await createStore();
+    await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept([newMessage()]);
+    const now = Date.now();
+    const [first] = await receive(store, now);
+    expect(first).toMatchObject({
+      url: 'https://hooks.example.com/',
+      sealed: ['sealed-1'],
+      attempt: 1,
+      owner: 'node-a',
+    });
+    expect(await claim(store, now + LEASE_MS - 1, 'node-b')).toEqual([]);
+    const [second] = await claim(store, now + LEASE_MS, 'node-b');
+    if (first === undefined || second === undefined) throw new Error('not leased');
+    expect(second.id).toBe(first.id);
+    expect(await settle(store, first, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
+    await store.releaseDeliveryLeases([second], now);
+    const [third] = await claim(store, now, 'node-b');
+    if (third === undefined) throw new Error('not leased');
+    expect(third.attempt).toBe(1);
+    expect(await settle(store, third, { kind: 'retry', dueAt: now + 5_000 }, now)).toEqual([
+      { kind: 'settled', disabled: null },
+    ]);
+    expect(await claim(store, now + 4_999)).toEqual([]);
+    const [fourth] = await claim(store, now + 5_000);
+    if (fourth === undefined) throw new Error('not leased');
+    expect(fourth).toMatchObject({ attempt: 2, event: first.event });
+    await settle(store, fourth, { kind: 'delivered' }, now + 6_000);
+    const listed = await store.listDeliveries(first.webhookId, null, null, 10);
+    expect(listed).toMatchObject({
+      value: [{ id: first.id, status: 'delivered', nextAttemptAt: null, attempts: [{ status: 500 }, { status: 200 }] }],
+    });
+    expect((await store.findWebhook(first.webhookId))?.failingSince).toBeNull();
+  });
+
+  test('a claim takes at most the free places of each endpoint, so that a backlog of one endpoint delays no other', async () => {
+    const store = await createStore();
+    const slow = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept(Array.from({ length: 30 }, () => newMessage()));
+    const now = Date.now();
+    await fanOut(store, now);
+    const other = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept([newMessage()]);
+    await fanOut(store, now);
+    const inProgress = [{ webhookId: slow.id, count: 3 }];
+    const claimed = await store.claimDeliveries(
+      { total: 10, perWebhook: 5, inProgress },
+      'node-a',
+      now + LEASE_MS,
+      now,
+    );
+    const countOf = ({ id }: Webhook) => claimed.deliveries.filter(({ webhookId }) => webhookId === id).length;
+    expect([countOf(slow), countOf(other)]).toEqual([2, 1]);
+    // With a total that one endpoint uses up, the next claim begins with the next endpoint.
+    const counts = [];
+    for (let round = 0; round < 2; round += 1) {
+      const limits = { total: 1, perWebhook: 5, inProgress: [] };
+      counts.push((await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now)).deliveries.length);
+    }
+    expect(counts).toEqual([1, 1]);
+    expect(await store.readWebhookStatistics()).toEqual([
+      { webhookId: slow.id, pending: 31, oldestPendingAt: now, failed: 0 },
+      { webhookId: other.id, pending: 1, oldestPendingAt: now, failed: 0 },
+    ]);
+  });
+
+  test('a disabled endpoint keeps its events and sends none, and enabling makes all of them due', async () => {
+    const store = await createStore();
+    const webhook = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept([newMessage()]);
+    const now = Date.now();
+    const [failed] = await receive(store, now);
+    if (failed === undefined) throw new Error('not leased');
+    await settle(store, failed, { kind: 'retry', dueAt: now + 3_600_000 }, now);
+    expect(await store.disableWebhook(webhook.id, now)).toMatchObject({
+      value: { disabled: { reason: 'operator', at: now } },
+    });
+    await store.accept([newMessage()]);
+    expect(await receive(store, now)).toEqual([]);
+    expect(await store.addTestDelivery(webhook.id, newIdAt(now), now)).toEqual({ kind: 'exists' });
+    expect(await store.enableWebhook(webhook.id)).toMatchObject({ value: { disabled: null, failingSince: null } });
+    expect(await store.releaseDeliveries(webhook.id, now, 10)).toBe(1);
+    expect(await claim(store, now)).toHaveLength(2);
+  });
+
+  test('the answer 410 disables the endpoint at once, and other endpoints are told', async () => {
+    const store = await createStore();
+    const webhook = await createWebhook(store, { events: ['message.accepted', 'webhook.disabled'] });
+    await store.accept([newMessage()]);
+    const now = Date.now();
+    const [delivery] = await receive(store, now);
+    const other = await createWebhook(store, { events: ['webhook.disabled'] });
+    if (delivery === undefined) throw new Error('not leased');
+    expect(await settle(store, delivery, { kind: 'retry', dueAt: now }, now, true)).toEqual([
+      { kind: 'settled', disabled: 'gone' },
+    ]);
+    expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'gone', at: now });
+    const deliveries = await receive(store, now);
+    expect(deliveries.map(({ webhookId, event }) => [webhookId, event.type])).toEqual([[other.id, 'webhook.disabled']]);
+    expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'gone', account: null } });
+  });
+
+  test('an endpoint without a success for five days is disabled by a failure, and a success restarts the time', async () => {
+    const store = await createStore();
+    const webhook = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept(Array.from({ length: 5 }, () => newMessage()));
+    const now = Date.now();
+    const [one, two, three, four, five] = await receive(store, now);
+    if (!one || !two || !three || !four || !five) throw new Error('not leased');
+    await settle(store, one, { kind: 'failed' }, now);
+    expect((await store.findWebhook(webhook.id))?.failingSince).toBe(now);
+    await settle(store, two, { kind: 'delivered' }, now + 1);
+    expect((await store.findWebhook(webhook.id))?.failingSince).toBeNull();
+    await settle(store, three, { kind: 'failed' }, now + 10);
+    const last = now + 10 + MAX_FAILING_MS;
+    expect(await settle(store, four, { kind: 'failed' }, last - 1)).toEqual([{ kind: 'settled', disabled: null }]);
+    expect(await settle(store, five, { kind: 'failed' }, last)).toEqual([{ kind: 'settled', disabled: 'failing' }]);
+    expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'failing', at: last });
+  });
+
+  test('during a rotation a delivery is leased with both secrets, and after it with the new one', async () => {
+    const store = await createStore();
+    const webhook = await createWebhook(store, { events: ['message.accepted'] });
+    const now = Date.now();
+    await store.rotateWebhookSecret(webhook.id, 'sealed-2', now + 1_000);
+    await store.accept([newMessage(), newMessage()]);
+    await fanOut(store, now);
+    const limits = { total: 1, perWebhook: 1, inProgress: [] };
+    const first = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now);
+    expect(first.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2', 'sealed-1']]);
+    const second = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now + 1_000);
+    expect(second.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2']]);
+  });
+
+  test('a replay makes one delivery or all selected deliveries due with the same id, and restarts their schedule', async () => {
+    const store = await createStore();
+    const { id } = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    const now = Date.now();
+    const [one, two, three, four] = await receive(store, now);
+    if (!one || !two || !three || !four) throw new Error('not leased');
+    await settle(store, one, { kind: 'failed' }, now);
+    await settle(store, two, { kind: 'delivered' }, now);
+    await settle(store, three, { kind: 'retry', dueAt: now + 3_600_000 }, now);
+    expect(await store.replayDelivery(id, one.id, now)).toMatchObject({ value: { id: one.id, status: 'pending' } });
+    expect(await store.replayDelivery(id, 'none', now)).toEqual({ kind: 'missing' });
+    expect(await store.replayDelivery(id + 1, one.id, now)).toEqual({ kind: 'missing' });
+    const [again] = await claim(store, now);
+    expect(again).toMatchObject({ id: one.id, attempt: 1, event: one.event });
+    if (again === undefined) throw new Error('not leased');
+    await settle(store, again, { kind: 'failed' }, now);
+    expect(await store.listDeliveries(id, 'failed', null, 10)).toMatchObject({ value: [{ id: one.id }] });
+    const replayAll = async (since: number, includesDelivered: boolean) => {
+      let replayed = 0;
+      for (let after: string | null = null; ; ) {
+        const step = await store.replayDeliveries(id, { since, includesDelivered }, after, now, 2);
+        if (step.kind !== 'done') throw new Error('no endpoint');
+        replayed += step.value.replayed;
+        after = step.value.next;
+        if (after === null) return replayed;
+      }
+    };
+    expect(await replayAll(now + 1, true)).toBe(0);
+    // The delivery in progress (`four`) stays unchanged.
+    expect(await replayAll(now, false)).toBe(2);
+    expect((await claim(store, now)).map((delivery) => delivery.id).toSorted()).toEqual([one.id, three.id].toSorted());
+    expect(await replayAll(now, true)).toBe(1);
+    expect((await claim(store, now)).map((delivery) => delivery.id)).toEqual([two.id]);
+  });
+
+  test('deliveries are listed newest first in pages', async () => {
+    const store = await createStore();
+    const { id } = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept(Array.from({ length: 3 }, () => newMessage()));
+    await fanOut(store);
+    const test = newIdAt(Date.now() + 10);
+    expect(await store.addTestDelivery(id, test, Date.now())).toMatchObject({
+      value: { id: test, type: 'webhook.test', messageId: null, status: 'pending' },
+    });
+    const first = await store.listDeliveries(id, null, null, 2);
+    if (first.kind !== 'done') throw new Error('no endpoint');
+    const second = await store.listDeliveries(id, 'pending', first.value.at(-1)?.id ?? null, 10);
+    if (second.kind !== 'done') throw new Error('no endpoint');
+    const ids = [...first.value, ...second.value].map((delivery) => delivery.id);
+    expect(ids).toEqual(ids.toSorted().reverse());
+    expect(new Set(ids).size).toBe(4);
+    expect(ids[0]).toBe(test);
+    expect(await store.findDelivery(id, test)).toMatchObject({ id: test });
+    expect(await store.listDeliveries(id + 1, null, null, 2)).toEqual({ kind: 'missing' });
+    expect(listTypes(await claim(store))).toContain('webhook.test');
+  });
+
+  test('a delivery is purged 7 days after its success, and any delivery 30 days after its creation, in bounded steps', async () => {
+    const store = await createStore();
+    const { id } = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    const now = Date.now();
+    const [one, two] = await receive(store, now);
+    if (!one || !two) throw new Error('not leased');
+    await settle(store, one, { kind: 'delivered' }, now + 5);
+    await settle(store, two, { kind: 'failed' }, now + 5);
+    expect(await store.purgeDeliveries(now + 4, now - 1, 10)).toBe(0);
+    expect(await store.purgeDeliveries(now + 5, now - 1, 10)).toBe(1);
+    expect(await store.findDelivery(id, one.id)).toBeNull();
+    expect(await store.purgeDeliveries(now + 5, now, 2)).toBe(2);
+    expect(await store.purgeDeliveries(now + 5, now, 2)).toBe(1);
+    expect(await store.listDeliveries(id, null, null, 10)).toEqual({ kind: 'done', value: [] });
+  });
+});
