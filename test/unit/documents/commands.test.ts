@@ -1,11 +1,11 @@
 /**
  * The commands of the manual work as printed. A shell runs each code block after a line `<!-- run -->`, in the order of
- * the page, in one folder with one running service per page. The addresses and the key are replaced by those of the
- * service. test/unit/cli/printed-commands.test.ts compares the other printed commands with the definitions of the
- * commands.
+ * the page, in one folder with one running service per page. The folder of a page about moving from a provider has the
+ * sample exports of that provider, and no service. The addresses and the key are replaced by those of the service.
+ * test/unit/cli/printed-commands.test.ts compares the other printed commands with the definitions of the commands.
  */
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { listFiles, ROOT } from '../../house/source.ts';
@@ -28,24 +28,33 @@ const MARKED_PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')
   })
   .filter(({ marks }) => marks > 0);
 
+const MOVING_PAGE = /^docs\/moving\/from-([a-z]+)\.md$/;
+
+/** Copies the sample exports of the provider to the folder if the page is about the move from a provider. */
+function copyExports(page: string, folder: string): void {
+  const provider = MOVING_PAGE.exec(page)?.[1];
+  if (provider === undefined) return;
+  cpSync(join(ROOT, 'test/corpus/exports', provider), folder, { recursive: true });
+}
+
 /** Runs a block. The first command that fails ends it. */
-function runBlock(block: string, folder: string, service: ServiceProcess) {
+function runBlock(block: string, folder: string, service: ServiceProcess | null) {
   const binFolder = join(folder, 'tools');
   mkdirSync(binFolder, { recursive: true });
   // The installed command runs the launcher of this checkout.
   writeFileSync(join(binFolder, 'postrider'), `#!/bin/sh\nexec '${process.execPath}' '${LAUNCHER}' "$@"\n`);
   chmodSync(join(binFolder, 'postrider'), 0o755);
   const script = block
-    .replaceAll('http://127.0.0.1:8080', service.publicUrl)
-    .replaceAll('http://127.0.0.1:8081', service.operatorUrl)
-    .replaceAll('pr_…', service.key ?? '')
+    .replaceAll('http://127.0.0.1:8080', service?.publicUrl ?? '')
+    .replaceAll('http://127.0.0.1:8081', service?.operatorUrl ?? '')
+    .replaceAll('pr_…', service?.key ?? '')
     // `curl` exits with 0 after an error status. With this option it fails.
     .replaceAll(/\bcurl /g, 'curl --fail-with-body -sS ');
-  const address = new URL(service.publicUrl).host;
+  const address = service === null ? {} : { POSTRIDER_LISTEN: new URL(service.publicUrl).host };
   const { PATH = '' } = process.env;
   const child = spawn('sh', ['-e', '-c', script], {
     cwd: folder,
-    env: { ...buildEnvironment({ POSTRIDER_LISTEN: address }), PATH: `${binFolder}:${PATH}` },
+    env: { ...buildEnvironment(address), PATH: `${binFolder}:${PATH}` },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -70,7 +79,9 @@ test('quick-start.md, sending.md and simulator.md have blocks to run', () => {
 describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
   test('succeed as printed', async () => {
     const folder = createTemporaryFolder();
-    const service = await startProcess(folder);
+    copyExports(page, folder);
+    // These pages need no service: their commands work on the store.
+    const service = MOVING_PAGE.test(page) ? null : await startProcess(folder);
     for (const block of blocks) {
       const { code, output } = await runBlock(block, folder, service);
       if (code !== 0) throw new Error(`${page}: this block ended with ${code}:\n\n${block}\n${output}`);
