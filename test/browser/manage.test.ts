@@ -9,7 +9,10 @@ const rig = scenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 beforeAll(async () => {
-  service = await rig.serve(rig.folder());
+  service = await rig.serve(rig.folder(), {
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+  });
 });
 
 /** Creates an account, and returns an active key of it. */
@@ -119,4 +122,28 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await page.getByLabel('Search', { exact: true }).fill('address29999@');
   await page.getByRole('button', { name: 'address29999@example.com', exact: true }).click();
   await page.getByRole('heading', { name: 'address29999@example.com is suppressed' }).waitFor();
+});
+
+test('a return path is set on the page of its domain, with its records and the reason of a refusal, and is removed', async () => {
+  await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: 'shop.example' });
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/domains/shop.example');
+  allowFaults(/status of 400/);
+  await page.getByRole('button', { name: 'Return path', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Return path of shop.example' });
+  await dialog.getByRole('textbox', { name: 'Return path' }).fill('bounces.example.net');
+  await dialog.getByRole('button', { name: 'Set return path' }).click();
+  await dialog.getByRole('alert').getByText('bounces.example.net is outside of shop.example').waitFor();
+  await dialog.getByRole('textbox', { name: 'Return path' }).fill('bounces.shop.example');
+  await dialog.getByRole('button', { name: 'Set return path' }).click();
+  await page.getByText('The return path of shop.example is bounces.shop.example.').waitFor();
+  await page.getByText('10 bounces.host.example', { exact: true }).waitFor();
+  await page.getByText('Messages use bounces.host.example until').waitFor();
+  expect(await browsers.callApi(service, 'GET', '/domains/shop.example')).toMatchObject({
+    returnPath: { name: 'bounces.shop.example', state: 'unverified' },
+  });
+  await page.getByRole('button', { name: 'Return path', exact: true }).click();
+  await dialog.getByRole('textbox', { name: 'Return path' }).fill('');
+  await dialog.getByRole('button', { name: 'Remove return path' }).click();
+  await page.getByText('shop.example has no return path of its own.').waitFor();
+  expect(await browsers.callApi(service, 'GET', '/domains/shop.example')).toMatchObject({ returnPath: null });
 });

@@ -75,6 +75,7 @@ const DIALOGS: readonly (readonly [button: string, path: string])[] = [
   ['Create key', '/accounts/acme?tab=keys'],
   ['Add domain', '/domains'],
   ['Rotate keys', '/domains/mail.example.org'],
+  ['Return path', '/domains/mail.example.org'],
   ['Remove', '/domains/mail.example.org'],
   ['Add address', '/suppressions?list=default'],
   ['Import', '/suppressions?list=default'],

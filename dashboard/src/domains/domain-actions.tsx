@@ -1,4 +1,4 @@
-/** The actions on a domain: verify, rotate keys, cancel a rotation, allow subdomains, remove. */
+/** The actions on a domain: verify, rotate keys, cancel a rotation, allow subdomains, set the return path, remove. */
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -9,8 +9,9 @@ import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';
 import { ErrorAlert } from '../parts/page-states';
 import { formatFoundRecords } from './domain-badge';
+import { ReturnPathDialog } from './return-path-dialog';
 
-type OpenDialog = 'rotate' | 'cancel' | 'remove' | null;
+type OpenDialog = 'rotate' | 'cancel' | 'return-path' | 'remove' | null;
 
 export function DomainActions({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   const [dialog, setDialog] = useState<OpenDialog>(null);
@@ -74,6 +75,9 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
         >
           {domain.subdomains ? 'Forbid subdomains' : 'Allow subdomains'}
         </Button>
+        <Button variant="default" onClick={() => setDialog('return-path')}>
+          Return path
+        </Button>
         <Button variant="default" onClick={() => setDialog('remove')}>
           Remove
         </Button>
@@ -104,6 +108,9 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
         The staged keys are removed. The current keys continue to sign. You can remove the records of the staged keys
         from DNS.
       </ConfirmDialog>
+      {dialog === 'return-path' ? (
+        <ReturnPathDialog domain={domain} onChanged={cacheDomain} onClose={closeDialog} />
+      ) : null}
       <ConfirmDialog
         opened={dialog === 'remove'}
         title={`Remove ${domain.domain}?`}

@@ -64,6 +64,7 @@ function Content({ domain, transport }: { readonly domain: DomainDetails; readon
       <StatusNote domain={domain} />
       <DomainActions domain={domain} transport={transport} />
       <Rotation domain={domain} />
+      <ReturnPathNote domain={domain} />
       <Title order={2} size="h4" mb="sm">
         Records to publish
       </Title>
@@ -98,6 +99,17 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
       ) : (
         'Messages are refused until the record is found again.'
       )}
+    </Callout>
+  );
+}
+
+/** Shows whether messages use the return path of the domain, and the reason. */
+function ReturnPathNote({ domain: { returnPath } }: { readonly domain: DomainDetails }) {
+  if (returnPath === null) return null;
+  const { name, state, detail } = returnPath;
+  return (
+    <Callout tone={state === 'used' ? 'info' : 'warning'} title={`Return path ${name}`}>
+      {`${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`}
     </Callout>
   );
 }
