@@ -11,7 +11,7 @@ import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '.
 import type { BodyContext, SerializedBody } from './body.ts';
 
 /** The maximum size of a body that the main thread reads itself. */
-export const MAX_INLINE_BYTES = 65_536;
+export const MAX_INLINE_BYTES = 524_288;
 const MAX_PENDING = { jobs: 64, bytes: 32 * 1_048_576 } as const;
 /** The maximum time for reading one body. A body with 20,000 bounces takes two seconds on one core. */
 const READ_TIMEOUT_MS = 20_000;

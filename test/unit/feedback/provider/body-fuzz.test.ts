@@ -1,0 +1,194 @@
+/**
+ * Fuzzing of the bodies of provider events over real sockets. The bodies are bytes that differ from the body of a hard bounce.
+ * They are signed after the change, so that they reach the parser.
+ */
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { parseAddress, toCanonicalAddress } from '../../../../src/model/address.ts';
+import { decideFeedbackChange, type FeedbackReport } from '../../../../src/model/feedback.ts';
+import { createEventBody, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
+import { startReceiver } from '../../../rig/provider-receiver.ts';
+import { selectCaseCount } from '../../../rig/sample.ts';
+
+const ID = '01990000-0000-7000-8000-00000000000a';
+const RECIPIENT = 'gone@example.net';
+const MESSAGE = {
+  state: 'delivered',
+  to: RECIPIENT,
+  isTest: false,
+  mayHaveBeenSent: true,
+  isConfirmed: false,
+} as const;
+const RUNS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
+/** The signatures of these providers are in the body or cover the form, so a changed body can be unauthenticated. */
+const SIGNED_CONTENT: readonly string[] = ['mailgun', 'mandrill'];
+
+/** Returns the body with `length` bytes at the position replaced by `bytes`. The position is a part of 1,000. */
+function splice(body: Buffer, position: number, length: number, bytes: Uint8Array | string): Buffer {
+  const at = Math.floor((body.length * position) / 1_000);
+  return Buffer.concat([body.subarray(0, at), Buffer.from(bytes as string), body.subarray(at + length)]);
+}
+
+/** Replaces one value of the JSON, which the position selects, by other JSON text. */
+function replaceValue(body: Buffer, position: number, value: string): Buffer {
+  const text = body.toString('latin1');
+  const values = [...text.matchAll(/(?<=":\s*)(?:"[^"]*"|-?\d+(?:\.\d+)?)/g)];
+  const found = values[position % Math.max(values.length, 1)];
+  if (found === undefined) return body;
+  return Buffer.from(text.slice(0, found.index) + value + text.slice(found.index + found[0].length), 'latin1');
+}
+
+/** Inserts members at the beginning of an object, which the position selects. */
+function insertMember(body: Buffer, position: number, member: string): Buffer {
+  const text = body.toString('latin1');
+  const starts = [...text.matchAll(/\{/g)];
+  const found = starts[position % Math.max(starts.length, 1)];
+  if (found === undefined) return body;
+  return Buffer.from(`${text.slice(0, found.index + 1)}${member},${text.slice(found.index + 1)}`, 'latin1');
+}
+
+const position = fc.nat(999);
+const member = fc.constantFrom(
+  '"__proto__":{"email":"other@example.org"}',
+  '"constructor":{"prototype":{}}',
+  '"toString":1',
+  '"email":"other@example.org","email":"another@example.org"',
+  '"":""',
+  '"\\u0000":"\\u0000"',
+  `"${'k'.repeat(70_000)}":1`,
+);
+const value = fc.constantFrom(
+  '1e999',
+  '-1e400',
+  '9'.repeat(400),
+  '0.1e-400',
+  '"\\ud800"',
+  '"\\udc00\\ud800"',
+  '"\\u0000"',
+  '"\u0001"',
+  'null',
+  '[]',
+  '{}',
+  '[[["a"]]]',
+  '"constructor"',
+  '"__proto__"',
+  `"${'x'.repeat(70_000)}"`,
+  `${'['.repeat(65)}${']'.repeat(65)}`,
+  `${'['.repeat(50_000)}${']'.repeat(50_000)}`,
+  `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`,
+);
+/** Returns the canonical form of an address, in which two spellings of one mailbox are equal. */
+function toCanonical(address: string): string | null {
+  const parsed = parseAddress(address);
+  return parsed === null ? null : toCanonicalAddress(parsed);
+}
+
+type Change = (body: Buffer) => Buffer;
+const change: fc.Arbitrary<Change> = fc.oneof(
+  position.map(
+    (at): Change =>
+      (body) =>
+        body.subarray(0, Math.floor((body.length * at) / 1_000)),
+  ),
+  fc.tuple(position, fc.nat(8), fc.uint8Array({ maxLength: 8 })).map(
+    ([at, length, bytes]): Change =>
+      (body) =>
+        splice(body, at, length, bytes),
+  ),
+  fc
+    .tuple(position, fc.constantFrom('\0', '"', '\\', '{', '}', '[', ']', ',', ':', '\n', '%00', '&', '=', '\ufeff'))
+    .map(
+      ([at, text]): Change =>
+        (body) =>
+          splice(body, at, 0, text),
+    ),
+  fc.tuple(position, value).map(
+    ([at, text]): Change =>
+      (body) =>
+        replaceValue(body, at, text),
+  ),
+  fc.tuple(position, member).map(
+    ([at, text]): Change =>
+      (body) =>
+        insertMember(body, at, text),
+  ),
+  fc.constantFrom<Change>(
+    (body) => Buffer.from(body.toString(), 'utf16le'),
+    (body) => Buffer.from(`\ufeff${body.toString()}`, 'utf16le'),
+    (body) => Buffer.from(`\ufeff${body.toString()}`),
+    (body) => Buffer.from(body.toString().replaceAll('example', 'ex\u00e4mple'), 'latin1'),
+    (body) => gzipSync(body),
+    (body) => Buffer.concat([body, body]),
+    (body) => Buffer.from(`${'['.repeat(60)}${body.toString()}${']'.repeat(60)}`),
+    (body) => Buffer.from(new URLSearchParams({ body: body.toString() }).toString()),
+    (body) => Buffer.from(encodeURIComponent(body.toString())),
+    (body) => Buffer.from(JSON.stringify(body.toString())),
+    () => Buffer.alloc(0),
+    () => Buffer.alloc(100_000, 0x20),
+  ),
+);
+const contentType = fc.option(
+  fc.constantFrom(
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=b',
+    'text/plain; charset=utf-16',
+    'application/json; charset=latin1',
+    '',
+  ),
+  { freq: 4 },
+);
+
+describe('a request with changed bytes', () => {
+  test.each(EVENT_SENDERS.map((row) => [row.name, row] as const))(
+    'of %s has a clear status, is counted if it is refused, and suppresses no other recipient',
+    async (name, row) => {
+      const reports: FeedbackReport[] = [];
+      const sender = row.createSender();
+      const receiver = await startReceiver(name, sender.secret, {
+        recordFeedback: (batch) => {
+          reports.push(...batch);
+          return Promise.resolve(batch.map(() => ({ kind: 'unrelated' })));
+        },
+      });
+      const original = createEventBody(row, row.samples.hardBounce, { id: ID, recipient: RECIPIENT });
+      const signed = sender.sign(original, receiver.publicUrl);
+      const create = (apply: Change): EventRequest =>
+        name === 'mailgun'
+          ? { headers: signed.headers, body: apply(signed.body) }
+          : sender.sign(apply(original), receiver.publicUrl);
+      await fc.assert(
+        fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 2 }), contentType, async (changes, type) => {
+          const refusals = receiver.refusals().length;
+          reports.length = 0;
+          const { headers, body } = create((bytes) => changes.reduce((changed, apply) => apply(changed), bytes));
+          const response = await fetch(receiver.url, {
+            method: 'POST',
+            headers: { ...headers, ...(type === null ? {} : { 'content-type': type }) },
+            body: new Uint8Array(body),
+          });
+          const { message }: { message: string } = JSON.parse(await response.text());
+          expect(message).toMatch(/^[^\r\n]{5,}$/);
+          expect(SIGNED_CONTENT.includes(name) ? [200, 400, 401, 413] : [200, 400, 413]).toContain(response.status);
+          if (response.status !== 200) expect(receiver.refusals().length).toBe(refusals + 1);
+          for (const { messageRef, events } of reports) {
+            const decision = decideFeedbackChange(MESSAGE, events, true);
+            if (!('suppress' in decision) || decision.suppress === null) continue;
+            const [event] = events;
+            const recipient = event !== undefined && 'recipient' in event ? event.recipient : null;
+            // An event without a recipient concerns the only recipient of its message.
+            if (recipient !== null) expect(toCanonical(recipient)).toBe(toCanonical(RECIPIENT));
+            if (messageRef !== null && 'id' in messageRef) expect(messageRef.id).toBe(ID);
+          }
+        }),
+        RUNS,
+      );
+      expect(receiver.faults).toEqual([]);
+      // The endpoint still reads the unchanged event.
+      reports.length = 0;
+      const { headers, body } = signed;
+      const last = await fetch(receiver.url, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) });
+      expect([last.status, reports.length]).toEqual([200, 1]);
+    },
+  );
+});
