@@ -15,6 +15,7 @@ import { findMaildirFault, readDiskSpace, readFileSystemTime } from '../doctor/d
 import { type Check, createWarning, type Finding, runChecks } from '../doctor/finding.ts';
 import { checkHostName } from '../doctor/host-name.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
+import { checkMessageSize } from '../doctor/message-size.ts';
 import { checkProviderEvents } from '../doctor/provider-events.ts';
 import { checkReturnPath, createUnusedFinding } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
@@ -177,6 +178,7 @@ function createOtherChecks(
     run,
   });
   const relayProvider = findTransportProvider(transport);
+  const maxMessageBytes = relayProvider?.relay?.maxMessageBytes ?? null;
   const secretFault = getSecretWarning(settings);
   return [
     ...(secretFault === null
@@ -218,6 +220,17 @@ function createOtherChecks(
         ? [createUnusedFinding(relayProvider.title, listReturnPaths(storeFacts?.domains ?? []))]
         : checkReturnPath(settings.returnPathDomain, resolver),
     ),
+    ...(relayProvider === null || maxMessageBytes === null
+      ? []
+      : [
+          defineCheck('message size', 'warning', async () => [
+            checkMessageSize({
+              title: relayProvider.title,
+              maxMessageBytes,
+              maxRequestBytes: settings.maxRequestBytes,
+            }),
+          ]),
+        ]),
     ...PROVIDERS.filter((provider) => provider === relayProvider || hasEventSettings(settings, provider)).map(
       (provider) =>
         defineCheck(`events ${provider.name}`, 'warning', async () => [

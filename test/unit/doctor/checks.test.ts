@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ClockParts, checkClock, parseGreetingTime } from '../../../src/doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../../../src/doctor/database.ts';
 import { checkHostName } from '../../../src/doctor/host-name.ts';
+import { checkMessageSize } from '../../../src/doctor/message-size.ts';
 import { checkProviderEvents, type ProviderEventsParts } from '../../../src/doctor/provider-events.ts';
 import { checkReturnPath } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
@@ -328,6 +329,25 @@ describe('provider events', () => {
       'later bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
     );
   });
+});
+
+describe('message size', () => {
+  const MIB = 1_048_576;
+  const check = (maxRequestBytes: number) =>
+    checkMessageSize({ title: 'Postmark', maxMessageBytes: 10 * MIB, maxRequestBytes });
+
+  it('requests that are smaller than the largest message of the provider are no finding', () => {
+    expect(check(MIB)).toMatchObject({ check: 'message size', result: 'ok' });
+  });
+
+  it.each([10 * MIB, 64 * MIB])(
+    'requests of %i bytes are a warning, because the provider refuses larger messages',
+    (bytes) => {
+      const finding = check(bytes);
+      expect(finding).toMatchObject({ check: 'message size', result: 'warning' });
+      expect(`${finding.detail} ${finding.remedy}`).toMatch(/POSTRIDER_MAX_REQUEST.*Postmark.*10 MiB/);
+    },
+  );
 });
 
 describe('sending domain', () => {
