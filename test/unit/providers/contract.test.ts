@@ -157,7 +157,7 @@ for (const provider of PROVIDERS) {
   }
   if (relay !== null) {
     describe(`the relay of ${provider.title}`, () => {
-      it('is recognised by its host names', () => {
+      it('is recognized by its host names', () => {
         for (const host of relay.hosts.filter((name) => !name.includes('*')))
           expect(findProviderByHost(`${host.toUpperCase()}.`)?.name).toBe(provider.name);
       });

@@ -57,7 +57,7 @@ describe('the signature of MailerSend', () => {
 });
 
 describe('the test of the URL by MailerSend', () => {
-  it('is recognised by its type and the public secret', () => {
+  it('is recognized by its type and the public secret', () => {
     expect(events.isEndpointTest?.(post(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
   });
 
@@ -68,7 +68,7 @@ describe('the test of the URL by MailerSend', () => {
     ['a body that is not JSON', post(sign(TEST_SECRET, 'x'), 'x')],
     ['a large body', post(sign(TEST_SECRET, large), large)],
     ['no signature', post(undefined, TEST_BODY)],
-  ])('is not recognised with %s', (_name, request) => {
+  ])('is not recognized with %s', (_name, request) => {
     expect(events.isEndpointTest?.(request)).toBe(false);
   });
 });

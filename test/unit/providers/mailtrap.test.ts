@@ -200,11 +200,11 @@ describe('the relay profile of Mailtrap', () => {
     ]);
   });
 
-  it.each(['live.smtp.mailtrap.io', 'bulk.smtp.mailtrap.io'])('the host %s is recognised', (host) => {
+  it.each(['live.smtp.mailtrap.io', 'bulk.smtp.mailtrap.io'])('the host %s is recognized', (host) => {
     expect(findProviderByHost(host)?.name).toBe('mailtrap');
   });
 
-  it('the test inbox of Mailtrap is not recognised', () => {
+  it('the test inbox of Mailtrap is not recognized', () => {
     expect(findProviderByHost('sandbox.smtp.mailtrap.io')).toBeNull();
   });
 });

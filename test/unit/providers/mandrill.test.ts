@@ -104,7 +104,7 @@ describe('the test of the URL by Mandrill', () => {
   const createTest = (key: string, text: string, url: string | null = URL_OF_ENDPOINT) =>
     post([['mandrill_events', text]], { signature: sign(key, url ?? '', [['mandrill_events', text]]), url });
 
-  it('is recognised by its empty list and the public key', () => {
+  it('is recognized by its empty list and the public key', () => {
     expect(events.isEndpointTest?.(createTest('test-webhook', '[]'))).toBe(true);
   });
 
@@ -114,7 +114,7 @@ describe('the test of the URL by Mandrill', () => {
     ['a large body', createTest('test-webhook', `[${' '.repeat(5_000)}]`)],
     ['no URL', createTest('test-webhook', '[]', null)],
     ['no signature', post([['mandrill_events', '[]']])],
-  ])('is not recognised with %s', (_name, request) => {
+  ])('is not recognized with %s', (_name, request) => {
     expect(events.isEndpointTest?.(request)).toBe(false);
   });
 });

@@ -191,7 +191,7 @@ describe('the events of Postal', () => {
 });
 
 describe('the relay profile of Postal', () => {
-  it('is not recognised by a host name', () => {
+  it('is not recognized by a host name', () => {
     expect(findProviderByHost('postal.example.org')).toBeNull();
     expect(POSTAL_RELAY.hosts).toEqual([]);
     expect(PROVIDERS.find(({ name }) => name === 'postal')?.relay).toBe(POSTAL_RELAY);

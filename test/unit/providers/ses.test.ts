@@ -11,7 +11,7 @@ describe('the relay profile of Amazon SES', () => {
     'email-smtp.us-gov-west-1.amazonaws.com',
     'email-smtp-fips.us-east-1.amazonaws.com',
     'vpce-0d1f.email-smtp.us-west-2.vpce.amazonaws.com',
-  ])('the host %s is recognised', (host) => {
+  ])('the host %s is recognized', (host) => {
     expect(findProviderByHost(host)?.name).toBe('ses');
   });
 
@@ -21,7 +21,7 @@ describe('the relay profile of Amazon SES', () => {
     'inbound-smtp.eu-west-1.amazonaws.com',
     'xemail-smtp.eu-west-1.amazonaws.com',
     'email-smtp.a.b.amazonaws.com',
-  ])('the host %s is not recognised', (host) => {
+  ])('the host %s is not recognized', (host) => {
     expect(findProviderByHost(host)).toBeNull();
   });
 
