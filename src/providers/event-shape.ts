@@ -4,7 +4,7 @@
  */
 import type { MemberResult } from './batch.ts';
 import { createFact, type Diagnosis, type EventMeaning, type ProviderFact, type ProviderListReason } from './event.ts';
-import { digestOf, type Json, messageIdOf, rowOf, timeOf, toId, toObject, toText } from './json.ts';
+import { computeDigest, findPostriderId, findRow, type Json, parseTime, toId, toObject, toText } from './json.ts';
 
 /**
  * The position of a value in an event. A text is the path of a member: `a.b` is the member `b` of the object `a`. A function
@@ -57,17 +57,17 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
   const typeOf = createReader(sources.type, toText);
   const subtypeReaders = (sources.subtypes ?? []).map((source) => createReader([source], toText));
   const keyOf = createReader(sources.key, toId);
-  const messageIdIn = createReader(sources.messageId, messageIdOf);
+  const messageIdIn = createReader(sources.messageId, findPostriderId);
   const referenceOf = createReader(sources.reference, toId);
   const recipientOf = createReader(sources.recipient, toText);
-  const timeIn = createReader(sources.at, timeOf);
+  const timeIn = createReader(sources.at, parseTime);
   const statusOf = createReader(sources.status, toText);
   const diagnosticOf = createReader(sources.diagnostic, toText);
   const hostOf = createReader(sources.host, toText);
   const requiredValue = requiredObject === undefined ? null : createGetter(requiredObject);
 
   function factOf(type: string, event: Json): ProviderFact | 'ignored' | 'broken' {
-    const row = rowOf(meanings, type) ?? 'ignored';
+    const row = findRow(meanings, type) ?? 'ignored';
     if (row === 'ignored') return row;
     if (requiredValue !== null && toObject(requiredValue(event)) === null) return 'broken';
     const diagnosis = { status: statusOf(event), diagnostic: diagnosticOf(event), host: hostOf(event) };
@@ -81,7 +81,7 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
     if (typeof fact === 'string') return fact;
     return {
       type: [type, ...subtypeReaders.map((read) => read(event))].filter((part) => part !== null).join('/'),
-      key: keyOf(event) ?? digestOf(event),
+      key: keyOf(event) ?? computeDigest(event),
       messageId: messageIdIn(event),
       reference: referenceOf(event),
       recipient: recipientOf(event),

@@ -84,7 +84,7 @@ export interface ProviderEvent {
   readonly type: string;
   /**
    * Identifies the event. Two copies of one event have the same key, in another batch and in another order too. It is the
-   * provider's id of the event, or a digest of the event (`digestOf`).
+   * provider's id of the event, or a digest of the event (`computeDigest`).
    */
   readonly key: string;
   /** The id of the message from the message's metadata or from its Message-ID. Null if the event contains neither. */

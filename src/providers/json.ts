@@ -49,7 +49,7 @@ function isDeeperThan(depth: number, json: Buffer): boolean {
 }
 
 /** Returns the row of the table with this name, or undefined. An inherited name such as `constructor` has no row. */
-export function rowOf<Row>(table: Readonly<Record<string, Row>>, name: string | null): Row | undefined {
+export function findRow<Row>(table: Readonly<Record<string, Row>>, name: string | null): Row | undefined {
   return name !== null && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
@@ -92,7 +92,7 @@ export function toBoolean(value: unknown): boolean | null {
 }
 
 /** Parses an ISO 8601 time with a time zone. Returns milliseconds since the epoch, or null for another value. */
-export function timeOfIsoText(value: unknown): number | null {
+export function parseIsoTime(value: unknown): number | null {
   if (typeof value !== 'string' || value.length > 40 || !/^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/.test(value))
     return null;
   const at = Date.parse(value);
@@ -103,7 +103,7 @@ export function timeOfIsoText(value: unknown): number | null {
  * Converts a Unix time in seconds, with or without a fraction, to milliseconds since the epoch. Returns null for
  * another value.
  */
-export function timeOfUnixSeconds(value: unknown): number | null {
+export function parseUnixSeconds(value: unknown): number | null {
   const seconds = toNumber(value);
   return seconds === null || seconds < 0 || seconds > 1e11 ? null : Math.round(seconds * 1000);
 }
@@ -114,9 +114,9 @@ export function toId(value: unknown): string | null {
   return text !== null && text.length <= MAX_ID_LENGTH && /^[!-~]+$/.test(text) ? text : null;
 }
 
-/** Returns the time of `timeOfUnixSeconds`, otherwise of `timeOfIsoText`, otherwise null. */
-export function timeOf(value: unknown): number | null {
-  return timeOfUnixSeconds(value) ?? timeOfIsoText(value);
+/** Returns the time of `parseUnixSeconds`, otherwise of `parseIsoTime`, otherwise null. */
+export function parseTime(value: unknown): number | null {
+  return parseUnixSeconds(value) ?? parseIsoTime(value);
 }
 
 /**
@@ -124,7 +124,7 @@ export function timeOf(value: unknown): number | null {
  * message, a metadata object with the member `postrider-id`, or such an object as JSON text. Some providers put the value into
  * an array.
  */
-export function messageIdOf(value: unknown): string | null {
+export function findPostriderId(value: unknown): string | null {
   const [found] = toList(value);
   if (typeof found !== 'string') return messageIdOfMetadata(toObject(found));
   if (found.startsWith('{')) return messageIdOfMetadata(toObject(parseShortJson(found)));
@@ -148,7 +148,7 @@ function messageIdOfHeader(text: string): string | null {
 }
 
 /** Returns a digest of a parsed JSON value. Two copies of one event have the same digest. */
-export function digestOf(value: unknown): string {
+export function computeDigest(value: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify(value) ?? '')
     .digest('hex');

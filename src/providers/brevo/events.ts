@@ -7,7 +7,7 @@ import { authenticateByAuthorization, createAuthenticateBy, parseBasicOrBearerSe
 import { readObjectOrArray } from '../batch.ts';
 import type { ProviderListReason } from '../event.ts';
 import { createEventReader, findListReason } from '../event-shape.ts';
-import { digestOf, type Json, parseJson, toNumber } from '../json.ts';
+import { computeDigest, type Json, parseJson, toNumber } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** Phrases in the `reason` of a blocked message, for example in `blocked : due to unsubscribed user`. */
@@ -26,7 +26,7 @@ const readBrevoEvent = createEventReader({
   sources: {
     type: ['event'],
     // `id` is the id of the webhook. Two webhooks send the same event with different ids.
-    key: [(event) => digestOf({ ...event, id: null })],
+    key: [(event) => computeDigest({ ...event, id: null })],
     messageId: ['X-Mailin-custom', 'message-id'],
     reference: ['message-id'],
     recipient: ['email'],

@@ -24,11 +24,11 @@ import {
   type ReadResult,
 } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { type Json, parseJson, rowOf, toId, toObject, toText } from '../json.ts';
+import { findRow, type Json, parseJson, toId, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 import { type FormFields, isForm, lastOf, readForm } from './form.ts';
 import { readLegacyEvent } from './legacy.ts';
-import { formatReply, isTooOld, listReasonOfCode } from './reply.ts';
+import { findListReasonByCode, formatReply, isTooOld } from './reply.ts';
 
 /** The maximum size of a JSON body. The body contains one event, and is parsed before it is authenticated. */
 const MAX_JSON_BYTES = 1024 * 1024;
@@ -69,14 +69,14 @@ const readEvent = createEventReader({
     accepted: 'ignored',
     rejected: 'soft',
     delivered: 'delivered',
-    failed: meaningOfFailure,
+    failed: decideFailureMeaning,
     complained: 'complaint',
     unsubscribed: 'unsubscribed',
     opened: 'ignored',
     clicked: 'ignored',
     stored: 'ignored',
   },
-  listReason: listReasonOf,
+  listReason: findListReasonOfEvent,
 });
 
 interface SignedBody {
@@ -213,20 +213,20 @@ function createSignedBody(signature: Json, content: SignedBody['content']): Sign
   return { timestamp, token, signatures, content };
 }
 
-function meaningOfFailure(event: Json, diagnosis: Diagnosis): EventMeaning {
-  if (listReasonOf(event) !== undefined) return 'provider-suppressed';
-  return event.severity === 'permanent' ? failureClassOf(event, diagnosis) : 'deferred';
+function decideFailureMeaning(event: Json, diagnosis: Diagnosis): EventMeaning {
+  if (findListReasonOfEvent(event) !== undefined) return 'provider-suppressed';
+  return event.severity === 'permanent' ? decidePermanentMeaning(event, diagnosis) : 'deferred';
 }
 
-function listReasonOf(event: Json): ProviderListReason | undefined {
-  return rowOf(LIST_REASONS, toText(event.reason)) ?? listReasonOfCode(toObject(event['delivery-status'])?.code);
+function findListReasonOfEvent(event: Json): ProviderListReason | undefined {
+  return findRow(LIST_REASONS, toText(event.reason)) ?? findListReasonByCode(toObject(event['delivery-status'])?.code);
 }
 
 /**
  * Returns the meaning of a permanent failure. Mailgun also reports a permanent failure if the recipient's server blocks
  * the sender, or if the message is too old. Mailgun reports the class of most bounces in `bounce-type`.
  */
-function failureClassOf(event: Json, { status }: Diagnosis): EventMeaning {
+function decidePermanentMeaning(event: Json, { status }: Diagnosis): EventMeaning {
   const delivery = toObject(event['delivery-status']);
   const reason = toText(event.reason);
   if (reason === 'old' || isTooOld(delivery?.code)) return 'soft';

@@ -9,7 +9,7 @@ import type { MemberResult } from '../batch.ts';
 import { createEventReader } from '../event-shape.ts';
 import { type Json, parseJson, toList, toText } from '../json.ts';
 import { type FormFields, lastOf } from './form.ts';
-import { formatReply, listReasonOfCode } from './reply.ts';
+import { findListReasonByCode, formatReply } from './reply.ts';
 
 const MAX_HEADERS_LENGTH = 256 * 1024;
 
@@ -37,7 +37,7 @@ const readEvent = createEventReader({
     delivered: 'delivered',
     bounced: 'hard',
     dropped: ({ code, reason }) => {
-      if (listReasonOfCode(code) !== undefined) return 'provider-suppressed';
+      if (findListReasonByCode(code) !== undefined) return 'provider-suppressed';
       return reason === 'hardfail' ? 'hard' : 'soft';
     },
     complained: 'complaint',
@@ -45,7 +45,7 @@ const readEvent = createEventReader({
     opened: 'ignored',
     clicked: 'ignored',
   },
-  listReason: ({ code }) => listReasonOfCode(code),
+  listReason: ({ code }) => findListReasonByCode(code),
 });
 
 /** Reads the event of a form. The first field of a name applies, except for the timestamp of the signature. */

@@ -16,7 +16,7 @@ const TOO_OLD = 602;
  * Returns the reason for the entry on a suppression list, or undefined if the code does not mean that the recipient is on
  * a list.
  */
-export function listReasonOfCode(code: unknown): ProviderListReason | undefined {
+export function findListReasonByCode(code: unknown): ProviderListReason | undefined {
   return LIST_REASONS.get(toNumber(code) ?? 0);
 }
 

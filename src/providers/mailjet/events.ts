@@ -6,7 +6,7 @@ import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } f
 import { readObjectOrArray } from '../batch.ts';
 import type { EventMeaning, ProviderListReason } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { type Json, parseJson, rowOf, toBoolean, toText } from '../json.ts';
+import { findRow, type Json, parseJson, toBoolean, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /**
@@ -40,13 +40,13 @@ const readMailjetEvent = createEventReader({
     diagnostic: [joinErrorTexts],
   },
   meanings: {
-    bounce: meaningOfBounce,
-    blocked: meaningOfBlocked,
+    bounce: decideBounceMeaning,
+    blocked: decideBlockedMeaning,
     sent: 'delivered',
     spam: 'complaint',
     unsub: 'unsubscribed',
   },
-  listReason: (event) => rowOf(LIST_ERRORS, errorOf(event)),
+  listReason: (event) => findRow(LIST_ERRORS, errorOf(event)),
 });
 
 export const MAILJET_EVENTS: EventFormat = {
@@ -101,17 +101,17 @@ export const MAILJET_EVENTS: EventFormat = {
   ],
 };
 
-function meaningOfBounce(event: Json): EventMeaning {
+function decideBounceMeaning(event: Json): EventMeaning {
   const isHard = toBoolean(event.hard_bounce);
   if (isHard === true) return 'hard';
   if (errorOf(event) === GREYLISTED) return 'deferred';
   return isHard === false ? 'soft' : 'by-text';
 }
 
-function meaningOfBlocked(event: Json): EventMeaning {
+function decideBlockedMeaning(event: Json): EventMeaning {
   const error = errorOf(event);
   if (error === GREYLISTED) return 'deferred';
-  if (rowOf(LIST_ERRORS, error) !== undefined) return 'provider-suppressed';
+  if (findRow(LIST_ERRORS, error) !== undefined) return 'provider-suppressed';
   return REFUSALS.has(error) ? 'block' : 'soft';
 }
 

@@ -14,7 +14,7 @@ import {
 import { readBatch } from '../batch.ts';
 import type { AuthenticationResult, EventMeaning, ProviderListReason, ProviderRequest, ReadResult } from '../event.ts';
 import { createEventReader, findListReason } from '../event-shape.ts';
-import { type Json, parseJson, rowOf, toList, toNumber, toObject, toText } from '../json.ts';
+import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /**
@@ -58,7 +58,7 @@ const readMailtrapEvent = createEventReader({
   // https://help.mailtrap.io/article/87-statuses-and-events
   meanings: {
     delivery: 'delivered',
-    bounce: ({ bounce_category: category }) => rowOf(CATEGORY_MEANINGS, toText(category)) ?? 'hard',
+    bounce: ({ bounce_category: category }) => findRow(CATEGORY_MEANINGS, toText(category)) ?? 'hard',
     'soft bounce': 'deferred',
     suspension: 'deferred',
     reject: 'provider-suppressed',

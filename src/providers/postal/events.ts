@@ -17,7 +17,7 @@ import {
 import { type MemberResult, readObject } from '../batch.ts';
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
 import { createEventReader, findListReason } from '../event-shape.ts';
-import { digestOf, type Json, parseJson, rowOf, toObject, toText } from '../json.ts';
+import { computeDigest, findRow, type Json, parseJson, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** The type of event for each `status` of a bare payload. */
@@ -43,7 +43,7 @@ const FAILURE_REASONS = [
 const readEvent = createEventReader({
   sources: {
     type: ['type'],
-    key: ['body.uuid', ({ payload }) => digestOf(payload)],
+    key: ['body.uuid', ({ payload }) => computeDigest(payload)],
     messageId: ['message.message_id'],
     recipient: ['message.to'],
     at: ['payload.timestamp', 'body.timestamp'],
@@ -56,10 +56,10 @@ const readEvent = createEventReader({
     MessageDeliveryFailed: 'by-text',
     // The event does not contain the class of the bounce.
     MessageBounced: 'soft',
-    MessageHeld: (event) => (listTextOf(event) === null ? 'deferred' : 'provider-suppressed'),
+    MessageHeld: (event) => (findListText(event) === null ? 'deferred' : 'provider-suppressed'),
   },
   // Postal itself adds a recipient only after failures, with a reason such as `too many hard fails`.
-  listReason: (event) => findListReason(listTextOf(event), FAILURE_REASONS),
+  listReason: (event) => findListReason(findListText(event), FAILURE_REASONS),
 });
 
 export const POSTAL_EVENTS: EventFormat = {
@@ -124,11 +124,11 @@ function readPostalEvent(body: Json): MemberResult {
 
 function typeOfPayload(payload: Json): string | null {
   if (toObject(payload.original_message) !== null && toObject(payload.bounce) !== null) return 'MessageBounced';
-  return rowOf(EVENTS_BY_STATUS, toText(payload.status)) ?? null;
+  return findRow(EVENTS_BY_STATUS, toText(payload.status)) ?? null;
 }
 
 /** Returns the text that follows `LIST_TEXT`, which contains the reason for the entry. Returns null without `LIST_TEXT`. */
-function listTextOf({ payload }: Json): string | null {
+function findListText({ payload }: Json): string | null {
   const details = toText(toObject(payload)?.details) ?? '';
   const at = details.indexOf(LIST_TEXT);
   return at < 0 ? null : details.slice(at + LIST_TEXT.length);

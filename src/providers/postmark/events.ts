@@ -6,7 +6,7 @@ import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } f
 import { readObject } from '../batch.ts';
 import type { EventMeaning } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { type Json, parseJson, rowOf, toBoolean, toText } from '../json.ts';
+import { findRow, type Json, parseJson, toBoolean, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** The meaning of each `Type` of a bounce. https://postmarkapp.com/developer/api/bounce-api#bounce-types */
@@ -36,10 +36,10 @@ const readPostmarkEvent = createEventReader({
     diagnostic: ['Details', 'Description', 'SuppressionReason'],
   },
   meanings: {
-    Bounce: meaningOfBounce,
-    SpamComplaint: meaningOfBounce,
+    Bounce: decideBounceMeaning,
+    SpamComplaint: decideBounceMeaning,
     Delivery: 'delivered',
-    SubscriptionChange: meaningOfSubscription,
+    SubscriptionChange: decideSubscriptionMeaning,
   },
   listReason: () => 'manual',
 });
@@ -97,15 +97,18 @@ export const POSTMARK_EVENTS: EventFormat = {
 };
 
 /** Returns the meaning of a bounce or a complaint. The type of a complaint can be absent. */
-function meaningOfBounce({ RecordType: recordType, Type: type }: Json): EventMeaning {
-  return rowOf(BOUNCE_TYPES, toText(type) ?? toText(recordType)) ?? 'ignored';
+function decideBounceMeaning({ RecordType: recordType, Type: type }: Json): EventMeaning {
+  return findRow(BOUNCE_TYPES, toText(type) ?? toText(recordType)) ?? 'ignored';
 }
 
 /**
  * Returns the meaning of a change of the suppression list of Postmark.
  * https://postmarkapp.com/developer/webhooks/subscription-change-webhook
  */
-function meaningOfSubscription({ SuppressSending: suppressSending, SuppressionReason: reason }: Json): EventMeaning {
+function decideSubscriptionMeaning({
+  SuppressSending: suppressSending,
+  SuppressionReason: reason,
+}: Json): EventMeaning {
   if (toBoolean(suppressSending) === false) return 'reactivated';
   switch (reason) {
     case 'HardBounce':

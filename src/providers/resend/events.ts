@@ -7,7 +7,7 @@ import { createAuthenticateBy } from '../authentication.ts';
 import { type MemberResult, readObject } from '../batch.ts';
 import type { EventMeaning } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { type Json, parseJson, rowOf, toId, toList, toObject, toText } from '../json.ts';
+import { findRow, type Json, parseJson, toId, toList, toObject, toText } from '../json.ts';
 import type { EventFormat, EventTableRow } from '../provider.ts';
 import { ID_FIELD } from './profile.ts';
 import { authenticateBySvix, parseWebhookSecret } from './signature.ts';
@@ -39,7 +39,7 @@ const readEvent = createEventReader({
   },
   // Other types are ignored.
   meanings: {
-    'email.bounced': meaningOfBounce,
+    'email.bounced': decideBounceMeaning,
     'email.failed': 'block',
     'email.complained': 'complaint',
     'email.suppressed': 'provider-suppressed',
@@ -126,17 +126,19 @@ function findIdField({ data }: Json): unknown {
 }
 
 /** Returns the meaning of a bounce. https://resend.com/docs/webhooks/emails/bounced */
-function meaningOfBounce({ data }: Json): EventMeaning {
+function decideBounceMeaning({ data }: Json): EventMeaning {
   const bounce = toObject(toObject(data)?.bounce);
   if (LIST_SUB_TYPES.includes(toText(bounce?.subType))) return 'provider-suppressed';
   const type = toText(bounce?.type);
-  return type === null ? meaningOfOldBounce(toText(bounce?.message) ?? '') : (rowOf(BOUNCE_TYPES, type) ?? 'by-text');
+  return type === null
+    ? decideOldBounceMeaning(toText(bounce?.message) ?? '')
+    : (findRow(BOUNCE_TYPES, type) ?? 'by-text');
 }
 
 /**
  * Returns the meaning of a bounce without `bounce.type`. Only a fixed sentence in `bounce.message` reports its class.
  */
-function meaningOfOldBounce(message: string): EventMeaning {
+function decideOldBounceMeaning(message: string): EventMeaning {
   if (message.includes('suppressed sending')) return 'provider-suppressed';
   return message.includes('hard bounce') ? 'hard' : 'by-text';
 }

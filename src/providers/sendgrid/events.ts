@@ -18,7 +18,7 @@ import {
 import { readObjectOrArray } from '../batch.ts';
 import type { AuthenticationResult, EventMeaning, ProviderListReason, ProviderRequest } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { type Json, parseJson, rowOf, timeOfUnixSeconds, toText } from '../json.ts';
+import { findRow, type Json, parseJson, parseUnixSeconds, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** The header fields of a signed request, in lower case. */
@@ -66,8 +66,8 @@ const readSendgridEvent = createEventReader({
     host: [],
   },
   meanings: {
-    bounce: ({ type }) => rowOf(BOUNCE_TYPES, toText(type)) ?? 'by-text',
-    dropped: meaningOfDrop,
+    bounce: ({ type }) => findRow(BOUNCE_TYPES, toText(type)) ?? 'by-text',
+    dropped: decideDropMeaning,
     processed: 'ignored',
     deferred: 'deferred',
     delivered: 'delivered',
@@ -79,7 +79,7 @@ const readSendgridEvent = createEventReader({
     click: 'ignored',
     account_status_change: 'ignored',
   },
-  listReason: listReasonOf,
+  listReason: findListReasonOfEvent,
 });
 
 export const SENDGRID_EVENTS: EventFormat = {
@@ -149,7 +149,7 @@ function authenticateSendgrid(
 ): AuthenticationResult {
   const [signature, timestamp] = [headers[SIGNATURE_FIELD], headers[TIMESTAMP_FIELD]];
   if (signature === undefined) return refuse('the request has no signature');
-  const at = timeOfUnixSeconds(timestamp);
+  const at = parseUnixSeconds(timestamp);
   if (timestamp === undefined || at === null) return refuse('the request has no valid timestamp');
   const content = Buffer.concat([Buffer.from(timestamp), body]);
   if (!matchesAny(keys, (key) => isSignedBy(key, 'sha256', content, signature)))
@@ -158,15 +158,15 @@ function authenticateSendgrid(
 }
 
 /** Returns the meaning of a dropped message. A reason that is not documented suppresses no recipient. */
-function meaningOfDrop(event: Json): EventMeaning {
-  if (listReasonOf(event) !== undefined) return 'provider-suppressed';
-  return dropReasonOf(event) === SPAM_CONTENT ? 'block' : 'soft';
+function decideDropMeaning(event: Json): EventMeaning {
+  if (findListReasonOfEvent(event) !== undefined) return 'provider-suppressed';
+  return readDropReason(event) === SPAM_CONTENT ? 'block' : 'soft';
 }
 
-function listReasonOf(event: Json): ProviderListReason | undefined {
-  return rowOf(LIST_REASONS, dropReasonOf(event));
+function findListReasonOfEvent(event: Json): ProviderListReason | undefined {
+  return findRow(LIST_REASONS, readDropReason(event));
 }
 
-function dropReasonOf({ reason }: Json): string | null {
+function readDropReason({ reason }: Json): string | null {
   return toText(reason)?.trim().toLowerCase() ?? null;
 }

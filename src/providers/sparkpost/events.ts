@@ -7,7 +7,7 @@ import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } f
 import { type MemberResult, readBatch } from '../batch.ts';
 import type { Diagnosis, EventMeaning, ReadResult } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { type Json, parseJson, rowOf, toList, toObject, toText } from '../json.ts';
+import { findRow, type Json, parseJson, toList, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /**
@@ -76,11 +76,11 @@ const readEvent = createEventReader({
   },
   // A type without a row is ignored.
   meanings: {
-    bounce: meaningOfBounce,
-    out_of_band: meaningOfBounce,
+    bounce: decideBounceMeaning,
+    out_of_band: decideBounceMeaning,
     spam_complaint: ({ fbtype }) => (NOT_SPAM.has(toText(fbtype)?.toLowerCase() ?? '') ? 'ignored' : 'complaint'),
-    policy_rejection: meaningOfRejection,
-    generation_rejection: meaningOfRejection,
+    policy_rejection: decideRejectionMeaning,
+    generation_rejection: decideRejectionMeaning,
     delivery: 'delivered',
     delay: 'deferred',
     generation_failure: 'soft',
@@ -185,13 +185,13 @@ function readSparkPostEvent(member: Json): MemberResult {
  * Returns the meaning of a bounce. Class 25:
  * https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions
  */
-function meaningOfBounce({ bounce_class: value }: Json, diagnosis: Diagnosis): EventMeaning {
+function decideBounceMeaning({ bounce_class: value }: Json, diagnosis: Diagnosis): EventMeaning {
   const bounceClass = toText(value);
   if (bounceClass === ADMIN_FAILURE) return containsAny(diagnosis, ['suppress']) ? 'provider-suppressed' : 'block';
-  return rowOf(BOUNCE_CLASSES, bounceClass) ?? 'by-text';
+  return findRow(BOUNCE_CLASSES, bounceClass) ?? 'by-text';
 }
 
-function meaningOfRejection(_event: Json, diagnosis: Diagnosis): EventMeaning {
+function decideRejectionMeaning(_event: Json, diagnosis: Diagnosis): EventMeaning {
   return containsAny(diagnosis, SENDER_FAULTS) ? 'block' : 'provider-suppressed';
 }
 

@@ -1,6 +1,6 @@
 /** Tests the functions that read untrusted JSON. */
 import { describe, expect, it } from 'vitest';
-import { messageIdOf, parseJson, rowOf, toMessageId } from '../../../src/providers/json.ts';
+import { findPostriderId, findRow, parseJson, toMessageId } from '../../../src/providers/json.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 
@@ -31,7 +31,7 @@ describe('parseJson', () => {
 });
 
 it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', '', null])('a table has no row “%s”', (name) => {
-  expect(rowOf({ bounce: 'hard' }, name)).toBeUndefined();
+  expect(findRow({ bounce: 'hard' }, name)).toBeUndefined();
 });
 
 it('toMessageId returns only ids of messages', () => {
@@ -51,7 +51,7 @@ it.each([
   ['metadata with an array', { 'postrider-id': [ID] }],
   ['metadata in an array', [{ 'postrider-id': ID }]],
 ])('%s identifies a message of Postrider', (_name, value) => {
-  expect(messageIdOf(value)).toBe(ID);
+  expect(findPostriderId(value)).toBe(ID);
 });
 
 it.each([
@@ -63,5 +63,5 @@ it.each([
   ['JSON text of more than 4,096 characters', `{"postrider-id":"${ID}","x":"${'x'.repeat(4_096)}"}`],
   ['nothing', undefined],
 ])('%s identifies no message of Postrider', (_name, value) => {
-  expect(messageIdOf(value)).toBeNull();
+  expect(findPostriderId(value)).toBeNull();
 });
