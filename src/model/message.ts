@@ -5,7 +5,13 @@
  * Guarantees: every change of state is one of `TRANSITIONS`. An unknown failure counts as temporary. No function drops
  * a message. feedback.ts decides the changes that reports cause.
  */
-import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
+import {
+  type Failure,
+  type FailureCategory,
+  type FailureClass,
+  MAX_DIAGNOSTIC_LENGTH,
+  type RecordedFailure,
+} from './failure.ts';
 import type { Attempt, Reply } from './outcome.ts';
 
 /** A valid message that is not stored yet. */
@@ -130,6 +136,9 @@ export interface MessageFilter {
   readonly state: State | null;
   readonly to: string | null;
   readonly since: number | null;
+  /** The class and the category of the last failure of the message. Null or absent selects every message. */
+  readonly failureClass?: FailureClass | null;
+  readonly failureCategory?: FailureCategory | null;
   /** Selects only messages that were accepted before the message with this id, for the next page. */
   readonly before?: string | null;
   readonly limit: number;

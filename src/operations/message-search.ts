@@ -2,6 +2,7 @@
 
 import { formatIsoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { STATES, type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
@@ -44,6 +45,12 @@ export const searchMessages = operation({
     subject: createOptionalText('Words of the subject.'),
     account: createOptionalText('Messages of this account.'),
     state: Type.Optional(createStringEnum(STATES, { description: 'Messages in this state.' })),
+    class: Type.Optional(
+      createStringEnum(FAILURE_CLASSES, { description: 'Messages whose last failure has this class.' }),
+    ),
+    category: Type.Optional(
+      createStringEnum(FAILURE_CATEGORIES, { description: 'Messages whose last failure has this category.' }),
+    ),
     since: createOptionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
     until: createOptionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
     cursor: createOptionalText('`next` of the previous page; the filters must be the same.'),
@@ -59,7 +66,10 @@ export const searchMessages = operation({
   async run(input, { store, clock, status }) {
     const now = clock.now();
     const { q = '', to, from, subject, account, state } = input;
-    const filters = [q.trim(), to, from, subject, account, state, input.since, input.until];
+    const failure = { failureClass: input.class ?? null, failureCategory: input.category ?? null };
+    const failureFilters =
+      input.class === undefined && input.category === undefined ? [] : [input.class, input.category];
+    const filters = [q.trim(), to, from, subject, account, state, input.since, input.until, ...failureFilters];
     const criteria = parseCriteria(input);
     if (!criteria.ok) return criteria;
     const since = parseTime('since', input.since, now);
@@ -80,7 +90,11 @@ export const searchMessages = operation({
     const accountId = account === undefined ? null : (accounts.find(({ name }) => name === account)?.id ?? null);
     if (account !== undefined && accountId === null) return accountNotFound(account);
     const query = { criteria: criteria.value, state: state ?? null, since: since.value, until: until.value, before };
-    const result = await runSearch(store, { ...query, accountId, limit: input.limit }, timeLimit?.value ?? null);
+    const result = await runSearch(
+      store,
+      { ...query, ...failure, accountId, limit: input.limit },
+      timeLimit?.value ?? null,
+    );
     const waitReasons = input.waitReason
       ? await listWaitReasons(store, result.messages, accounts, status?.() ?? null, now)
       : null;

@@ -3,6 +3,7 @@
 import { parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { type OperatorChangeResult, STATES, type StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
@@ -25,6 +26,12 @@ export const listMessages = operation({
   input: Type.Object({
     account: Type.Optional(Type.String({ description: 'Messages of this account.' })),
     state: Type.Optional(createStringEnum(STATES, { description: 'Messages in this state.' })),
+    class: Type.Optional(
+      createStringEnum(FAILURE_CLASSES, { description: 'Messages whose last failure has this class.' }),
+    ),
+    category: Type.Optional(
+      createStringEnum(FAILURE_CATEGORIES, { description: 'Messages whose last failure has this category.' }),
+    ),
     to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
     since: Type.Optional(
       Type.String({ description: 'Accepted since this date (UTC), or within a duration such as `24h`.' }),
@@ -38,7 +45,8 @@ export const listMessages = operation({
   }),
   result: Type.Array(MessageSummary),
   errors: ['not-found'],
-  async run({ account, state, to, since, before, limit: pageSize }, { store, clock }) {
+  async run(input, { store, clock }) {
+    const { account, state, to, since, before, limit: pageSize } = input;
     const acceptedSince = since === undefined ? null : parseTimestamp(since, clock.now(), 'back');
     if (acceptedSince?.ok === false) return invalid('since', acceptedSince.fault);
     const cursor = before === undefined ? null : parseMessageId('before', before);
@@ -49,6 +57,8 @@ export const listMessages = operation({
     const messages = await store.listMessages({
       accountId: foundAccount?.id ?? null,
       state: state ?? null,
+      failureClass: input.class ?? null,
+      failureCategory: input.category ?? null,
       to: to ?? null,
       since: acceptedSince?.value ?? null,
       before: cursor?.value ?? null,

@@ -168,6 +168,8 @@ export interface TransferredMessage {
   readonly subject: string;
   readonly message: string | null;
   readonly handing_over: boolean;
+  readonly failure_class: string | null;
+  readonly failure_category: string | null;
   readonly events: readonly TransferredEvent[];
 }
 

@@ -1,6 +1,7 @@
 /** Tests on every store that search results are complete and newest first, whichever messages are indexed. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { FAILURE_CLASSES, type RecordedFailure } from '../../src/model/failure.ts';
 import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
 import { getIdTimestamp } from '../../src/model/submission.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -189,6 +190,85 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await find(store, '', { state, accountId: 2 })).toEqual([]);
         expect((await store.searchMessages({ ...EVERYTHING, state }, 1_000)).messages).toMatchObject([{ id, state }]);
       }
+    },
+  );
+
+  test.each([false, true])(
+    'messages are found by the class and the category of their last failure, in every state (indexed: %s)',
+    async (indexed) => {
+      const store = await createStoreWith();
+      const failures = [
+        { class: 'hard', category: 'domain' },
+        { class: 'soft', category: 'greylisted' },
+        { class: 'soft', category: 'unknown' },
+        { class: 'block', category: 'unknown' },
+      ] as const;
+      const evidence = { status: null, diagnostic: null };
+      const stored: { id: string; state: State; failure: (typeof failures)[number] | null }[] = [];
+      const messages: NewMessage[] = [];
+      for (const state of ['queued', 'delivered', 'bounced'] as const) {
+        for (const failure of [null, ...failures]) {
+          const message = newMessage({ acceptedAt: START + messages.length, lease: LEASE });
+          messages.push(message);
+          stored.unshift({ id: message.id, state, failure });
+        }
+      }
+      await store.accept(messages);
+      for (const { id, state, failure } of stored) {
+        const leased = { id, attempts: 1, lease: LEASE };
+        const event = (verb: string, last: RecordedFailure | null) =>
+          ({ at: START, verb, by: 'node-a', detail: null, failure: last, attempt: null }) as const;
+        const lastFailure = failure === null ? null : { ...failure, ...evidence };
+        const dueAt = state === 'queued' ? START : null;
+        // A failure before the last one is not searched.
+        const earlier = { class: 'block', category: 'size', ...evidence } as const;
+        if (failure !== null) {
+          await store.settle([
+            newSettlement(leased, { to: 'queued', dueAt: START, event: event('deferred', earlier) }),
+          ]);
+          const { messages: claimed } = await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
+          expect(claimed.map((message) => message.id)).toEqual([id]);
+          leased.attempts = 2;
+        }
+        if (state === 'delivered' && lastFailure !== null) {
+          await store.settle([
+            newSettlement(leased, { to: 'queued', dueAt: START, event: event('deferred', lastFailure) }),
+          ]);
+          await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
+          await store.settle([newSettlement({ ...leased, attempts: 3 }, { to: state, event: event(state, null) })]);
+        } else {
+          const change = {
+            to: state,
+            dueAt: dueAt === null ? null : START + 900_000,
+            event: event(state, lastFailure),
+          };
+          await store.settle([newSettlement(leased, change)]);
+        }
+      }
+      if (indexed) await indexUntil(store, START + 1_000);
+      for (const state of [null, 'queued', 'delivered', 'bounced'] as const) {
+        for (const failureClass of [null, ...FAILURE_CLASSES]) {
+          for (const failureCategory of [null, 'domain', 'unknown', 'size'] as const) {
+            if (failureClass === null && failureCategory === null) continue;
+            const expected = stored.filter(
+              ({ state: messageState, failure }) =>
+                (state === null || messageState === state) &&
+                (failureClass === null || failure?.class === failureClass) &&
+                (failureCategory === null || failure?.category === failureCategory),
+            );
+            const filter = { state, failureClass, failureCategory };
+            const ids = expected.map(({ id }) => id);
+            for (const text of ['', 'receipt'])
+              expect([filter, text, await find(store, text, { ...filter, limit: 2 })]).toEqual([filter, text, ids]);
+            const listed = await store.listMessages({ ...filter, accountId: null, to: null, since: null, limit: 50 });
+            expect(listed.map(({ id }) => id)).toEqual(ids);
+          }
+        }
+      }
+      expect(await find(store, '', { failureClass: 'soft', accountId: 2 })).toEqual([]);
+      const [first] = stored.filter(({ failure }) => failure?.class === 'hard');
+      expect(await find(store, first?.id ?? '', { failureClass: 'hard' })).toEqual([first?.id]);
+      expect(await find(store, first?.id ?? '', { failureClass: 'soft' })).toEqual([]);
     },
   );
 

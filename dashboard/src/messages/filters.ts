@@ -4,7 +4,18 @@
  */
 import { formatUtc } from '../parts/time';
 
-export const FILTERS = ['q', 'to', 'from', 'subject', 'account', 'state', 'since', 'until'] as const;
+export const FILTERS = [
+  'q',
+  'to',
+  'from',
+  'subject',
+  'account',
+  'state',
+  'class',
+  'category',
+  'since',
+  'until',
+] as const;
 export type FilterName = (typeof FILTERS)[number];
 
 /** The filters that are set. The values come from the URL, and the service validates them. */
@@ -52,6 +63,10 @@ function describeFilter(name: FilterName, value: string): string {
       return `of account ${value}`;
     case 'state':
       return `in state ${value}`;
+    case 'class':
+      return `with a failure of class ${value}`;
+    case 'category':
+      return `with a failure of category ${value}`;
     case 'since':
       return `accepted ${TIME_RANGES.find((range) => range.value === value)?.label ?? `since ${formatMoment(value)}`}`;
     case 'until':

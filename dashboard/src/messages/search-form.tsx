@@ -1,6 +1,7 @@
 /** The search field and the filters. Their values are in the URL and are applied without a button. */
 import { Box, Button, Group, NativeSelect, SimpleGrid, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../../src/model/failure.ts';
 import { STATES } from '../../../src/model/message.ts';
 import { useAccounts } from '../accounts/queries';
 import type { FilterName, Filters } from './filters';
@@ -8,6 +9,16 @@ import { TextFilter } from './text-filter';
 import { TimeFilter } from './time-filter';
 
 export type FilterChange = Readonly<Partial<Record<FilterName, string | undefined>>>;
+
+/** The filters by the last failure of a message. */
+const FAILURE_FILTERS: readonly {
+  readonly name: 'class' | 'category';
+  readonly label: string;
+  readonly values: readonly string[];
+}[] = [
+  { name: 'class', label: 'Class of failure', values: FAILURE_CLASSES },
+  { name: 'category', label: 'Category of failure', values: FAILURE_CATEGORIES },
+];
 
 interface SearchFormProps {
   readonly filters: Filters;
@@ -72,6 +83,19 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
               ]}
               onChange={(event) => onChange({ state: event.currentTarget.value }, false)}
             />
+            {FAILURE_FILTERS.map(({ name, label, values }) => (
+              <NativeSelect
+                key={name}
+                label={label}
+                value={filters[name] ?? ''}
+                data={[
+                  { value: '', label: 'any' },
+                  ...values,
+                  ...(filters[name] === undefined || values.includes(filters[name]) ? [] : [filters[name]]),
+                ]}
+                onChange={(event) => onChange({ [name]: event.currentTarget.value }, false)}
+              />
+            ))}
             <TimeFilter
               filters={filters}
               onApply={(times) => onChange({ since: undefined, until: undefined, ...times }, false)}

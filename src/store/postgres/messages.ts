@@ -117,7 +117,8 @@ export function prepareMessages(database: Database): Operations {
   }
 
   return {
-    async listMessages({ accountId, state, to, since, before = null, limit }): Promise<StoredMessageSummary[]> {
+    async listMessages(filter): Promise<StoredMessageSummary[]> {
+      const { accountId, state, to, since, failureClass = null, failureCategory = null, before = null, limit } = filter;
       const conditions: string[] = [];
       const values: unknown[] = [];
       const addCondition = (clause: (parameter: string) => string, value: unknown) => {
@@ -127,6 +128,8 @@ export function prepareMessages(database: Database): Operations {
       if (accountId !== null) addCondition((value) => `m.account_id = ${value}`, accountId);
       const isOpen = state !== null && OPEN_STATES.includes(state);
       if (state !== null) addCondition((value) => `${isOpen ? 'q' : 'm'}.state = ${value}`, state);
+      if (failureClass !== null) addCondition((value) => `m.failure_class = ${value}`, failureClass);
+      if (failureCategory !== null) addCondition((value) => `m.failure_category = ${value}`, failureCategory);
       if (to !== null)
         addCondition((value) => `(lower(m."to") = lower(${value}) OR lower(m.recipient) = lower(${value}))`, to);
       if (since !== null) addCondition((value) => `m.id > ${value}::uuid`, getMaxIdAt(since - 1));

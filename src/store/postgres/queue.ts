@@ -80,12 +80,37 @@ const APPEND_EVENTS: Statement = {
     FROM webhook_subscription s CROSS JOIN entries e WHERE s.events & e.bit <> 0 ORDER BY e.n`,
 };
 
+// The array condition makes the planner skip partitions, as in `WRITE_END`. A row with the same failure is not written.
+const SET_FAILURES: Statement = {
+  name: 'event_set_failures',
+  text: `UPDATE mail_request m SET failure_class = f.class, failure_category = f.category
+    FROM unnest($1::uuid[], $2::text[], $3::text[]) AS f(id, class, category)
+    WHERE m.id = f.id AND m.id = ANY($1::uuid[])
+      AND (m.failure_class IS DISTINCT FROM f.class OR m.failure_category IS DISTINCT FROM f.category)`,
+};
+
 /**
- * Appends entries to histories and records their events. The entries of one message keep the given order. An entry `expired` without
- * a failure receives the last failure of its message.
+ * Appends entries to histories and records their events. The entries of one message keep the given order. The last failure among
+ * them becomes the last failure of the message. An entry `expired` without a failure receives the last failure of its message. The
+ * transaction must have locked the message or its queue row.
  */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
+  await Promise.all([insertEvents(session, events), setFailures(session, events)]);
+}
+
+async function setFailures(session: Session, events: readonly NewEvent[]): Promise<void> {
+  const failures = new Map(events.flatMap(({ id, failure }) => (failure === null ? [] : [[id, failure] as const])));
+  if (failures.size === 0) return;
+  const values = [...failures.values()];
+  await session.query(SET_FAILURES, [
+    [...failures.keys()],
+    values.map(({ class: failureClass }) => failureClass),
+    values.map(({ category }) => category),
+  ]);
+}
+
+async function insertEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   await session.query(APPEND_EVENTS, [
     events.map(({ id }) => id),
     events.map(({ accountId }) => accountId),

@@ -23,6 +23,7 @@ import {
   type IdRange,
   MIN_SEQ,
   type RowFilter,
+  type RowIndex,
   runAsync,
   type SearchSource,
   toSeqsKey,
@@ -33,7 +34,8 @@ import type { Database, Row, Session, Statement } from './session.ts';
 const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
 const COLUMNS = 'm.id, m.account_id, m."to", m.recipient, m."from", m.subject';
 const JOIN_QUEUE = 'LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id';
-const FILTER = '($3::int IS NULL OR m.account_id = $3) AND ($4::text IS NULL OR coalesce(q.state, m.state) = $4)';
+const FILTER = `($3::int IS NULL OR m.account_id = $3) AND ($4::text IS NULL OR coalesce(q.state, m.state) = $4)
+    AND ($5::text IS NULL OR m.failure_class = $5) AND ($6::text IS NULL OR m.failure_category = $6)`;
 
 const SELECT_NTH: Statement = {
   name: 'search_nth',
@@ -50,8 +52,8 @@ const SELECT_BY_SEQUENCE: Statement = {
   name: 'search_by_sequence',
   text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} WHERE ($3::int IS NULL OR m.account_id = $3)`,
 };
-const SELECT_BY_SEQUENCE_IN_STATE: Statement = {
-  name: 'search_by_sequence_in_state',
+const SELECT_BY_SEQUENCE_FILTERED: Statement = {
+  name: 'search_by_sequence_filtered',
   text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} ${JOIN_QUEUE} WHERE ${FILTER}`,
 };
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
@@ -92,26 +94,29 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   async function selectByRanges(
     leastIds: readonly string[],
     greatestIds: readonly string[],
-    { accountId, state }: RowFilter,
+    { accountId, state, failureClass, failureCategory }: RowFilter,
   ) {
     const found =
-      state === null
+      state === null && failureClass === null && failureCategory === null
         ? await database.query(SELECT_BY_SEQUENCE, [leastIds, greatestIds, accountId])
-        : await database.query(SELECT_BY_SEQUENCE_IN_STATE, [leastIds, greatestIds, accountId, state]);
+        : await database.query(SELECT_BY_SEQUENCE_FILTERED, [
+            ...[leastIds, greatestIds, accountId, state],
+            ...[failureClass, failureCategory],
+          ]);
     return found.map(toSearchableMessage).sort((one, other) => (one.id < other.id ? 1 : -1));
   }
 
   const source: SearchSource<SearchableMessage> = {
     findById: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
     readRows: selectRows,
-    readRowsInState: (state, window, limit) => selectRows(window, { accountId: null, state }, limit),
-    async countInState(state, { first, end: past }, maxCount) {
-      const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM ${fromState(state)} LIMIT $3) AS found`;
-      const [row = {}] = await database.query({ name: `search_count_${state}`, text }, [first, past, maxCount]);
+    readIndexedRows: (index, window, limit) => selectRows(window, toRowFilter(index), limit),
+    async countIndexed(index, { first, end: past }, maxCount) {
+      const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM ${fromIndex(index)} LIMIT $3) AS found`;
+      const [row = {}] = await database.query({ name: '', text }, [first, past, maxCount]);
       return rows.readInteger(row, 'n');
     },
-    async readSeqsInState(state, { first, end: past }) {
-      const statement = { name: `search_seqs_${state}`, text: `SELECT id FROM ${fromState(state)}` };
+    async readIndexedSeqs(index, { first, end: past }) {
+      const statement = { name: '', text: `SELECT id FROM ${fromIndex(index)}` };
       return (await database.query(statement, [first, past])).map((row) => toSeq(rows.readText(row, 'id')));
     },
     async findNthId({ first, end: past }, count) {
@@ -152,6 +157,28 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   };
 }
 
+/** Returns the filter that selects the messages of an index. */
+function toRowFilter(index: RowIndex): RowFilter {
+  return {
+    accountId: null,
+    state: index.kind === 'state' ? index.value : null,
+    failureClass: index.kind === 'failure-class' ? index.value : null,
+    failureCategory: index.kind === 'failure-category' ? index.value : null,
+  };
+}
+
+/** Returns the table and the conditions of an index within a range of ids. */
+function fromIndex(index: RowIndex): string {
+  switch (index.kind) {
+    case 'state':
+      return fromState(index.value);
+    case 'failure-class':
+      return `mail_request WHERE id >= $1::uuid AND id < $2::uuid AND failure_class = '${index.value}'`;
+    case 'failure-category':
+      return `mail_request WHERE id >= $1::uuid AND id < $2::uuid AND failure_category = '${index.value}'`;
+  }
+}
+
 /**
  * Returns the table and the conditions for one state within a range of ids. The state is part of the SQL text, because
  * PostgreSQL cannot use a partial index for a parameter.
@@ -166,7 +193,7 @@ function ownedCondition(state: State): string {
   return state === 'queued' ? '' : `AND state <> 'queued'`;
 }
 
-function selectStatement({ accountId, state }: RowFilter): Statement {
+function selectStatement({ accountId, state, failureClass, failureCategory }: RowFilter): Statement {
   const isOpen = state !== null && OPEN_STATES.includes(state);
   // The few rows of these states are materialized and then sorted. Otherwise the planner would read the whole queue in
   // order of id.
@@ -178,9 +205,16 @@ function selectStatement({ accountId, state }: RowFilter): Statement {
   const from = isOpen
     ? `${isOwned ? 'o' : 'queue'} q JOIN mail_request m ON m.id = q.id AND m.account_id = q.account_id`
     : 'mail_request m';
-  const condition = `${state === null ? '' : `AND ${alias}.state = '${state}'`} ${accountId === null ? '' : `AND ${alias}.account_id = $4`}`;
+  const condition = [
+    state === null ? '' : `AND ${alias}.state = '${state}'`,
+    accountId === null ? '' : `AND ${alias}.account_id = $4`,
+    failureClass === null ? '' : `AND m.failure_class = '${failureClass}'`,
+    failureCategory === null ? '' : `AND m.failure_category = '${failureCategory}'`,
+  ].join(' ');
+  const hasFailure = failureClass !== null || failureCategory !== null;
   return {
-    name: `search_rows_${state ?? 'any'}${accountId === null ? '' : '_account'}`,
+    // The many combinations with a failure have no prepared statement.
+    name: hasFailure ? '' : `search_rows_${state ?? 'any'}${accountId === null ? '' : '_account'}`,
     text: `${withClause} SELECT ${COLUMNS} FROM ${from} WHERE ${alias}.id >= $1::uuid AND ${alias}.id < $2::uuid ${condition} ORDER BY ${alias}.id DESC LIMIT $3`,
   };
 }

@@ -21,6 +21,8 @@ import {
   type IdRange,
   MIN_ID,
   MIN_SEQ,
+  type RowFilter,
+  type RowIndex,
   type SearchSource,
   type SegmentInfo,
   toIdRange,
@@ -45,19 +47,19 @@ const MAX_GROUP_SEGMENTS = 32;
 /** The most frequent state. It is the only state without an index. */
 const STATE_WITHOUT_INDEX: State = 'delivered';
 /**
- * A state with at most `MAX_SCANNED_IN_STATE` messages is scanned with its own index. For a state with at most
- * `MAX_PRELOADED_IN_STATE` messages, the sequence numbers of all its messages are read first.
+ * An index of a state or a failure with at most `MAX_SCANNED` messages is scanned. For an index with at most `MAX_PRELOADED`
+ * messages, the sequence numbers of all its messages are read first.
  */
-const MAX_SCANNED_IN_STATE = 500;
-const MAX_PRELOADED_IN_STATE = 20_000;
+const MAX_SCANNED = 500;
+const MAX_PRELOADED = 20_000;
 
 export function* executeSearch<Message extends SearchableMessage>(
   source: SearchSource<Message>,
   search: MessageSearch,
   hasTimedOut: () => boolean,
 ): Coroutine<SearchOutcome<Message>> {
-  const { criteria, accountId, state, limit } = search;
-  const filter = { accountId, state };
+  const { criteria, accountId, state, limit, failureClass = null, failureCategory = null } = search;
+  const filter: RowFilter = { accountId, state, failureClass, failureCategory };
   const idRange = toIdRange(search);
   const matched: Message[] = [];
 
@@ -68,15 +70,28 @@ export function* executeSearch<Message extends SearchableMessage>(
   }
 
   const termRanges = listSearchTermRanges(search);
-  const indexedState = state !== null && state !== STATE_WITHOUT_INDEX ? state : null;
-  const stateCount =
-    indexedState === null || termRanges.length === 0
-      ? null
-      : yield* waitFor(source.countInState(indexedState, idRange, MAX_PRELOADED_IN_STATE + 1));
-  const usesStateIndex = indexedState !== null && (stateCount === null || stateCount <= MAX_SCANNED_IN_STATE);
-  const isPreloaded = stateCount !== null && stateCount <= MAX_PRELOADED_IN_STATE;
-  const searchedTo = usesStateIndex || termRanges.length === 0 ? yield* scanRange(idRange) : yield* scanSegments();
+  const rowIndexes = listRowIndexes(filter);
+  const { rowIndex, count: indexedCount } = yield* chooseRowIndex();
+  const scansRowIndex = rowIndex !== null && (indexedCount === null || indexedCount <= MAX_SCANNED);
+  const isPreloaded = indexedCount !== null && indexedCount <= MAX_PRELOADED;
+  const searchedTo = scansRowIndex || termRanges.length === 0 ? yield* scanRange(idRange) : yield* scanSegments();
   return { messages: matched, searchedTo };
+
+  /**
+   * Chooses the index with the fewest messages among those of the filter. `count` is null if it was not needed.
+   */
+  function* chooseRowIndex(): Coroutine<{ readonly rowIndex: RowIndex | null; readonly count: number | null }> {
+    const [onlyIndex = null] = rowIndexes;
+    if (onlyIndex === null || (rowIndexes.length === 1 && termRanges.length === 0))
+      return { rowIndex: onlyIndex, count: null };
+    let best: { readonly rowIndex: RowIndex; readonly count: number } | null = null;
+    for (const rowIndex of rowIndexes) {
+      const count = yield* waitFor(source.countIndexed(rowIndex, idRange, MAX_PRELOADED + 1));
+      if (best === null || count < best.count) best = { rowIndex, count };
+    }
+    if (best === null || termRanges.length > 0) return best ?? { rowIndex: null, count: null };
+    return { rowIndex: best.rowIndex, count: null };
+  }
 
   /**
    * Reads every row of a range. Returns null at the end of the range; otherwise returns the id at which the read
@@ -92,9 +107,10 @@ export function* executeSearch<Message extends SearchableMessage>(
       const batchRange = { first, end };
       let rows: readonly Message[];
       let reachedId: string | null;
-      if (usesStateIndex && indexedState !== null) {
-        rows = yield* waitFor(source.readRowsInState(indexedState, batchRange, batchSize));
+      if (scansRowIndex && rowIndex !== null) {
+        rows = yield* waitFor(source.readIndexedRows(rowIndex, batchRange, batchSize));
         reachedId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
+        if (rowIndexes.length > 1 || state === STATE_WITHOUT_INDEX) rows = yield* selectMatching(rows);
       } else {
         reachedId = yield* waitFor(source.findNthId(batchRange, batchSize));
         const readRange = { first: reachedId ?? first, end };
@@ -110,8 +126,15 @@ export function* executeSearch<Message extends SearchableMessage>(
     return null;
   }
 
+  /** Returns the rows that also meet the other conditions of the filter. */
+  function* selectMatching(rows: readonly Message[]): Coroutine<readonly Message[]> {
+    const ids = new Set(rows.map(({ id }) => id));
+    const found = yield* waitFor(source.findBySeqs([...new Set(rows.map(({ id }) => toSeq(id)))], filter));
+    return found.filter(({ id }) => ids.has(id));
+  }
+
   function maxBatchRows(): number {
-    return criteria.length === 0 && !usesStateIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
+    return criteria.length === 0 && !scansRowIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
   }
 
   /** Adds the matching rows to the page. If the page is full, returns the id of its last message. */
@@ -182,14 +205,14 @@ export function* executeSearch<Message extends SearchableMessage>(
   function* readCandidates(candidates: readonly Candidate[], { first, end }: IdRange): Coroutine<string | null> {
     // The greatest sequence number of an id before `end`.
     const maxSeq = getMinIdOfSeq(toSeq(end)) < end ? toSeq(end) : toSeq(end) - 1;
-    const seqsInState =
-      isPreloaded && indexedState !== null && candidates.length > MIN_BATCH_ROWS
-        ? new Set(yield* waitFor(source.readSeqsInState(indexedState, { first, end })))
+    const indexedSeqs =
+      isPreloaded && rowIndex !== null && candidates.length > MIN_BATCH_ROWS
+        ? new Set(yield* waitFor(source.readIndexedSeqs(rowIndex, { first, end })))
         : null;
     let lastSeq = Number.POSITIVE_INFINITY;
     let batchSize = Math.max(MIN_BATCH_ROWS, limit);
     for (let offset = 0; offset < candidates.length; ) {
-      const batch = candidates.slice(offset, offset + (seqsInState === null ? batchSize : MAX_NATIVE_BATCH_ROWS));
+      const batch = candidates.slice(offset, offset + (indexedSeqs === null ? batchSize : MAX_NATIVE_BATCH_ROWS));
       offset += batch.length;
       const seqs = yield* readSeqs(source, batch);
       // A segment was replaced during the search, so all rows of the range are read.
@@ -201,7 +224,7 @@ export function* executeSearch<Message extends SearchableMessage>(
           seq <= maxSeq &&
           seq < lastSeq &&
           seq !== seqs[index - 1] &&
-          (seqsInState === null || seqsInState.has(seq)),
+          (indexedSeqs === null || indexedSeqs.has(seq)),
       );
       lastSeq = seqs.at(-1) ?? lastSeq;
       for (let batchOffset = 0; batchOffset < requestedSeqs.length; batchOffset += MAX_BATCH_ROWS) {
@@ -216,6 +239,15 @@ export function* executeSearch<Message extends SearchableMessage>(
     }
     return null;
   }
+}
+
+/** Returns the indexes that contain all messages of the filter. */
+function listRowIndexes({ state, failureClass, failureCategory }: RowFilter): readonly RowIndex[] {
+  const indexes: RowIndex[] = [];
+  if (failureCategory !== null) indexes.push({ kind: 'failure-category', value: failureCategory });
+  if (failureClass !== null) indexes.push({ kind: 'failure-class', value: failureClass });
+  if (state !== null && state !== STATE_WITHOUT_INDEX) indexes.push({ kind: 'state', value: state });
+  return indexes;
 }
 
 interface Candidate {

@@ -8,6 +8,7 @@
  * messages and searches into words. Case, accents and compatibility forms are ignored: `GRÜSSE` and `Grüße` are equal,
  * but `gruesse` is different.
  */
+import type { FailureCategory, FailureClass } from '../../model/failure.ts';
 import type { State, StoredMessageSummary } from '../../model/message.ts';
 import { isMessageId } from '../../model/submission.ts';
 
@@ -37,6 +38,9 @@ export interface MessageSearch {
   readonly criteria: readonly SearchCriterion[];
   readonly accountId: number | null;
   readonly state: State | null;
+  /** The class and the category of the last failure of the message. Null or absent matches every message. */
+  readonly failureClass?: FailureClass | null;
+  readonly failureCategory?: FailureCategory | null;
   /** Only messages accepted at or after this time (ms since the epoch) match. The id contains the time. */
   readonly since: number | null;
   /** Only messages accepted before this time (ms since the epoch) match. */

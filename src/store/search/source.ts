@@ -3,6 +3,7 @@
  * synchronously in its thread; PostgreSQL answers asynchronously. Therefore a search is a generator that yields each
  * pending promise. All lists have the newest message first.
  */
+import type { FailureCategory, FailureClass } from '../../model/failure.ts';
 import type { State } from '../../model/message.ts';
 import { getMinIdAt, toSeq } from '../rules/messages.ts';
 import type { MessageSearch, SearchableMessage } from './query.ts';
@@ -12,7 +13,16 @@ import { decodeDirectory } from './segment.ts';
 export interface RowFilter {
   readonly accountId: number | null;
   readonly state: State | null;
+  /** The class and the category of the last failure. */
+  readonly failureClass: FailureClass | null;
+  readonly failureCategory: FailureCategory | null;
 }
+
+/** An index of the database that contains the messages with one value, in order of id. Each state except `delivered` has one. */
+export type RowIndex =
+  | { readonly kind: 'state'; readonly value: State }
+  | { readonly kind: 'failure-class'; readonly value: FailureClass }
+  | { readonly kind: 'failure-category'; readonly value: FailureCategory };
 
 /** An index segment (segment.ts). It covers sequence numbers from `first` (inclusive) to `end` (exclusive). */
 export interface SegmentInfo {
@@ -30,14 +40,10 @@ export interface SearchSource<Message extends SearchableMessage> {
    * has fewer messages.
    */
   findNthId(range: IdRange, count: number): MaybePromise<string | null>;
-  /**
-   * Returns messages in one state from the index of this state. The search calls this function only for states with an
-   * index.
-   */
-  readRowsInState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
-  /** Counts the messages in one state, up to `maxCount`. */
-  countInState(state: State, range: IdRange, maxCount: number): MaybePromise<number>;
-  readSeqsInState(state: State, range: IdRange): MaybePromise<readonly number[]>;
+  readIndexedRows(index: RowIndex, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
+  /** Counts the messages in an index, up to `maxCount`. */
+  countIndexed(index: RowIndex, range: IdRange, maxCount: number): MaybePromise<number>;
+  readIndexedSeqs(index: RowIndex, range: IdRange): MaybePromise<readonly number[]>;
   /** Returns the segments that overlap the range. */
   findSegments(range: IdRange): MaybePromise<readonly SegmentInfo[]>;
   /** Returns the directories of segments. The result omits removed segments. */

@@ -50,7 +50,8 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const selectNewest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
 
-  function list({ accountId, state, to, since, before = null, limit }: MessageFilter): StoredMessageSummary[] {
+  function list(filter: MessageFilter): StoredMessageSummary[] {
+    const { accountId, state, to, since, failureClass = null, failureCategory = null, before = null, limit } = filter;
     const conditions: string[] = [];
     const values: SQLInputValue[] = [];
     const addCondition = (clause: string, ...parameters: SQLInputValue[]) => {
@@ -59,6 +60,8 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
     };
     if (accountId !== null) addCondition('account_id = ?', accountId);
     if (state !== null) addCondition('state = ?', state);
+    if (failureClass !== null) addCondition('failure_class = ?', failureClass);
+    if (failureCategory !== null) addCondition('failure_category = ?', failureCategory);
     if (to !== null) addCondition('("to" = ? COLLATE NOCASE OR recipient = ? COLLATE NOCASE)', to, to);
     if (since !== null) addCondition('seq > ?', getMaxSeqAt(since - 1));
     if (before !== null) addCondition('seq < ?', toSeq(before));

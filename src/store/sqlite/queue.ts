@@ -395,12 +395,15 @@ export function prepareLeaseEnds(
 
 const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, failure, attempt)
   VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?, ?)`;
+const SET_FAILURE = `UPDATE mail_request SET failure_class = :class, failure_category = :category
+  WHERE seq = :seq AND (failure_class IS NOT :class OR failure_category IS NOT :category)`;
 const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure IS NOT NULL ORDER BY n DESC LIMIT 1';
 
 /**
  * Returns the function that appends an entry to the history of a message, and records its event. The attempt is JSON or
- * null. `state` is the state after the change. `suppresses` is true if the change suppresses the recipient.
- * An entry `expired` without a failure receives the last failure of the message.
+ * null. `state` is the state after the change. `suppresses` is true if the change suppresses the recipient. The failure
+ * of the entry becomes the last failure of the message. An entry `expired` without a failure receives the last failure
+ * of the message.
  */
 export function prepareAppend(
   database: DatabaseSync,
@@ -413,12 +416,14 @@ export function prepareAppend(
 ) => void {
   const appendEntry = database.prepare(APPEND);
   const selectLastFailure = database.prepare(SELECT_LAST_FAILURE);
+  const setFailure = database.prepare(SET_FAILURE);
   return (seq, { at, verb, by, detail, failure, attempt }, state, suppresses = false) => {
     const failureText =
       failure === null && inheritsFailure(verb)
         ? rows.readTextOrNull(selectLastFailure.get(seq) ?? { failure: null }, 'failure')
         : rows.toFailureColumn(failure);
     appendEntry.run(seq, seq, at, verb, by, detail, failureText, attempt);
+    if (failure !== null) setFailure.run({ class: failure.class, category: failure.category, seq });
     const type = findEventType(verb);
     if (type !== null) outbox.recordEntry(type, seq, state, suppresses);
   };

@@ -23,6 +23,7 @@ import {
   type IdRange,
   MIN_SEQ,
   type RowFilter,
+  type RowIndex,
   runSync,
   type SearchSource,
   toSeqsKey,
@@ -31,7 +32,7 @@ import {
 
 type SearchedMessage = StoredMessageSummary & SearchableMessage;
 
-const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at';
+const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at, failure_class, failure_category';
 const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
 const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
@@ -53,13 +54,17 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
 
   function selectRows(
     { first, end }: IdRange,
-    { accountId, state }: RowFilter,
+    { accountId, state, failureClass, failureCategory }: RowFilter,
     limit: number,
-    extraCondition: string,
   ): SearchedMessage[] {
     const values: SQLInputValue[] = [toSeq(first), toSeq(end)];
-    // The state is a literal, because SQLite does not use a partial index for a parameter.
-    const conditions = `${accountId === null ? '' : 'AND account_id = ?'} ${state === null ? '' : `AND state = '${state}'`} ${extraCondition}`;
+    // The values are literals, because SQLite does not use a partial index for a parameter.
+    const conditions = [
+      accountId === null ? '' : 'AND account_id = ?',
+      state === null ? '' : `AND state = '${state}'`,
+      failureClass === null ? '' : `AND failure_class = '${failureClass}'`,
+      failureCategory === null ? '' : `AND failure_category = '${failureCategory}'`,
+    ].join(' ');
     if (accountId !== null) values.push(accountId);
     const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${conditions} ORDER BY seq DESC LIMIT ?`;
     return database
@@ -68,11 +73,15 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       .map(toSearchedMessage);
   }
 
-  function findBySeq(seq: number, { accountId, state }: RowFilter): SearchedMessage | null {
+  function findBySeq(seq: number, filter: RowFilter): SearchedMessage | null {
+    const { accountId, state, failureClass, failureCategory } = filter;
     const row = selectBySeq.get(seq);
     if (row === undefined) return null;
     const matchesFilter =
-      (accountId === null || row.account_id === accountId) && (state === null || row.state === state);
+      (accountId === null || row.account_id === accountId) &&
+      (state === null || row.state === state) &&
+      (failureClass === null || row.failure_class === failureClass) &&
+      (failureCategory === null || row.failure_category === failureCategory);
     return matchesFilter ? toSearchedMessage(row) : null;
   }
 
@@ -81,15 +90,17 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       const message = findBySeq(toSeq(id), filter);
       return message?.id === id ? message : null;
     },
-    readRows: (range, filter, limit) => selectRows(range, filter, limit, ''),
-    readRowsInState: (state, range, limit) =>
-      selectRows(range, { accountId: null, state }, limit, indexCondition(state)),
-    countInState(state, { first, end }, maxCount) {
-      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)} LIMIT ?)`;
+    readRows: selectRows,
+    readIndexedRows(index, { first, end }, limit) {
+      const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? AND ${toIndexCondition(index)} ORDER BY seq DESC LIMIT ?`;
+      return database.prepare(sql).all(toSeq(first), toSeq(end), limit).map(toSearchedMessage);
+    },
+    countIndexed(index, { first, end }, maxCount) {
+      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE seq >= ? AND seq < ? AND ${toIndexCondition(index)} LIMIT ?)`;
       return rows.readInteger(database.prepare(sql).get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
     },
-    readSeqsInState(state, { first, end }) {
-      const sql = `SELECT seq FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)}`;
+    readIndexedSeqs(index, { first, end }) {
+      const sql = `SELECT seq FROM mail_request WHERE seq >= ? AND seq < ? AND ${toIndexCondition(index)}`;
       return database
         .prepare(sql)
         .all(toSeq(first), toSeq(end))
@@ -139,12 +150,16 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   };
 }
 
-/**
- * Returns the exact condition of the index that contains this state. SQLite uses a partial index only if the query has
- * its condition.
- */
-function indexCondition(state: State): string {
-  return OPEN_STATES.includes(state) ? 'AND ended_at IS NULL' : `AND ${ENDED_UNDELIVERED}`;
+/** Returns the condition with which SQLite uses the partial index. */
+function toIndexCondition(index: RowIndex): string {
+  switch (index.kind) {
+    case 'state':
+      return `state = '${index.value}' AND ${OPEN_STATES.includes(index.value) ? 'ended_at IS NULL' : ENDED_UNDELIVERED}`;
+    case 'failure-class':
+      return `failure_class = '${index.value}'`;
+    case 'failure-category':
+      return `failure_category = '${index.value}'`;
+  }
 }
 
 function requireBytes(value: SQLOutputValue | undefined): Uint8Array {

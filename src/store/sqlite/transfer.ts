@@ -56,6 +56,8 @@ export function openSqliteSource(configuredPath: string): TransferSource {
       subject: rows.readText(row, 'subject'),
       message: rows.readTextOrNull(row, 'message'),
       handing_over: rows.readInteger(row, 'handing_over') === 1,
+      failure_class: rows.readTextOrNull(row, 'failure_class'),
+      failure_category: rows.readTextOrNull(row, 'failure_category'),
       events: selectHistory.all(rows.readInteger(row, 'seq')).map(
         (event): TransferredEvent => ({
           at: rows.readInteger(event, 'at'),
