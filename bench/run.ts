@@ -47,6 +47,7 @@ const PARTS = [
   'search',
   'hostile',
   'events',
+  'ses',
   'pooler',
 ] as const;
 type Part = (typeof PARTS)[number];
@@ -368,6 +369,42 @@ async function benchIdle(): Promise<void> {
   await stopAndRemove(service);
 }
 
+/** Measures `ses:` against a fake of the API in a process of its own, without a delay and with the delay of a real API. */
+async function benchSes(): Promise<void> {
+  for (const latencyMs of [0, 100]) {
+    await withSink(
+      async (port, receivedCount) => {
+        const service = await setLimits(
+          await startPostrider({
+            POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=http://127.0.0.1:${port}`,
+            AWS_ACCESS_KEY_ID: 'AKIDBENCH',
+            AWS_SECRET_ACCESS_KEY: 'bench-secret',
+            AWS_EC2_METADATA_DISABLED: 'true',
+          }),
+        );
+        const deliver = (count: number) =>
+          measureSecondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
+        await deliver(5_000);
+        const rates: number[] = [];
+        const cpu = service.cpuMs();
+        for (let n = 0; n < 3; n += 1) rates.push(10_000 / (await deliver(10_000)));
+        const cpuUs = ((service.cpuMs() - cpu) * 1_000) / 30_000;
+        const delay = latencyMs === 0 ? 'answers at once' : `answers after ${latencyMs} ms`;
+        record(
+          `end to end, ses:, the API ${delay} (median)`,
+          rates.sort((a, b) => a - b)[1] ?? 0,
+          '/s',
+          latencyMs === 0 ? '1,500' : null,
+        );
+        record(`processor time of one message, ses:, the API ${delay}`, cpuUs, 'µs');
+        await stopAndRemove(service);
+      },
+      'ses-sink.ts',
+      String(latencyMs),
+    );
+  }
+}
+
 /** Measures the receipt of provider events, and the acceptance of messages beside them. */
 async function benchEvents(): Promise<void> {
   const bench = await startEventBench(260_000);
@@ -432,6 +469,7 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
   search: () => benchSearch(record),
   hostile: benchHostile,
   events: benchEvents,
+  ses: benchSes,
   pooler: () => benchPooler({ record, measureAcceptRate }),
 };
 const requested = process.argv.slice(2);

@@ -18,10 +18,14 @@ export async function runScript<T>(name: string, argument: unknown): Promise<T> 
 
 /**
  * Starts a sink and calls `run` with its port and a function that returns the number of received messages. The sink
- * ends when `run` has ended.
+ * ends when `run` has ended. `script` is the file of the sink, and `args` are its arguments.
  */
-export async function withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T> {
-  const sink = startScript('sink.ts');
+export async function withSink<T>(
+  run: (port: number, receivedCount: () => Promise<number>) => Promise<T>,
+  script = 'sink.ts',
+  ...args: string[]
+): Promise<T> {
+  const sink = startScript(script, ...args);
   const { port } = JSON.parse(await firstLine(sink)) as { port: number };
   const lines = createInterface(sink.stdout ?? process.stdin);
   const receivedCount = () =>

@@ -4,8 +4,8 @@
  */
 
 import type { Clock } from '../../clock.ts';
-import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
-import { createHttpHandler, type HandlerOptions } from './http-handler.ts';
+import { createHttpHandler, type HandlerOptions, type HandlerRequest } from './http-handler.ts';
+import { createSendRequest, type SesMessage } from './send-request.ts';
 
 export interface SesSetting {
   readonly region: string;
@@ -27,18 +27,10 @@ export interface SesAccount {
 
 export interface SesClient {
   /**
-   * Sends a message. Resolves to the provider's message id, or to null if the response has none. Rejects with the error
-   * of the SDK. The member `sent` of the error is true if the whole request was sent.
+   * Sends a message. Resolves to the provider's message id, or to null if the response has none. Rejects with an error
+   * like those of the SDK (send-request.ts). The member `sent` of the error is true if the whole request was sent.
    */
-  send(
-    message: {
-      readonly id: string;
-      readonly to: string;
-      readonly data: Uint8Array;
-      readonly configurationSet: string | null;
-    },
-    signal: AbortSignal,
-  ): Promise<string | null>;
+  send(message: SesMessage, signal: AbortSignal): Promise<string | null>;
   getAccount(signal: AbortSignal): Promise<SesAccount>;
   close(): void;
 }
@@ -54,21 +46,44 @@ export function getSesHost({ region, endpoint }: SesSetting): string {
  */
 export async function createSesClient(setting: SesSetting, connections: number, clock: Clock): Promise<SesClient> {
   const { SESv2Client, SendEmailCommand, GetAccountCommand } = await import('@aws-sdk/client-sesv2');
-  const client = new SESv2Client({
-    region: setting.region,
-    ...(setting.endpoint === null ? {} : { endpoint: setting.endpoint }),
-    maxAttempts: 1,
-    requestHandler: { ...createHttpHandler(connections, clock) },
+  const location = { region: setting.region, ...(setting.endpoint === null ? {} : { endpoint: setting.endpoint }) };
+  const handler = createHttpHandler(connections, clock);
+  const client = new SESv2Client({ ...location, maxAttempts: 1, requestHandler: { ...handler } });
+  const signer = await client.config.signer({
+    name: 'sigv4',
+    signingName: 'ses',
+    signingRegion: setting.region,
+    properties: {},
+  });
+
+  /** Returns a request of the SDK for an empty message. The request is not sent and needs no credentials. */
+  async function createTemplate(): Promise<HandlerRequest> {
+    let template: HandlerRequest | null = null;
+    const localClient = new SESv2Client({
+      ...location,
+      maxAttempts: 1,
+      credentials: { accessKeyId: 'template', secretAccessKey: 'template' },
+      requestHandler: {
+        async handle(request: HandlerRequest) {
+          template = request;
+          return { response: { statusCode: 200, headers: {}, body: Buffer.from('{}') } };
+        },
+      },
+    });
+    await localClient.send(new SendEmailCommand({ Content: { Raw: { Data: new Uint8Array() } } }));
+    localClient.destroy();
+    if (template === null) throw new Error('the SDK of Amazon created no request');
+    return template;
+  }
+
+  const sendRequest = createSendRequest({
+    template: await createTemplate(),
+    sign: async (request, signingDate) => signer.sign(request, { signingDate }),
+    handler,
+    clock,
   });
   return {
-    async send({ id, to, data, configurationSet }, abortSignal) {
-      // Without FromEmailAddress the provider uses the From field. The provider always sets its own envelope sender.
-      const command = new SendEmailCommand({
-        Destination: { ToAddresses: [to] },
-        Content: { Raw: { Data: data } },
-        EmailTags: [{ Name: MESSAGE_ID_TAG, Value: id }],
-        ...(configurationSet === null ? {} : { ConfigurationSetName: configurationSet }),
-      });
+    async send(message, abortSignal) {
       let sent = false;
       const options: HandlerOptions = {
         abortSignal,
@@ -77,7 +92,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
         },
       };
       try {
-        return (await client.send(command, options)).MessageId ?? null;
+        return await sendRequest(message, options);
       } catch (error) {
         throw Object.assign(error instanceof Error ? error : new Error(String(error)), { sent });
       }

@@ -75,7 +75,14 @@ export function createHttpHandler(
 ): HttpHandler {
   // The global agents contain the proxy settings of the environment (NODE_USE_ENV_PROXY).
   const { proxyEnv } = https.globalAgent.options;
-  const options = { keepAlive: true, maxSockets: connections, timeout: limits.idleMs, proxyEnv } as const;
+  const options = {
+    keepAlive: true,
+    maxSockets: connections,
+    // By default the agent closes idle connections above 256.
+    maxFreeSockets: connections,
+    timeout: limits.idleMs,
+    proxyEnv,
+  } as const;
   const httpAgent = new http.Agent(options);
   const httpsAgent = new https.Agent(options);
 

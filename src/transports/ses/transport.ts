@@ -18,7 +18,8 @@ const RATE_READ_INTERVAL_MS = 60_000;
 /** Maximum number of requests for a throttled message. After the last request the message is deferred. */
 const MAX_REQUESTS = 4;
 const MIN_CONNECTIONS = 4;
-const MAX_CONNECTIONS = 200;
+/** With a response time of 0.2 s, 500 connections transmit 2,500 messages per second. */
+const MAX_CONNECTIONS = 500;
 const MAX_TEXT_LENGTH = 1_000;
 /** The provider's message ids have about 60 characters. */
 const MAX_ID_LENGTH = 200;
