@@ -111,6 +111,18 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   await page.getByText(/^The suppression list of .* is empty$/).waitFor();
 
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  const exported = 'address,code,error,created_at\nada@example.com,550,unknown,\nbob@example.com,452,full,\n';
+  const exportFile = { name: 'bounces.csv', mimeType: 'text/csv', buffer: Buffer.from(exported) };
+  await page.locator('input[type=file]').setInputFiles(exportFile);
+  await page.getByLabel('Check the file only, and add no address').check();
+  await page.getByRole('dialog').getByRole('button', { name: 'Check', exact: true }).click();
+  await page.getByText('1 bounce, nothing was added').waitFor();
+  await page.getByText('(bounces of Mailgun)').waitFor();
+  await page.getByText('Skipped because they suppress no recipient: 1 soft-bounce').waitFor();
+  await page.getByRole('dialog').getByText('Close', { exact: true }).click();
+  await page.getByText(/^The suppression list of .* is empty$/).waitFor();
+
   const rows = Array.from({ length: 30_000 }, (_, index) => `address${index}@example.com,bounce`);
   const progress = page.getByRole('progressbar').first().waitFor();
   await choose('list.csv', `address,reason\n${rows.join('\n')}\nnot an address,bounce\n`);

@@ -141,6 +141,37 @@ describe('imports', () => {
     ]);
   });
 
+  test('an answer of the API of a provider is imported as JSON, and a dry run has the same counts and adds nothing', async () => {
+    const list = await createAccount('json');
+    const body = JSON.stringify({
+      object: 'list',
+      data: [
+        { email: 'ada@example.com', origin: 'bounce', created_at: '2026-10-07T08:12:03.412Z' },
+        { email: 'bob@example.com', origin: 'complaint', created_at: '2026-10-07T08:12:03.412Z' },
+        { email: 'nobody', origin: 'bounce', created_at: '2026-10-07T08:12:03.412Z' },
+      ],
+    });
+    const headers = { 'Content-Type': 'application/json' };
+    const counts = {
+      result: 'ok',
+      read: 3,
+      skippedCount: 1,
+      format: 'suppressions of Resend',
+      reasons: [
+        { reason: 'bounce', count: 1 },
+        { reason: 'complaint', count: 1 },
+      ],
+    };
+    const dryRun = await upload(list, body, headers, '?dryRun=true');
+    expect(dryRun.lines).toMatchObject([{ ...counts, added: 0, dryRun: true }]);
+    expect((await searchSuppressions(list, '')).suppressions).toEqual([]);
+    expect((await upload(list, body, headers)).lines.at(-1)).toMatchObject({ ...counts, added: 2, dryRun: false });
+    expect((await searchSuppressions(list, '')).suppressions).toMatchObject([
+      { address: 'ada@example.com', reason: 'bounce', at: '2026-10-07T08:12:03.412Z' },
+      { address: 'bob@example.com', reason: 'complaint' },
+    ]);
+  });
+
   test('an import uses the given reason for rows without a reason', async () => {
     const list = await createAccount('reasons');
     await upload(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
