@@ -16,13 +16,12 @@ export interface PlannedMessage extends MessageText {
 }
 
 export const DAYS = 30;
-/**
- * The share of the messages that are on the last day, and the share of those messages that are in the current traffic
- * peak.
- */
+/** The fraction of the messages that are accepted on the last day. */
 const LAST_DAY_SHARE = 0.3;
-const RUSH_SHARE = 0.3;
-const RUSH_MEAN_AGE_MS = 80 * MINUTE_MS;
+/** The fraction of these messages that belongs to the current traffic peak. */
+const PEAK_SHARE = 0.3;
+/** The mean age of a message of the traffic peak. */
+const PEAK_MEAN_AGE_MS = 80 * MINUTE_MS;
 
 /** Returns all messages before `now`, in chronological order. */
 export function planHistory(now: number, recipients: Recipients, random: Random): readonly PlannedMessage[] {
@@ -126,7 +125,7 @@ const INCIDENTS: readonly Incident[] = [
 /** Returns a random age of a message, in ms. */
 function pickAge(random: Random): number {
   if (random.next() < LAST_DAY_SHARE) {
-    if (random.next() < RUSH_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * RUSH_MEAN_AGE_MS);
+    if (random.next() < PEAK_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * PEAK_MEAN_AGE_MS);
     return 2_000 + Math.abs(random.next() * DAY_MS - (random.next() < 0.4 ? 8 * HOUR_MS : 0));
   }
   // Recent days are more likely. The time of day is near the current time of day.

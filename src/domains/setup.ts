@@ -100,8 +100,9 @@ function createDataFolder(folder: string): void {
 }
 
 /**
- * Returns the path of the secret file that is used without POSTRIDER_SECRET. It is in the folder of the database. If
- * the database path is a symbolic link, a file beside the link takes precedence over a file beside the target.
+ * Returns the path of the secret file that is used without POSTRIDER_SECRET. The file is in the folder of the embedded
+ * database, or with PostgreSQL in the folder `data` of the working directory. If the database path is a symbolic link, a
+ * file beside the link takes precedence over a file beside the target.
  */
 export function getSecretPath({ database }: Pick<Settings, 'database'>): string {
   const defaultPath = join(getDataFolder(database), 'secret');

@@ -70,8 +70,8 @@ export interface Attempt {
   /** The next hop, for example `relay.example:587`; null if no connection was made. */
   readonly remote: string | null;
   /**
-   * The SMTP transcript. Each line begins with `C: ` or `S: `. The transcript contains neither message content nor
-   * credentials.
+   * The transcript. Each line begins with `C: ` (client), `S: ` (server) or `* ` (remark). The transcript contains neither
+   * message content nor credentials.
    */
   readonly conversation: readonly string[];
 }

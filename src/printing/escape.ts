@@ -121,7 +121,10 @@ function maskLayers(text: string, layers: number): string {
   return layers === 0 || maskLayers(decodedText, layers - 1) !== decodedText ? MASK : text;
 }
 
-/** Masks the login before the last `@`. Without an `@`, masks an invalid port and the text after the port. */
+/**
+ * Masks the password before the last `@`, or the whole login if it has no colon. Without an `@`, masks an invalid port and
+ * the text after the port.
+ */
 function maskLogin(text: string): string {
   const scheme = parseScheme(text);
   const remainder = text.slice(scheme.length);
