@@ -1,7 +1,7 @@
 /**
  * Runs periodic work on stored data: expires messages that exceed their maximum age, recovers expired leases, resets
- * due times that are too far in the future after the clock was set back, and purges bodies, reports and time series at
- * the end of their retention.
+ * due times that are too far in the future after the clock was set back, and purges bodies, reports, time series and
+ * deliveries of webhooks at the end of their retention.
  *
  * Guarantees: a failed round is published as an event and repeated after the interval.
  */
@@ -9,6 +9,7 @@ import type { Clock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
+import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 
@@ -34,6 +35,10 @@ const PURGE_FEEDBACK_INTERVAL_MS = 600_000;
 const PURGE_TRAFFIC_INTERVAL_MS = 600_000;
 const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
 const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
+const PURGE_DELIVERIES_INTERVAL_MS = 60_000;
+/** The retention of a delivery of a webhook after its success, and of every delivery after its creation. */
+const DELIVERED_RETENTION_MS = 7 * 24 * 3_600_000;
+const DELIVERY_RETENTION_MS = 30 * 24 * 3_600_000;
 /** The maximum number of stored reports that were not understood. The oldest reports are purged. */
 const MAX_STORED_REPORTS = 10_000;
 /**
@@ -61,7 +66,7 @@ export interface SweeperParts {
   readonly clock: Clock;
   readonly ages: AgeClock;
   readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
-  readonly store: RetentionStore & Pick<QueueStore, 'recover'>;
+  readonly store: RetentionStore & Pick<QueueStore, 'recover'> & Pick<WebhookWorkerStore, 'purgeDeliveries'>;
   /** Returns true if this node may recover the leases of dead nodes. */
   readonly canDetectDeadNodes: () => boolean;
   /**
@@ -155,6 +160,13 @@ export function startSweeper({
     store.purgeTraffic(
       ages.getCutoff(MINUTE_ROWS_RETENTION_MS),
       ages.getCutoff(HOUR_ROWS_RETENTION_MS),
+      MAX_ROWS_PER_ROUND,
+    ),
+  );
+  runPeriodically(PURGE_DELIVERIES_INTERVAL_MS, 'purge webhook deliveries', () =>
+    store.purgeDeliveries(
+      ages.getCutoff(DELIVERED_RETENTION_MS),
+      ages.getCutoff(DELIVERY_RETENTION_MS),
       MAX_ROWS_PER_ROUND,
     ),
   );

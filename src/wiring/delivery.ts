@@ -16,6 +16,7 @@ import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.ts';
+import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
@@ -26,7 +27,10 @@ const MAX_BATCH_SETTLEMENTS = 512;
 export interface DeliveryParts {
   readonly settings: Settings;
   readonly node: ClusterNode;
-  readonly store: QueueStore & RetentionStore & Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
+  readonly store: QueueStore &
+    RetentionStore &
+    Pick<WebhookWorkerStore, 'purgeDeliveries'> &
+    Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
   readonly health: StoreHealth;
   readonly directory: ApiKeyCache;
   readonly domains: DomainCache;

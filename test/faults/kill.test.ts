@@ -1,11 +1,13 @@
 /**
  * Tests a service under load that is killed repeatedly with SIGKILL. Every message answered with 201 is delivered. Only
- * messages whose outcome was not stored are delivered twice.
+ * messages whose outcome was not stored are delivered twice. The events of webhooks are those of the histories.
  */
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
+import { compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 
 const ROUNDS = 5;
@@ -19,8 +21,11 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
     POSTRIDER_SENDERS: 'any',
   };
+  const database = join(folder, 'data/postrider.db');
+  await runJsonCommand(folder, ['account', 'create', 'other'], settings);
+  await createDisabledWebhook({ kind: 'sqlite', path: database });
   const acknowledgedIds = new Set<string>();
-  let key = '';
+  let key = (await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'other'], settings)).key;
   let repeatable = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const service = await startProcess(folder, settings);
@@ -70,6 +75,9 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   expect(duplicates).toBeLessThanOrEqual(repeatable);
   lastService.kill('SIGTERM');
   expect(await lastService.ended).toBe(0);
+  const { entries, differences } = compareSqliteEvents(database);
+  expect(differences).toEqual([]);
+  expect(entries).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
 });
 
 test('under hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {

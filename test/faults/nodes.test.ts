@@ -9,8 +9,10 @@ import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { LIVENESS_TIMEOUT_MS } from '../../src/queue/membership.ts';
 import { type CountingSink, startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
+import { comparePostgresEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { type PostgresServer, startPostgres } from '../rig/postgres.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit } from '../rig/service.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy, type TcpProxy } from '../rig/tcp-proxy.ts';
 
 const NODES = 3;
@@ -61,6 +63,7 @@ async function install(): Promise<Installation> {
     return node;
   };
   const key = (await start(0)).key ?? '';
+  await createDisabledWebhook(parsePostgresUrl(url));
   await start(1);
   await start(2);
   const acknowledged = new Set<string>();
@@ -115,6 +118,9 @@ async function install(): Promise<Installation> {
       ).toEqual([]);
       expect([...acknowledged].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);
       expect([...sink.acceptCounts.keys()].filter((id) => storedStates.get(id) !== 'delivered')).toEqual([]);
+      const { entries, differences } = await comparePostgresEvents(url);
+      expect(differences).toEqual([]);
+      expect(entries).toBeGreaterThanOrEqual(2 * acknowledged.size);
       return [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
     },
   };

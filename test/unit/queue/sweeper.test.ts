@@ -44,6 +44,10 @@ function sweeperRig(
       calls.push(['purgeTraffic', ...args]);
       return 0;
     },
+    async purgeDeliveries(...args: [number, number, number]) {
+      calls.push(['purgeDeliveries', ...args]);
+      return 0;
+    },
     async purgeFeedback(...args: [number, number, number]) {
       calls.push(['purgeFeedback', ...args]);
       return 0;
@@ -101,6 +105,9 @@ test('each round expires messages, recovers leases and purges bodies', async () 
   ]);
   expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR_MS, 10_000, 500]]);
   expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR_MS, START - 400 * 24 * HOUR_MS, 500]]);
+  expect(listCalls('purgeDeliveries')).toEqual([
+    ['purgeDeliveries', START - 7 * 24 * HOUR_MS, START - 30 * 24 * HOUR_MS, 500],
+  ]);
 });
 
 test('expiry and the recovery of leases run every 5 s, and the purge of bodies runs every minute', async () => {

@@ -1,0 +1,90 @@
+/** Compares the recorded events of webhooks with the histories of all messages. */
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { MESSAGE_EVENT_TYPES, WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
+import { openStore } from '../../src/store/open.ts';
+
+const VERBS = MESSAGE_EVENT_TYPES.map((type) => `'${type.slice('message.'.length)}'`).join(', ');
+
+/** Selects the message, the position in the history and the type of each listed entry of each history. */
+const HISTORY = {
+  sqlite: `SELECT id AS message_id, 0 AS sequence, 'message.accepted' AS type FROM mail_request
+    UNION ALL SELECT m.id, e.n, 'message.' || e.verb FROM event e JOIN mail_request m ON m.seq = e.seq WHERE e.verb IN (${VERBS})`,
+  postgres: `SELECT id AS message_id, 0 AS sequence, 'message.accepted' AS type FROM mail_request
+    UNION ALL SELECT id, sequence, type FROM (
+      SELECT id, (row_number() OVER (PARTITION BY id ORDER BY n))::int AS sequence, 'message.' || verb AS type, verb FROM event) e
+    WHERE verb IN (${VERBS})`,
+};
+const RECORDED = {
+  sqlite: `SELECT message_id, sequence, type FROM outbox WHERE message_id IS NOT NULL`,
+  postgres: `SELECT message_id, coalesce(sequence, (SELECT count(*) FROM event e WHERE e.id = o.message_id AND e.n <= o.n)::int) AS sequence, type
+    FROM outbox o WHERE message_id IS NOT NULL`,
+};
+const DELIVERED = 'SELECT message_id, sequence, type FROM webhook_delivery WHERE message_id IS NOT NULL';
+
+/**
+ * Creates an endpoint that subscribes to every type, and disables it at once, so that its deliveries are kept and nothing
+ * is sent.
+ */
+export async function createDisabledWebhook(database: Parameters<typeof openStore>[0]): Promise<void> {
+  const store = await openStore(database, { exclusive: false });
+  try {
+    const endpoint = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
+    const result = await store.createWebhook({ ...endpoint, events: WEBHOOK_EVENT_TYPES }, Date.now());
+    if (result.kind !== 'done') throw new Error(`the endpoint was not created: ${result.kind}`);
+    await store.disableWebhook(result.value.id, Date.now());
+  } finally {
+    await store.close();
+  }
+}
+
+export interface EventComparison {
+  /** The number of listed history entries. */
+  readonly entries: number;
+  /** Events that are recorded more or less often than once, each as `MESSAGE SEQUENCE TYPE: COUNT`. */
+  readonly differences: readonly string[];
+}
+
+interface EventRow {
+  readonly message_id: string;
+  readonly sequence: number;
+  readonly type: string;
+}
+
+function compare(history: readonly EventRow[], recorded: readonly EventRow[]): EventComparison {
+  const toKey = ({ message_id: id, sequence, type }: EventRow) => `${id} ${sequence} ${type}`;
+  const counts = new Map(history.map((row) => [toKey(row), 0]));
+  for (const row of recorded) counts.set(toKey(row), (counts.get(toKey(row)) ?? 0) + (counts.has(toKey(row)) ? 1 : 2));
+  const differences = [...counts].filter(([, count]) => count !== 1).map(([key, count]) => `${key}: ${count}`);
+  return { entries: history.length, differences };
+}
+
+/**
+ * Compares the events in the outbox and in the deliveries with the histories. The store has one endpoint, which was
+ * created before the first message and subscribes to every type. No service uses the database.
+ */
+export function compareSqliteEvents(path: string): EventComparison {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    const select = (text: string) => database.prepare(text).all() as unknown as EventRow[];
+    return compare(select(HISTORY.sqlite), [...select(RECORDED.sqlite), ...select(DELIVERED)]);
+  } finally {
+    database.close();
+  }
+}
+
+/** Does the same for a PostgreSQL database, in one snapshot, so that services may use the database. */
+export async function comparePostgresEvents(url: string): Promise<EventComparison> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+    const select = async (text: string) => (await client.query<EventRow>(text)).rows;
+    return compare(await select(HISTORY.postgres), [
+      ...(await select(RECORDED.postgres)),
+      ...(await select(DELIVERED)),
+    ]);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,101 @@
+/** Tests the outbox of PostgreSQL while other transactions are open. */
+import { readdirSync } from 'node:fs';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
+import type { Store } from '../../../src/store/contract.ts';
+import { openStore } from '../../../src/store/open.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createTemporaryDatabase } from '../../rig/postgres.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
+
+/** The number of the migration that creates the tables of webhooks. */
+const WEBHOOK_MIGRATION = Number(
+  readdirSync(new URL('../../../src/store/postgres/migrations/', import.meta.url))
+    .find((name) => name.endsWith('-webhook.sql'))
+    ?.slice(0, 4),
+);
+const SEED = '0123456789abcdef';
+const ENDPOINT = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
+
+async function openNode(url: string): Promise<Store> {
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+const createWebhook = (store: Store) => store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
+const fanOut = (store: Store) => store.fanOutEvents(Date.now(), SEED, 100);
+
+test('an event whose transaction commits after later events were moved is moved as well', async () => {
+  const url = await createTemporaryDatabase();
+  const store = await openNode(url);
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  await createWebhook(store);
+  const client = await connect(url);
+  await client.query('BEGIN');
+  await client.query(`INSERT INTO outbox (type, account_id, at, data) VALUES ('account.locked', 1, 1, '{}')`);
+  await store.accept([newMessage()]);
+  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
+  await client.query('COMMIT');
+  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
+  expect(await fanOut(store)).toMatchObject({ events: 0 });
+});
+
+test('nodes that move events at the same time move each event once', async () => {
+  const url = await createTemporaryDatabase();
+  const nodes = await Promise.all([openNode(url), openNode(url), openNode(url)]);
+  const [store] = nodes;
+  await store?.createAccount('default', NO_LIMITS, Date.now());
+  await store?.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
+  await store?.accept(Array.from({ length: 90 }, () => newMessage()));
+  const seeds = ['a', 'b', 'c'].map((digit) => digit.repeat(16));
+  const moveAll = async (node: Store, seed: string) => {
+    let deliveries = 0;
+    for (let now = Date.now(); ; now += 1) {
+      const step = await node.fanOutEvents(now, seed, 10);
+      deliveries += step.deliveries;
+      if (step.events === 0) return deliveries;
+    }
+  };
+  const moved = await Promise.all(nodes.map((node, index) => moveAll(node, seeds[index] ?? '')));
+  expect(moved.reduce((sum, count) => sum + count, 0)).toBe(90);
+  expect(await store?.readWebhookStatistics()).toMatchObject([{ pending: 90 }]);
+});
+
+test('an endpoint receives the event of a transaction that read the subscriptions before its creation and ends later', async () => {
+  const url = await createTemporaryDatabase();
+  const store = await openNode(url);
+  const client = await connect(url);
+  await client.query('BEGIN');
+  await client.query('SELECT pg_current_xact_id(), events FROM webhook_subscription');
+  let isCreated = false;
+  const creation = createWebhook(store).then((result) => {
+    isCreated = true;
+    return result;
+  });
+  const observer = await connect(url);
+  const countWebhooks = async () => (await observer.query('SELECT 1 FROM webhook')).rowCount;
+  await expect.poll(countWebhooks).toBe(1);
+  // The endpoint is committed, but the call has not resolved: the transaction could still omit its event.
+  expect(isCreated).toBe(false);
+  await client.query('COMMIT');
+  expect((await creation).kind).toBe('done');
+});
+
+test('while an endpoint exists, an earlier version of the schema cannot be used', async () => {
+  const url = await createTemporaryDatabase();
+  const store = await openNode(url);
+  const client = await connect(url);
+  const readLeast = async () => (await client.query('SELECT version, least FROM postrider')).rows[0];
+  expect((await readLeast()).least).toBe(1);
+  await createWebhook(store);
+  expect((await readLeast()).least).toBe(WEBHOOK_MIGRATION);
+});
