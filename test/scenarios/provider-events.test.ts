@@ -131,7 +131,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const details = await runJsonCommand<{ confirmedAt: string | null }>(folder, ['message', 'show', id]);
     expect(details.confirmedAt).toMatch(/^\d{4}-/);
     const shown = await runCommand(folder, ['message', 'show', id]);
-    expect(shown.stdout).toMatch(new RegExp(`^confirmed +.+ by feedback:${name}$`, 'm'));
+    expect(shown.stdout).toMatch(new RegExp(`^confirmed +.+ by feedback:${name}, .+$`, 'm'));
     const { state, events } = (await store.findMessage(id)) ?? { state: null, events: [] };
     expect([state, events.at(-1)]).toMatchObject(['delivered', { verb: 'confirmed', by: `feedback:${name}` }]);
   });
