@@ -61,6 +61,11 @@ function searchCases(now: number): readonly (readonly [name: string, input: Sear
     ['state and word', { state: 'complained', q: 'newsletter' }],
     ['state and word, never in one message', { state: 'bounced', q: 'receipt password' }],
     ['state of the newest messages, word of old messages', { state: 'queued', q: 'order #10' }],
+    ['class of failure', { failureClass: 'hard' }],
+    ['category of failure and state', { failureCategory: 'mailbox-unknown', state: 'bounced' }],
+    ['class and category, never in one message', { failureClass: 'hard', failureCategory: 'greylisted' }],
+    ['category and word, never in one message', { failureCategory: 'greylisted', q: 'receipt password' }],
+    ['frequent category and delivered', { failureCategory: 'greylisted', state: 'delivered' }],
     ['small account', { accountId: ACCOUNTS }],
     ['large account', { accountId: 1 }],
     ['account and state', { accountId: ACCOUNTS - 3, state: 'complained' }],
@@ -207,9 +212,15 @@ function seedSqlite(path: string, now: number): void {
     const dueAt = endedAt === null ? now + DAY_MS : null;
     insert.run(toSeq(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
   }
-  database.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
+  database.exec(`${SET_FAILURES}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)`);
   database.close();
 }
+
+/** Bounced messages have a hard failure. Suppressed messages and a third of the delivered messages were greylisted. */
+const SET_FAILURES = `UPDATE mail_request SET
+  failure_class = CASE state WHEN 'bounced' THEN 'hard' ELSE 'soft' END,
+  failure_category = CASE state WHEN 'bounced' THEN 'mailbox-unknown' ELSE 'greylisted' END
+  WHERE state IN ('bounced', 'suppressed') OR (state = 'delivered' AND account_id % 3 = 0)`;
 
 function queueAllSqlite(path: string): void {
   const database = openDatabase(path);
@@ -252,6 +263,7 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
     batch.push(message);
     if (batch.length === BATCH) await write();
   }
+  await client.query(SET_FAILURES);
   await client.query('VACUUM ANALYZE');
 }
 
