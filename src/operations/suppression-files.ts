@@ -1,9 +1,9 @@
 /**
- * Export and import of suppression lists as CSV files of any size. An import validates the whole file before it adds an
- * address, so an invalid file adds no address. Then it adds batches in one transaction each, at a rate that leaves
- * capacity for deliveries. An import has one audit log entry, which each batch updates. The entry remains `unfinished`
- * if the process is killed. It is `stopped` if the store or a shutdown ends the import early. Importing the file again
- * adds the remaining addresses.
+ * Export of suppression lists as CSV, and import of CSV and JSON files of any size. An import validates the whole file
+ * before it adds an address, so an invalid file adds no address. Then it adds batches in one transaction each, at a
+ * rate that leaves capacity for deliveries. An import has one audit log entry, which each batch updates. The entry
+ * remains `unfinished` if the process is killed. It is `stopped` if the store or a shutdown ends the import early.
+ * Importing the file again adds the remaining addresses.
  */
 import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
