@@ -142,6 +142,10 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
     await submitAccepted(embeddedService.publicUrl, key, { to: `${to}@simulator.postrider.test` });
   }
   await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED);
+  await runJsonCommand(folder, ['domain', 'add', 'default', 'shop.example'], EMBEDDED);
+  const setReturnPath = ['domain', 'set', 'shop.example', '--return-path', 'bounces.shop.example'];
+  const listener = { POSTRIDER_RETURN_PATH_DOMAIN: 'b.host.example', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
+  await runJsonCommand(folder, setReturnPath, { ...EMBEDDED, ...listener });
   await submitAccepted(embeddedService.publicUrl, key, { to: 'gone@example.com' });
   const queued = await submitAccepted(embeddedService.publicUrl, key, { subject: 'Grüße \u{1F600}' });
   const readStates = async () => (await listMessages(folder, EMBEDDED)).map(({ state }) => state).sort();
@@ -159,6 +163,11 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
   const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
   expect(await listMessages(folder, postgres)).toEqual(listedMessages);
+  const listDomains = (settings: Record<string, string>) =>
+    runJsonCommand<{ returnPath: object | null }[]>(folder, ['domain', 'list', '--details'], settings);
+  const [domain, ...otherDomains] = await listDomains(postgres);
+  expect([domain, ...otherDomains]).toEqual(await listDomains(EMBEDDED));
+  expect(domain).toMatchObject({ domain: 'shop.example', returnPath: { name: 'bounces.shop.example' } });
   for (const { id } of listedMessages) {
     const showMessage = (settings: Record<string, string>) => runJsonCommand(folder, ['message', 'show', id], settings);
     expect(await showMessage(postgres)).toEqual(await showMessage(EMBEDDED));

@@ -193,6 +193,41 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     expect(stdout).not.toContain('The record names no host');
   });
 
+  it('with a return path: the commands print its records and state, and a refusal is one line', async () => {
+    const { rig, dns } = await withDns({
+      POSTRIDER_TRANSPORT: 'smtp://mail.host.example',
+      POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
+      POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+    });
+    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    const { stdout } = await rig.run('domain', 'set', 'example.org', '--return-path', 'bounces.example.org');
+    const pendingText =
+      'messages use bounces.host.example until the MX and SPF records of the return path bounces.example.org are found';
+    expect(stdout).toBe(
+      [
+        `the return path of example.org is bounces.example.org; ${pendingText}\n\nRecords to publish:\n`,
+        'bounces.example.org. IN TXT "v=spf1 a:mail.host.example ?all"',
+        'bounces.example.org. IN MX 10 bounces.host.example.\n',
+        'After publishing them, run `postrider domain verify example.org`\n',
+      ].join('\n'),
+    );
+    expect((await rig.run('domain', 'records', 'example.org')).stdout).toContain(`\n${pendingText}\n`);
+    expect((await rig.run('domain', 'list')).stdout).toContain('bounces.example.org (unverified)');
+    publish(dns.zone, addedDomain);
+    publish(dns.zone, await rig.runJson<DomainAnswer>('domain', 'records', 'example.org'));
+    dns.zone['bounces.host.example'] = { ...dns.zone['bounces.host.example'], A: ['192.0.2.25'] };
+    expect((await rig.run('domain', 'verify', 'example.org')).stdout).toContain(
+      'messages use the return path bounces.example.org\n',
+    );
+    for (const name of ['example.org', 'bounces.example.net', 'bounces']) {
+      const refused = await rig.run('domain', 'set', 'example.org', '--return-path', name);
+      expect([refused.code, refused.stdout]).toEqual([2, '']);
+      expect(refused.stderr).toMatch(/^--return-path: [^\n]+$/);
+    }
+    expect((await rig.run('domain', 'set', 'example.org', '--no-return-path')).stdout).toContain('for 45 days');
+    expect((await rig.run('domain', 'list')).stdout).not.toContain('RETURN PATH');
+  });
+
   it('a domain of an account cannot be added again, and the error names the account', async () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');

@@ -4,7 +4,7 @@ import { checkDatabase, type DatabaseParts } from '../../../src/doctor/database.
 import { checkHostName } from '../../../src/doctor/host-name.ts';
 import { checkMessageSize } from '../../../src/doctor/message-size.ts';
 import { checkProviderEvents, type ProviderEventsParts } from '../../../src/doctor/provider-events.ts';
-import { checkReturnPath } from '../../../src/doctor/return-path.ts';
+import { checkReturnPath, createUnusedFinding } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
@@ -208,6 +208,17 @@ describe('host name', () => {
 });
 
 describe('return path', () => {
+  it('with a provider that replaces the envelope sender is unused, and the return paths of domains have no effect', () => {
+    const withoutPaths = createUnusedFinding('Postmark', []);
+    expect(withoutPaths).toMatchObject({ result: 'ok', detail: expect.stringContaining('Postmark replaces') });
+    const names = ['b.a.example', 'b.b.example', 'b.c.example', 'b.d.example', 'b.e.example'];
+    const { result, detail } = createUnusedFinding('Postmark', names);
+    expect([result, detail]).toEqual([
+      'ok',
+      expect.stringMatching(/have no effect \(b\.a\.example, b\.b\.example, b\.c\.example and 2 more\)$/),
+    ]);
+  });
+
   const createResolver = (mx: Lookup<MailExchange>, addresses: Lookup) => ({
     mx: async () => mx,
     addresses: async () => addresses,
@@ -450,6 +461,23 @@ describe('sending domain', () => {
       checkKey: (selector) => `${selector} cannot be opened`,
     });
     expect(findings).toMatchObject([{ result: 'failure', detail: 'a cannot be opened' }]);
+  });
+  it.each([
+    ['used', 'ok', null],
+    ['replaced', 'ok', null],
+    ['unverified', 'warning', /domain verify example\.org/],
+    ['no-listener', 'warning', /POSTRIDER_RETURN_PATH_DOMAIN.*--no-return-path/],
+  ] as const)('a return path with the state %s is %s if all records exist', async (state, result, remedy) => {
+    const [finding] = await checkSendingDomain({
+      domain,
+      authenticationRequired: true,
+      returnPath: { state, detail: `the return path is ${state}` },
+      checkRecords: async () => [createDkimCheck('a', 'found')],
+      checkKey: () => null,
+    });
+    expect(finding).toMatchObject({ result, detail: expect.stringContaining(`the return path is ${state}`) });
+    if (remedy === null) expect(finding?.remedy).toBeNull();
+    else expect(finding?.remedy).toMatch(remedy);
   });
   it('found records with another status are a warning with the command to verify', async () => {
     const pendingDomain = { ...domain, status: 'pending' } as const;
