@@ -41,6 +41,7 @@ import { createNodeName, startNode } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 import { findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
+import { startWebhooks } from './wiring/webhooks.ts';
 
 /**
  * Maximum wait for the delivery attempts in progress during a shutdown. Before this wait, the shutdown waits at most
@@ -215,6 +216,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const sharedComponents = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(sharedComponents)) : null;
   const dispatcher = delivery?.dispatcher ?? null;
+  if (roles.has('deliver')) stack.use(startWebhooks({ settings, version, node: ownNode, store, events, drainMs }));
 
   const connectionDependencies = { settings, clock, publish };
   const eventConnections = createHttpConnections('events', connectionLimits.events, connectionDependencies);

@@ -82,6 +82,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['domain'], load: async () => (await import('./domain.ts')).addDomainCommands },
   { names: ['suppression'], load: async () => (await import('./suppression.ts')).addSuppressionCommands },
   { names: ['message'], load: async () => (await import('./message.ts')).addMessageCommands },
+  { names: ['webhook'], load: async () => (await import('./webhook.ts')).addWebhookCommands },
   { names: ['feedback'], load: async () => (await import('./feedback.ts')).addFeedbackCommands },
   { names: ['token', 'audit'], load: async () => (await import('./operator.ts')).addOperatorCommands },
   { names: ['backup', 'restore'], load: async () => (await import('./backup.ts')).addBackupCommands },

@@ -118,6 +118,7 @@ export function readSettings(
     eventSecrets: readEventSecrets(readSetting),
     sesTopics: readSetting(SETTINGS_TABLE.sesTopics) ?? [],
     sesQueue: readSetting(SETTINGS_TABLE.sesQueue),
+    webhookTargets: requireValue(readSetting(SETTINGS_TABLE.webhookTargets)),
     roles: requireValue(readSetting(SETTINGS_TABLE.roles)),
     logLevel: requireValue(readSetting(SETTINGS_TABLE.logLevel)),
     ignoredVariables: findInjectedVariables(environment),

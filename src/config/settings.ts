@@ -113,6 +113,8 @@ export interface Settings {
   readonly eventSecrets: Readonly<Partial<Record<EventProviderName, readonly string[]>>>;
   /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;
+  /** `public`: webhooks are sent only over HTTPS to public addresses. `any`: also over HTTP and to every address. */
+  readonly webhookTargets: 'public' | 'any';
   readonly roles: ReadonlySet<Role>;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** The settings whose values were read from files. */

@@ -439,6 +439,12 @@ export const SETTINGS_TABLE = {
     createValueKind('URL', parseQueue),
     'SQS queue from which provider events of Amazon SES are received, for a service that is not reachable from the Internet.',
   ),
+  webhookTargets: createSpec(
+    'POSTRIDER_WEBHOOK_TARGETS',
+    { default: 'public', example: 'any' },
+    createChoiceKind(['public', 'any']),
+    'Selects the URLs to which webhooks are sent. `public`: HTTPS and public addresses only. `any`: also HTTP and private addresses, for development and internal networks. Every attempt obeys the current value.',
+  ),
   roles: createSpec(
     'POSTRIDER_ROLES',
     { default: 'all', example: 'api,operator' },

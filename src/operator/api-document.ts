@@ -3,6 +3,7 @@
  * every route except the pages of the dashboard, with the schema of each response. Pure.
  */
 
+import { createPayloadSchema, WEBHOOK_DATA_SCHEMAS } from '../model/webhook-payload.ts';
 import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './file-routes.ts';
@@ -45,6 +46,7 @@ export function createApiDocument(version: string, base: string): string {
     security: SECURITY_BY_ACCESS.api,
     tags: [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))].map((name) => ({ name })),
     paths,
+    webhooks: describeWebhooks(),
     components: {
       securitySchemes: {
         token: {
@@ -79,6 +81,36 @@ export function createApiDocument(version: string, base: string): string {
   };
   return `${JSON.stringify(document, null, 2)}\n`;
 }
+
+/** Returns the webhooks that the service sends, by type (OpenAPI 3.1). The payloads are built with the same schemas. */
+function describeWebhooks(): object {
+  const types = Object.keys(WEBHOOK_DATA_SCHEMAS) as (keyof typeof WEBHOOK_DATA_SCHEMAS)[];
+  return Object.fromEntries(types.map((type) => [type, { post: describeWebhook(type) }]));
+}
+
+function describeWebhook(type: keyof typeof WEBHOOK_DATA_SCHEMAS): object {
+  return {
+    summary: `The event ${type}`,
+    tags: ['Webhooks'],
+    security: [],
+    parameters: WEBHOOK_HEADERS.map(([name, description]) => {
+      return { name, in: 'header', required: true, description, schema: { type: 'string' } };
+    }),
+    requestBody: { required: true, content: { 'application/json': { schema: createPayloadSchema(type) } } },
+    responses: {
+      '2XX': { description: 'The endpoint has accepted the event.' },
+      410: { description: 'The endpoint no longer exists. The service disables it.' },
+      default: { description: 'The event is sent again later.' },
+    },
+  };
+}
+
+/** The headers of Standard Webhooks. */
+const WEBHOOK_HEADERS = [
+  ['webhook-id', 'The id of the delivery, the same in every attempt.'],
+  ['webhook-timestamp', 'The time of the attempt in Unix seconds.'],
+  ['webhook-signature', 'One signature `v1,BASE64` or more, separated by spaces.'],
+] as const;
 
 /** The credentials that a route accepts. One of them is sufficient. */
 const SECURITY_BY_ACCESS = {

@@ -32,6 +32,19 @@ import { cancelMessage, explainMessage, retryMessage, showMessage } from '../ope
 import { showOverview } from '../operations/overview.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  disableWebhook,
+  enableWebhook,
+  listDeliveries,
+  listWebhooks,
+  replayWebhook,
+  rotateWebhook,
+  showWebhook,
+  testWebhook,
+  updateWebhook,
+} from '../operations/webhooks.ts';
 import { createOperationRoute, type OperationRoute } from './operation-route.ts';
 
 /** The time limit of one search, which keeps the response time below 100 ms. `next` continues the search. */
@@ -68,6 +81,17 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/suppressions/{address}', 'Suppressions', showSuppression),
   createOperationRoute('POST', '/accounts/{account}/suppressions', 'Suppressions', addSuppression),
   createOperationRoute('DELETE', '/accounts/{account}/suppressions/{address}', 'Suppressions', removeSuppression),
+  createOperationRoute('GET', '/webhooks', 'Webhooks', listWebhooks),
+  createOperationRoute('POST', '/webhooks', 'Webhooks', createWebhook, 201),
+  createOperationRoute('GET', '/webhooks/{id}', 'Webhooks', showWebhook),
+  createOperationRoute('PATCH', '/webhooks/{id}', 'Webhooks', updateWebhook),
+  createOperationRoute('DELETE', '/webhooks/{id}', 'Webhooks', deleteWebhook),
+  createOperationRoute('POST', '/webhooks/{id}/enable', 'Webhooks', enableWebhook),
+  createOperationRoute('POST', '/webhooks/{id}/disable', 'Webhooks', disableWebhook),
+  createOperationRoute('POST', '/webhooks/{id}/rotate', 'Webhooks', rotateWebhook),
+  createOperationRoute('POST', '/webhooks/{id}/test', 'Webhooks', testWebhook),
+  createOperationRoute('GET', '/webhooks/{id}/deliveries', 'Webhooks', listDeliveries),
+  createOperationRoute('POST', '/webhooks/{id}/replay', 'Webhooks', replayWebhook),
   createOperationRoute('GET', '/audit', 'Operators', listAudit),
   createOperationRoute('GET', '/tokens', 'Operators', listTokens),
   createOperationRoute('POST', '/tokens', 'Operators', createToken, 201),

@@ -80,5 +80,6 @@ export const OpenApiDocument = Type.Object({
   security: Type.Array(Type.Unsafe<object>({ type: 'object' })),
   tags: Type.Array(Type.Unsafe<object>({ type: 'object' })),
   paths: Type.Unsafe<object>({ type: 'object' }),
+  webhooks: Type.Optional(Type.Unsafe<object>({ type: 'object' })),
   components: Type.Unsafe<object>({ type: 'object' }),
 });

@@ -5,6 +5,7 @@ import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } fr
 import { CONNECTION_LIMITS, Connections, createPeerShareExemption, type HttpConnections } from '../http/connections.ts';
 import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
+import { MAX_CONCURRENT_ATTEMPTS } from '../webhooks/worker.ts';
 
 /** Maximum time without progress during a download from the operator listener. */
 const MAX_STALL_MS = 30_000;
@@ -13,7 +14,7 @@ const MAX_SMTP_CONNECTIONS = 250;
 
 /**
  * Divides the file descriptors of the process among the listeners, and returns the maximum number of connections of
- * each listener. `concurrency` is the number of simultaneous delivery attempts. Warns if the limit on open files is
+ * each listener. `concurrency` is the number of simultaneous delivery attempts of messages. Warns if the limit on open files is
  * low.
  */
 export function allocateConnections(
@@ -22,7 +23,7 @@ export function allocateConnections(
   concurrency: number,
   warn: (line: string) => void,
 ): ConnectionLimitByListener {
-  const delivery = roles.has('deliver') ? concurrency : 0;
+  const delivery = roles.has('deliver') ? concurrency + MAX_CONCURRENT_ATTEMPTS : 0;
   const intake = roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0;
   const connectionCounts = divideDescriptors(descriptors, delivery + intake);
   if (connectionCounts.public < MAX_CONNECTIONS.public) {

@@ -11,6 +11,8 @@ import { trackRuntimeStatus } from '../observability/runtime-status.ts';
 import { createTraces, traceHandlers } from '../observability/traces.ts';
 import { startTrafficCounter, trafficHandlers } from '../observability/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
+import type { WebhookStore } from '../store/webhook-store.ts';
+
 import { createFailureReporter } from './events.ts';
 
 export interface ObservabilityParts {
@@ -21,7 +23,8 @@ export interface ObservabilityParts {
   readonly store: Pick<AccessStore, 'listAudit'> &
     Pick<FeedbackStore, 'lastFeedbackAt'> &
     Pick<OverviewStore, 'changeFeedPosition'> &
-    Pick<TrafficStore, 'writeTraffic'>;
+    Pick<TrafficStore, 'writeTraffic'> &
+    Pick<WebhookStore, 'readWebhookStatistics'>;
   /** Returns the queue statistics of the store, from a cache with a short TTL. */
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
   /** Returns the number of log lines dropped since the start. */
@@ -48,6 +51,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
     clock,
     readQueueStatistics,
     readLastFeedbackAt,
+    readWebhookStatistics: () => store.readWebhookStatistics(),
     refusalReasons: ERROR_CODES,
     getDroppedLineCount,
   });

@@ -315,6 +315,7 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     [`https://me:${SECRET_WORD}@sqs.example/1/q`, 'is not the URL of an SQS queue'],
     [`https://sqs.example/1/q?token=${SECRET_WORD}`, 'is not the URL of an SQS queue'],
   ],
+  webhookTargets: [['private', '"private" is not one of public, any']],
   roles: [
     ['api,delivery', '"delivery" is not a role'],
     ['API', '"API" is not a role'],

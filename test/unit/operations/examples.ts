@@ -10,6 +10,7 @@ import { createKey } from '../../../src/operations/keys.ts';
 import type { Operation } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { createToken } from '../../../src/operations/tokens.ts';
+import { createWebhook, disableWebhook, testWebhook } from '../../../src/operations/webhooks.ts';
 import type { FakeDns } from '../../rig/dns.ts';
 import { newMessage } from '../../rig/messages.ts';
 import type { OperationRig } from './operation-rig.ts';
@@ -54,6 +55,8 @@ const captureMessage = async ({ folder }: Pick<OperationRig, 'folder'>): Promise
 };
 const ADDRESS = { account: 'acme', address: 'ada@example.com' };
 const DOMAIN = { account: 'acme', domain: 'example.org' };
+/** An address that IANA lists as globally reachable. The tests of operations send nothing to it. */
+const ENDPOINT = { url: 'https://192.31.196.7/webhooks' };
 
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   'account.create': { input: { name: 'shop', rate: '10/1h' }, audit: ['account.create shop'] },
@@ -124,6 +127,57 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     audit: ['suppression.import acme'],
   },
   'suppression.export': { input: { account: 'acme' }, precedingOperations: [[addSuppression, ADDRESS]] },
+  'webhook.create': { input: { ...ENDPOINT, name: 'shop', events: 'message.bounced' }, audit: ['webhook.create wh_1'] },
+  'webhook.list': { input: {}, precedingOperations: [[createWebhook, ENDPOINT]] },
+  'webhook.show': { input: { id: 'wh_1' }, precedingOperations: [[createWebhook, ENDPOINT]] },
+  'webhook.update': {
+    input: { id: 'wh_1', events: 'all' },
+    precedingOperations: [[createWebhook, ENDPOINT]],
+    audit: ['webhook.update wh_1'],
+  },
+  'webhook.delete': {
+    input: { id: 'wh_1' },
+    precedingOperations: [[createWebhook, ENDPOINT]],
+    audit: ['webhook.delete wh_1'],
+  },
+  'webhook.enable': {
+    input: { id: 'wh_1' },
+    precedingOperations: [
+      [createWebhook, ENDPOINT],
+      [disableWebhook, { id: 'wh_1' }],
+    ],
+    audit: ['webhook.enable wh_1'],
+  },
+  'webhook.disable': {
+    input: { id: 'wh_1' },
+    precedingOperations: [[createWebhook, ENDPOINT]],
+    audit: ['webhook.disable wh_1'],
+  },
+  'webhook.rotate': {
+    input: { id: 'wh_1', grace: '1h' },
+    precedingOperations: [[createWebhook, ENDPOINT]],
+    audit: ['webhook.rotate wh_1'],
+  },
+  'webhook.test': {
+    input: { id: 'wh_1' },
+    precedingOperations: [[createWebhook, ENDPOINT]],
+    audit: ['webhook.test wh_1'],
+  },
+  'webhook.deliveries': {
+    input: { id: 'wh_1' },
+    precedingOperations: [
+      [createWebhook, ENDPOINT],
+      [testWebhook, { id: 'wh_1' }],
+    ],
+  },
+  'webhook.replay': {
+    input: { id: 'wh_1', since: '1h' },
+    precedingOperations: [
+      [createWebhook, ENDPOINT],
+      [testWebhook, { id: 'wh_1' }],
+    ],
+    audit: ['webhook.replay wh_1'],
+  },
   'token.create': { input: { name: 'ci' }, audit: ['token.create ci'] },
   'token.list': { input: {}, precedingOperations: [[createToken, { name: 'ci' }]] },
   'token.revoke': {

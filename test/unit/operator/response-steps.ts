@@ -27,6 +27,10 @@ const BROUGHT_KEY = `pr_${'b'.repeat(43)}`;
 const DOMAIN = { domain: 'example.org' };
 const UNKNOWN_DOMAIN = { domain: 'example.net' };
 const ADDRESS = 'gone@example.com';
+const WEBHOOK = { id: 'wh_1' };
+const UNKNOWN_WEBHOOK = { id: 'wh_999' };
+/** No server listens on this port. */
+const LOCAL_URL = 'http://127.0.0.1:1/webhooks';
 const CSV = { 'Content-Type': 'text/csv' };
 
 export function createSteps({
@@ -128,6 +132,38 @@ export function createSteps({
     ['importSuppressions', 404, { path: UNKNOWN_ACCOUNT, headers: CSV, body: 'ada@example.com\n' }],
     ['importSuppressions', 413, { path: SHOP, headers: { ...CSV, 'Content-Length': '300000000' }, body: 'a' }],
     ['importSuppressions', 415, { path: SHOP, headers: { 'Content-Type': 'text/plain' }, body: 'ada@example.com\n' }],
+
+    ['createWebhook', 201, { body: { url: LOCAL_URL, name: 'app', account: 'shop', events: 'all' } }],
+    ['createWebhook', 400, { body: { url: LOCAL_URL, events: 'message.lost' } }],
+    ['createWebhook', 404, { body: { url: LOCAL_URL, account: 'nobody' } }],
+    ['createWebhook', 409, { body: { url: 'https://user:password@app.example.com/' } }],
+    ['listWebhooks', 200, {}],
+    ['showWebhook', 200, { path: WEBHOOK }],
+    ['showWebhook', 404, { path: UNKNOWN_WEBHOOK }],
+    ['showWebhook', 400, { path: { id: 'first' } }],
+    ['updateWebhook', 200, { path: WEBHOOK, body: { events: 'message.bounced', name: '' } }],
+    ['updateWebhook', 400, { path: WEBHOOK, body: {} }],
+    ['updateWebhook', 404, { path: UNKNOWN_WEBHOOK, body: { name: 'app' } }],
+    ['updateWebhook', 409, { path: WEBHOOK, body: { url: 'ftp://app.example.com/' } }],
+    ['rotateWebhook', 200, { path: WEBHOOK, body: { grace: '1h' } }],
+    ['rotateWebhook', 400, { path: WEBHOOK, body: { grace: '1y' } }],
+    ['rotateWebhook', 404, { path: UNKNOWN_WEBHOOK, body: {} }],
+    ['testWebhook', 200, { path: WEBHOOK }],
+    ['testWebhook', 404, { path: UNKNOWN_WEBHOOK }],
+    ['listWebhookDeliveries', 200, { path: WEBHOOK, query: { limit: '5' } }],
+    ['listWebhookDeliveries', 404, { path: UNKNOWN_WEBHOOK }],
+    ['replayWebhook', 200, { path: WEBHOOK, body: { since: '1h', all: true } }],
+    ['replayWebhook', 404, { path: UNKNOWN_WEBHOOK, body: {} }],
+    ['replayWebhook', 404, { path: WEBHOOK, body: { delivery: UNKNOWN_ID } }],
+    ['replayWebhook', 400, { path: WEBHOOK, body: { delivery: UNKNOWN_ID, since: '1h' } }],
+    ['disableWebhook', 200, { path: WEBHOOK }],
+    ['disableWebhook', 404, { path: UNKNOWN_WEBHOOK }],
+    ['showWebhook', 200, { path: WEBHOOK }],
+    ['testWebhook', 409, { path: WEBHOOK }],
+    ['enableWebhook', 200, { path: WEBHOOK }],
+    ['enableWebhook', 404, { path: UNKNOWN_WEBHOOK }],
+    ['deleteWebhook', 200, { path: WEBHOOK }],
+    ['deleteWebhook', 404, { path: WEBHOOK }],
 
     ['createToken', 201, { body: { name: 'ci', expires: '30d' } }],
     ['createToken', 409, { body: { name: 'ci' } }],

@@ -151,7 +151,10 @@ async function submitMessages({ service, url, store }: RunningService, token: st
 test('every route is in the document, and every response matches the document', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
-  const rig = await startTestService({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+  const rig = await startTestService({
+    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
+    POSTRIDER_WEBHOOK_TARGETS: 'any',
+  });
   const { url, simulatedFailures } = rig;
   const tokenResponse = await sendRequest(url, 'POST', '/api/v1/tokens', { headers: BASIC, body: { name: 'test' } });
   const { token } = JSON.parse(tokenResponse.text) as { readonly token: string };

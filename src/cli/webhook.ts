@@ -1,0 +1,114 @@
+/**
+ * `postrider webhook …`: manages the endpoints of webhooks and their deliveries. A signing secret is printed only once,
+ * by the command that creates it.
+ */
+import type { Command } from 'commander';
+import type { DeliveryEntry, WebhookEntry, WebhookSecret } from '../operations/webhooks/schemas.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  disableWebhook,
+  enableWebhook,
+  listDeliveries,
+  listWebhooks,
+  replayWebhook,
+  rotateWebhook,
+  showWebhook,
+  testWebhook,
+  updateWebhook,
+} from '../operations/webhooks.ts';
+import { formatCount } from '../printing/text.ts';
+import type { Context } from './context.ts';
+import { addOperationCommand } from './operation-command.ts';
+import { type Cell, formatIsoTime, formatPairs, formatTable } from './text.ts';
+
+/** Adds `webhook` and its subcommands to `program`. */
+export function addWebhookCommands(program: Command, context: Context): void {
+  const group = program
+    .command('webhook')
+    .description('webhooks: endpoints that receive the outcome of messages, and their deliveries')
+    .helpCommand(false);
+  addOperationCommand(group, context, 'create <url>', createWebhook, {
+    customFlags: { events: '--events <list>' },
+    jsonHelp: 'print JSON: {"id","secret"}',
+    formatResult: formatSecret,
+  });
+  addOperationCommand(group, context, 'list', listWebhooks, {
+    formatResult: (webhooks) =>
+      webhooks.length === 0
+        ? 'There are no endpoints; create one with `postrider webhook create URL`.\n'
+        : formatTable(['ID', 'STATUS', 'ACCOUNT', 'NAME', 'URL'], webhooks.map(toRow), {
+            truncatedHeadings: ['NAME', 'URL'],
+          }),
+  });
+  addOperationCommand(group, context, 'show <id>', showWebhook, { formatResult: formatWebhook });
+  addOperationCommand(group, context, 'update <id>', updateWebhook, {
+    customFlags: { events: '--events <list>' },
+    formatResult: formatWebhook,
+  });
+  addOperationCommand(group, context, 'delete <id>', deleteWebhook, {
+    formatResult: ({ id, url }) => `deleted ${id} (${url})\n`,
+  });
+  addOperationCommand(group, context, 'enable <id>', enableWebhook, {
+    formatResult: ({ id }) => `enabled ${id}; its pending deliveries are due\n`,
+  });
+  addOperationCommand(group, context, 'disable <id>', disableWebhook, {
+    formatResult: ({ id }) => `disabled ${id}; its events are kept for 30 days\n`,
+  });
+  addOperationCommand(group, context, 'rotate <id>', rotateWebhook, {
+    customFlags: { grace: '--grace <duration>' },
+    jsonHelp: 'print JSON: {"id","secret"}',
+    formatResult: formatSecret,
+  });
+  addOperationCommand(group, context, 'test <id>', testWebhook, {
+    formatResult: ({ id, webhookId }) =>
+      `delivery ${id} is due; \`postrider webhook deliveries ${webhookId}\` shows its result\n`,
+  });
+  addOperationCommand(group, context, 'deliveries <id>', listDeliveries, {
+    formatResult: (deliveries) =>
+      deliveries.length === 0
+        ? 'There are no deliveries.\n'
+        : formatTable(
+            ['ID', 'TYPE', 'STATUS', 'ATTEMPTS', 'LAST RESULT', 'NEXT ATTEMPT'],
+            deliveries.map(toDeliveryRow),
+            { truncatedHeadings: ['LAST RESULT'] },
+          ),
+  });
+  addOperationCommand(group, context, 'replay <id>', replayWebhook, {
+    customFlags: { since: '--since <when>' },
+    formatResult: ({ id, replayed }) =>
+      `${formatCount(replayed)} ${replayed === 1 ? 'delivery' : 'deliveries'} of ${id} ${replayed === 1 ? 'is' : 'are'} due\n`,
+  });
+}
+
+function formatSecret({ id, secret }: WebhookSecret): string {
+  return `${secret}\n\nThis is the signing secret of endpoint ${id}. It is shown only once.\n`;
+}
+
+function formatWebhook({ id, url, account, name, events, status, ...webhook }: WebhookEntry): string {
+  return formatPairs([
+    ['id', id],
+    ['url', url],
+    ['account', account ?? 'every account'],
+    ['name', name ?? '-'],
+    ['events', events.join(', ')],
+    ['status', status],
+    ...(webhook.disabledReason === null
+      ? []
+      : [['disabled', `${webhook.disabledReason}, ${formatIsoTime(webhook.disabledAt)}`] as const]),
+    ['created', formatIsoTime(webhook.createdAt)],
+  ]);
+}
+
+function toRow({ id, url, account, name, status }: WebhookEntry): Cell[] {
+  const style = status === 'enabled' ? 'success' : 'error';
+  return [id, { text: status, style }, account ?? '*', name ?? '-', url];
+}
+
+function toDeliveryRow({ id, type, status, attempts, nextAttemptAt }: DeliveryEntry): Cell[] {
+  const last = attempts.at(-1);
+  const style = { delivered: 'success', failed: 'error', pending: 'warning' } as const;
+  const result = last === undefined ? '-' : (last.error ?? `status ${last.status}`);
+  const next = formatIsoTime(nextAttemptAt, '-');
+  return [id, type, { text: status, style: style[status] }, String(attempts.length), result, next];
+}

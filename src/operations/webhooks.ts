@@ -1,0 +1,443 @@
+/**
+ * The operations on the endpoints of webhooks and on their deliveries. Only the operations that create a signing secret
+ * return it.
+ */
+import { formatIsoTime, formatIsoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
+import { createHostLookup } from '../domains/host-lookup.ts';
+import { loadWebhookKey } from '../domains/setup.ts';
+import { Type } from '../model/schema.ts';
+import { createMessageIdGenerator } from '../model/submission.ts';
+import {
+  DEFAULT_WEBHOOK_EVENT_TYPES,
+  formatWebhookId,
+  MAX_WEBHOOKS,
+  parseWebhookId,
+  WEBHOOK_EVENT_TYPES,
+  type Webhook,
+  type WebhookDelivery,
+  type WebhookEventType,
+} from '../model/webhook.ts';
+import { maskUrl } from '../printing/escape.ts';
+import { sealSigningSecret } from '../webhooks/sealing.ts';
+import { createSigningSecret } from '../webhooks/signature.ts';
+import { parseTargetUrl, resolveTarget } from '../webhooks/target.ts';
+import type { OperationContext } from './context.ts';
+import {
+  accountNotFound,
+  conflict,
+  type ErrorResult,
+  invalid,
+  invalidTemplate,
+  notFound,
+  ok,
+  type Result,
+  toMemberResult,
+  unavailable,
+} from './errors.ts';
+import { parseName } from './labels.ts';
+import { operation } from './operation.ts';
+import { createPageSizeMember, nullable, Time } from './schemas.ts';
+import { DeliveryEntry, WebhookEntry, WebhookId, WebhookSecret } from './webhooks/schemas.ts';
+
+/** The maximum number of deliveries that one transaction changes. */
+const MAX_ROWS_PER_STEP = 500;
+const MAX_PAGE_SIZE = 1_000;
+/** The maximum grace period of a rotation. */
+const MAX_GRACE_MS = 30 * 24 * 3_600_000;
+
+const Url = Type.String({ description: 'The URL of the endpoint, such as `https://app.example.com/webhooks`.' });
+const EventList = Type.Optional(
+  Type.String({
+    description:
+      'The types of events, separated by commas, or `all`; without it all types except `message.accepted` and `message.deferred`.',
+  }),
+);
+const EndpointName = Type.Optional(Type.String({ description: 'A label of the endpoint.' }));
+
+/** Creates an endpoint. It receives every event that is recorded after the operation has returned, on every node. */
+export const createWebhook = operation({
+  name: 'webhook.create',
+  id: 'createWebhook',
+  summary: 'Create an endpoint for webhooks; its signing secret is shown once',
+  changes: true,
+  input: Type.Object({
+    url: Url,
+    account: Type.Optional(
+      Type.String({
+        description: 'The name of the account; without it the endpoint receives events of every account.',
+      }),
+    ),
+    events: EventList,
+    name: EndpointName,
+  }),
+  result: WebhookSecret,
+  errors: ['not-found', 'conflict'],
+  async run({ url: urlText, account = null, events: eventsText, name: nameText }, context) {
+    const { store, clock, random, settings } = context;
+    const events = eventsText === undefined ? ok(DEFAULT_WEBHOOK_EVENT_TYPES) : parseEvents(eventsText);
+    if (!events.ok) return events;
+    const name = parseEndpointName(nameText);
+    if (!name.ok) return name;
+    const url = await checkUrl(urlText, context);
+    if (!url.ok) return url;
+    const secret = createSigningSecret(random);
+    const sealed = sealSigningSecret(loadWebhookKey(settings), secret);
+    const webhook = { url: url.value, account, name: name.value, events: events.value, sealed };
+    const result = await store.createWebhook(webhook, clock.now());
+    switch (result.kind) {
+      case 'done':
+        return ok({ id: formatWebhookId(result.value.id), secret });
+      case 'missing':
+        return accountNotFound(account ?? '');
+      case 'too-many':
+        return conflict(null, `there are ${MAX_WEBHOOKS} endpoints, the maximum; delete one of them first`);
+      case 'earlier-node':
+        return conflict(
+          null,
+          `node ${quote(result.node)} runs version ${result.version}, which records no events for webhooks; upgrade the node, then create the endpoint`,
+        );
+    }
+  },
+});
+
+export const listWebhooks = operation({
+  name: 'webhook.list',
+  id: 'listWebhooks',
+  summary: 'List the endpoints for webhooks',
+  changes: false,
+  input: Type.Object({}),
+  result: Type.Array(WebhookEntry),
+  errors: [],
+  run: async (_input, { store }) => ok((await store.listWebhooks()).map(toWebhookEntry)),
+});
+
+export const showWebhook = operation({
+  name: 'webhook.show',
+  id: 'showWebhook',
+  summary: 'Show an endpoint for webhooks',
+  changes: false,
+  input: Type.Object({ id: WebhookId }),
+  result: WebhookEntry,
+  errors: ['not-found'],
+  async run({ id: text }, { store }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    const webhook = await store.findWebhook(id.value);
+    return webhook === null ? webhookNotFound(id.value) : ok(toWebhookEntry(webhook));
+  },
+});
+
+/** Changes an endpoint. The change applies to each attempt that begins after the operation has returned. */
+export const updateWebhook = operation({
+  name: 'webhook.update',
+  id: 'updateWebhook',
+  summary: 'Change the URL, the name or the events of an endpoint; omitted members do not change',
+  changes: true,
+  input: Type.Object({
+    id: WebhookId,
+    url: Type.Optional(Url),
+    events: Type.Optional(Type.String({ description: 'The types of events, separated by commas, or `all`.' })),
+    name: Type.Optional(
+      Type.String({ description: 'A label of the endpoint; an empty text removes it.', minLength: 0 }),
+    ),
+  }),
+  result: WebhookEntry,
+  errors: ['not-found', 'conflict'],
+  async run({ id: text, url: urlText, events: eventsText, name: nameText }, context) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    if (urlText === undefined && eventsText === undefined && nameText === undefined) {
+      const names = ['url', 'events', 'name'];
+      return invalidTemplate(null, (getName) => `nothing changes; give one of ${names.map(getName).join(', ')}`);
+    }
+    const events = eventsText === undefined ? ok(null) : parseEvents(eventsText);
+    if (!events.ok) return events;
+    const name = parseEndpointName(nameText);
+    if (!name.ok) return name;
+    const url = urlText === undefined ? ok(null) : await checkUrl(urlText, context);
+    if (!url.ok) return url;
+    return toEntryResult(
+      id.value,
+      await context.store.updateWebhook(id.value, {
+        ...(url.value === null ? {} : { url: url.value }),
+        ...(events.value === null ? {} : { events: events.value }),
+        ...(nameText === undefined ? {} : { name: name.value }),
+      }),
+    );
+  },
+});
+
+export const deleteWebhook = operation({
+  name: 'webhook.delete',
+  id: 'deleteWebhook',
+  summary: 'Delete an endpoint and its deliveries',
+  changes: true,
+  input: Type.Object({ id: WebhookId }),
+  result: Type.Object({ id: WebhookId, url: Type.String() }),
+  errors: ['not-found'],
+  async run({ id: text }, { store }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    const result = await store.deleteWebhook(id.value);
+    if (result.kind !== 'done') return webhookNotFound(id.value);
+    return ok({ id: formatWebhookId(id.value), url: result.value.url });
+  },
+});
+
+/** Enables an endpoint. Deliveries that were held while it was disabled are due at once. */
+export const enableWebhook = operation({
+  name: 'webhook.enable',
+  id: 'enableWebhook',
+  summary: 'Enable an endpoint; its pending deliveries are due at once',
+  changes: true,
+  input: Type.Object({ id: WebhookId }),
+  result: WebhookEntry,
+  errors: ['not-found'],
+  async run({ id: text }, { store, clock }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    const result = await store.enableWebhook(id.value);
+    if (result.kind !== 'done') return webhookNotFound(id.value);
+    const now = clock.now();
+    while ((await store.releaseDeliveries(id.value, now, MAX_ROWS_PER_STEP)) >= MAX_ROWS_PER_STEP);
+    return ok(toWebhookEntry(result.value));
+  },
+});
+
+/** Disables an endpoint. Its events are kept for 30 days. */
+export const disableWebhook = operation({
+  name: 'webhook.disable',
+  id: 'disableWebhook',
+  summary: 'Disable an endpoint; its events are kept for 30 days',
+  changes: true,
+  input: Type.Object({ id: WebhookId }),
+  result: WebhookEntry,
+  errors: ['not-found'],
+  async run({ id: text }, { store, clock }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    return toEntryResult(id.value, await store.disableWebhook(id.value, clock.now()));
+  },
+});
+
+/** Replaces the signing secret. Until the grace period ends, attempts are signed with both secrets. */
+export const rotateWebhook = operation({
+  name: 'webhook.rotate',
+  id: 'rotateWebhook',
+  summary: 'Replace the signing secret of an endpoint; the new one is shown once',
+  changes: true,
+  input: Type.Object({
+    id: WebhookId,
+    grace: Type.String({
+      default: '24h',
+      description: 'How long attempts are also signed with the old secret; the default is `24h`, the maximum `30d`.',
+    }),
+  }),
+  result: WebhookSecret,
+  errors: ['not-found'],
+  async run({ id: text, grace }, { store, clock, random, settings }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    const graceMs = toMemberResult('grace', parseDuration(grace));
+    if (!graceMs.ok) return graceMs;
+    if (graceMs.value > MAX_GRACE_MS) return invalid('grace', `${quote(grace)} is longer than 30d`);
+    const secret = createSigningSecret(random);
+    const sealed = sealSigningSecret(loadWebhookKey(settings), secret);
+    const result = await store.rotateWebhookSecret(id.value, sealed, clock.now() + graceMs.value);
+    if (result.kind !== 'done') return webhookNotFound(id.value);
+    return ok({ id: formatWebhookId(id.value), secret });
+  },
+});
+
+/** Sends a test to an endpoint, once, whatever its subscription. */
+export const testWebhook = operation({
+  name: 'webhook.test',
+  id: 'testWebhook',
+  summary: 'Send a test event to an endpoint, once',
+  changes: true,
+  input: Type.Object({ id: WebhookId }),
+  result: DeliveryEntry,
+  errors: ['not-found', 'conflict'],
+  async run({ id: text }, { store, clock, random }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    const now = clock.now();
+    const result = await store.addTestDelivery(id.value, createDeliveryId(now, random), now);
+    switch (result.kind) {
+      case 'done':
+        return ok(toDeliveryEntry(result.value));
+      case 'missing':
+        return webhookNotFound(id.value);
+      case 'exists':
+        return conflict(null, `endpoint ${formatWebhookId(id.value)} is disabled; enable it first`);
+    }
+  },
+});
+
+export const listDeliveries = operation({
+  name: 'webhook.deliveries',
+  id: 'listWebhookDeliveries',
+  summary: 'List the deliveries of an endpoint with their attempts, newest first',
+  changes: false,
+  input: Type.Object({
+    id: WebhookId,
+    failed: Type.Boolean({ default: false, description: 'Only deliveries whose last attempt failed.' }),
+    before: Type.Optional(Type.String({ description: 'The last id of the previous page; lists older deliveries.' })),
+    limit: createPageSizeMember(MAX_PAGE_SIZE),
+  }),
+  result: Type.Array(DeliveryEntry),
+  errors: ['not-found'],
+  async run({ id: text, failed, before, limit }, { store }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    const cursor = before === undefined ? ok(null) : parseDeliveryId('before', before);
+    if (!cursor.ok) return cursor;
+    const result = await store.listDeliveries(id.value, failed ? 'failed' : null, cursor.value, limit);
+    return result.kind === 'done' ? ok(result.value.map(toDeliveryEntry)) : webhookNotFound(id.value);
+  },
+});
+
+/** Makes deliveries due at once. Id and body stay the same. */
+export const replayWebhook = operation({
+  name: 'webhook.replay',
+  id: 'replayWebhook',
+  summary: 'Send deliveries without a success again, with the same id and body',
+  changes: true,
+  input: Type.Object({
+    id: WebhookId,
+    delivery: Type.Optional(Type.String({ description: 'The id of one delivery, in any status.' })),
+    since: Type.Optional(
+      Type.String({ description: 'A date (UTC) or a duration such as `1h`; without it all deliveries.' }),
+    ),
+    all: Type.Boolean({ default: false, description: 'Also deliveries that succeeded.' }),
+  }),
+  result: Type.Object({
+    id: WebhookId,
+    replayed: Type.Integer({ description: 'The number of deliveries that are due.' }),
+    since: nullable(Time),
+  }),
+  errors: ['not-found'],
+  async run({ id: text, delivery, since: sinceText, all }, { store, clock }) {
+    const id = parseId(text);
+    if (!id.ok) return id;
+    const now = clock.now();
+    const webhookId = formatWebhookId(id.value);
+    if (delivery !== undefined) {
+      if (sinceText !== undefined || all) {
+        const names = ['since', 'all'];
+        return invalidTemplate(
+          'delivery',
+          (getName) => `${getName('delivery')} cannot be combined with ${names.map(getName).join(' or ')}`,
+        );
+      }
+      const deliveryId = parseDeliveryId('delivery', delivery);
+      if (!deliveryId.ok) return deliveryId;
+      const result = await store.replayDelivery(id.value, deliveryId.value, now);
+      if (result.kind === 'done') return ok({ id: webhookId, replayed: 1, since: null });
+      const message = `endpoint ${webhookId} has no delivery ${quote(delivery)}; \`postrider webhook deliveries ${webhookId}\` lists deliveries`;
+      return (await store.findWebhook(id.value)) === null ? webhookNotFound(id.value) : notFound('delivery', message);
+    }
+    const since = sinceText === undefined ? ok(null) : toMemberResult('since', parseTimestamp(sinceText, now, 'back'));
+    if (!since.ok) return since;
+    const selection = { since: since.value ?? 0, includesDelivered: all };
+    let replayed = 0;
+    for (let after: string | null = null; ; ) {
+      const step = await store.replayDeliveries(id.value, selection, after, now, MAX_ROWS_PER_STEP);
+      if (step.kind !== 'done') return webhookNotFound(id.value);
+      replayed += step.value.replayed;
+      after = step.value.next;
+      if (after === null) return ok({ id: webhookId, replayed, since: formatIsoTimeOrNull(since.value) });
+    }
+  },
+});
+
+/** Checks the URL of an endpoint, and that its host resolves to permitted addresses. Returns the normalized URL. */
+async function checkUrl(text: string, { settings }: Pick<OperationContext, 'settings'>): Promise<Result<string>> {
+  const { webhookTargets: targets, dns } = settings;
+  const url = parseTargetUrl(text, targets);
+  // A refused URL is well formed for the adapter. The installation does not permit it.
+  if (!url.ok) return conflict('url', `the URL ${quote(maskUrl(text))} ${url.fault}`);
+  const addresses = await resolveTarget(url.value, targets, createHostLookup(dns, targets === 'any'));
+  if (addresses.ok) return ok(url.value.href);
+  const message = `the URL ${quote(url.value.href)} ${addresses.fault}`;
+  return addresses.code === 'dns-failed' ? unavailable(message) : conflict('url', message);
+}
+
+/** Parses a list of types, or `all`. */
+function parseEvents(text: string): Result<readonly WebhookEventType[]> {
+  if (text.trim() === 'all') return ok(WEBHOOK_EVENT_TYPES);
+  const names = text.split(',').map((name) => name.trim());
+  const unknownName = names.find((name) => !WEBHOOK_EVENT_TYPES.some((type) => type === name));
+  if (unknownName !== undefined) {
+    return invalid(
+      'events',
+      `${quote(unknownName)} is not a type; give all, or types of ${WEBHOOK_EVENT_TYPES.join(', ')}`,
+    );
+  }
+  return ok(WEBHOOK_EVENT_TYPES.filter((type) => names.includes(type)));
+}
+
+function parseEndpointName(text: string | undefined): Result<string | null> {
+  return text === undefined || text === '' ? ok(null) : parseName('name', text);
+}
+
+/** Parses the number of an endpoint from `wh_12` or `12`. */
+function parseId(text: string): Result<number> {
+  const id = parseWebhookId(text) ?? parseWebhookId(formatWebhookId(Number(text)));
+  if (id !== null) return ok(id);
+  return invalid(
+    'id',
+    `${quote(text)} is not the id of an endpoint such as wh_12; \`postrider webhook list\` lists endpoints`,
+  );
+}
+
+function parseDeliveryId(field: string, text: string): Result<string> {
+  const isUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(text);
+  return isUuid ? ok(text) : invalid(field, `${quote(text)} is not the id of a delivery, which is a UUID`);
+}
+
+function webhookNotFound(id: number): ErrorResult {
+  return notFound('id', `there is no endpoint ${formatWebhookId(id)}; \`postrider webhook list\` lists endpoints`);
+}
+
+/** Creates a UUIDv7. */
+function createDeliveryId(now: number, random: (bytes: number) => Buffer): string {
+  const hex = random(8).toString('hex');
+  // The generator uses the end of a version 4 UUID: its variant and random digits.
+  const uuid = `${'0'.repeat(18)}-8${hex.slice(0, 3)}-${hex.slice(3, 15)}`;
+  return createMessageIdGenerator(null, () => uuid).next(now);
+}
+
+function toEntryResult(
+  id: number,
+  result: { readonly kind: 'done'; readonly value: Webhook } | { readonly kind: 'missing' | 'exists' },
+): Result<WebhookEntry> {
+  return result.kind === 'done' ? ok(toWebhookEntry(result.value)) : webhookNotFound(id);
+}
+
+function toWebhookEntry({ id, url, account, name, events, disabled, createdAt }: Webhook): WebhookEntry {
+  return {
+    id: formatWebhookId(id),
+    url,
+    account,
+    name,
+    events: [...events],
+    status: disabled === null ? 'enabled' : 'disabled',
+    disabledReason: disabled?.reason ?? null,
+    disabledAt: formatIsoTimeOrNull(disabled?.at ?? null),
+    createdAt: formatIsoTime(createdAt),
+  };
+}
+
+function toDeliveryEntry(delivery: WebhookDelivery): DeliveryEntry {
+  const { id, webhookId, type, messageId, status, attempts, nextAttemptAt } = delivery;
+  return {
+    id,
+    webhookId: formatWebhookId(webhookId),
+    type,
+    message: messageId,
+    status,
+    attempts: attempts.map(({ at, ...attempt }) => ({ at: formatIsoTime(at), ...attempt })),
+    nextAttemptAt: formatIsoTimeOrNull(nextAttemptAt),
+  };
+}

@@ -1,0 +1,52 @@
+/**
+ * The schemas of the results of the operations on webhooks. The file imports no module of Node, because the dashboard
+ * imports the types.
+ */
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
+import { DELIVERY_STATUSES, DISABLED_REASONS, WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE } from '../../model/webhook.ts';
+import { createStringEnum, nullable, Time } from '../schemas.ts';
+
+export const WebhookId = Type.String({ description: 'The id of the endpoint, such as `wh_1`.' });
+const SigningSecret = Type.String({ description: 'The signing secret. It is not shown again.' });
+
+export const WebhookEntry = Type.Object({
+  id: WebhookId,
+  url: Type.String(),
+  account: nullable(Type.String({ description: 'The name of the account; null for the events of every account.' })),
+  name: nullable(Type.String()),
+  events: Type.Array(createStringEnum(WEBHOOK_EVENT_TYPES)),
+  status: createStringEnum(['enabled', 'disabled']),
+  disabledReason: nullable(
+    createStringEnum(DISABLED_REASONS, {
+      description:
+        '`operator`, `gone` (the endpoint answered 410) or `failing` (no success for five days); null if enabled.',
+    }),
+  ),
+  disabledAt: nullable(Time),
+  createdAt: Time,
+});
+export type WebhookEntry = Static<typeof WebhookEntry>;
+
+/** A new signing secret. */
+export const WebhookSecret = Type.Object({ id: WebhookId, secret: SigningSecret });
+export type WebhookSecret = Static<typeof WebhookSecret>;
+
+export const DeliveryEntry = Type.Object({
+  id: Type.String({ format: 'uuid', description: 'The id of the delivery, which is the header `webhook-id`.' }),
+  webhookId: WebhookId,
+  type: createStringEnum([...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
+  message: nullable(Type.String({ format: 'uuid', description: 'The id of the message; null for other events.' })),
+  status: createStringEnum(DELIVERY_STATUSES),
+  attempts: Type.Array(
+    Type.Object({
+      at: Time,
+      durationMs: Type.Integer(),
+      status: nullable(Type.Integer({ description: 'The HTTP status; null without an answer.' })),
+      error: nullable(Type.String({ description: 'The reason of the failure; null after a success.' })),
+      body: nullable(Type.String({ description: 'The first 512 bytes of the answer as text. Untrusted.' })),
+    }),
+  ),
+  nextAttemptAt: nullable(Time),
+});
+export type DeliveryEntry = Static<typeof DeliveryEntry>;

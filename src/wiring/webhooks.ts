@@ -1,0 +1,79 @@
+/** The webhooks of the role `deliver`: the worker with its HTTP client, its wake-ups, and the purge of old deliveries. */
+import { randomBytes } from 'node:crypto';
+import type { Settings } from '../config/settings.ts';
+import { createHostLookup } from '../domains/host-lookup.ts';
+import { loadWebhookKey } from '../domains/setup.ts';
+import type { DeliverySettlement, DeliverySettleResult } from '../model/webhook.ts';
+import type { Events } from '../observability/events.ts';
+import { createGroupCommit } from '../store/commits.ts';
+import type { WebhookStore, WebhookWorkerStore } from '../store/webhook-store.ts';
+import { createWebhookClient } from '../webhooks/attempt.ts';
+import { startDeliveryPurge } from '../webhooks/retention.ts';
+import { openSigningSecret } from '../webhooks/sealing.ts';
+import { startWebhookWorker } from '../webhooks/worker.ts';
+import type { ClusterNode } from './node.ts';
+
+/** Maximum number of results in one commit. */
+const MAX_BATCH_SETTLEMENTS = 128;
+/** Maximum wait for running attempts during a shutdown. The deliveries of other attempts are due again at once. */
+const DRAIN_MS = 5_000;
+
+export interface WebhookParts {
+  readonly settings: Settings;
+  readonly version: string;
+  readonly node: ClusterNode;
+  readonly store: WebhookWorkerStore & Pick<WebhookStore, 'listWebhooks'>;
+  readonly events: Events;
+  readonly drainMs: number;
+}
+
+/** Starts the worker. Disposal ends the running attempts and releases the leases of the others. */
+export function startWebhooks({ settings, version, node, store, events, drainMs }: WebhookParts): AsyncDisposable {
+  const stack = new AsyncDisposableStack();
+  const { clock } = node;
+  const { webhookTargets: targets } = settings;
+  const { publish } = events;
+  const client = createWebhookClient({
+    clock,
+    targets,
+    lookUp: createHostLookup(settings.dns, targets === 'any'),
+    userAgent: version === '' ? 'Postrider' : `Postrider/${version}`,
+  });
+  stack.defer(() => client.close());
+  const settleCommits = createGroupCommit<DeliverySettlement, DeliverySettleResult>(
+    (batch) => store.settleDeliveries(batch, clock.now()),
+    { maxBatch: MAX_BATCH_SETTLEMENTS, now: clock.monotonic },
+  );
+  let key: Buffer | null = null;
+  const worker = startWebhookWorker({
+    node: node.name,
+    clock,
+    random: Math.random,
+    createSeed: () => randomBytes(8).toString('hex'),
+    store,
+    settle: settleCommits.submit,
+    attempt: client.attempt,
+    // The key is derived at the first use, so that an installation without endpoints needs no secret.
+    openSecret(sealed) {
+      key ??= loadWebhookKey(settings);
+      return openSigningSecret(key, sealed);
+    },
+    publish,
+  });
+  stack.defer(() => worker.drain(Math.min(DRAIN_MS, drainMs)));
+  stack.defer(startDeliveryPurge({ clock, store, publish }));
+  // These events follow commits of this process. The poll of the worker finds the events of other processes.
+  const wake = () => worker.wake();
+  stack.defer(
+    events.subscribe({
+      'store.committed': wake,
+      'message.confirmed': wake,
+      'message.bounced': wake,
+      'message.complained': wake,
+      'message.suppressed': wake,
+      'message.cancelled': wake,
+      'operator.changed': wake,
+    }),
+  );
+  return { [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}

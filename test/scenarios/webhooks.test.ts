@@ -1,0 +1,182 @@
+/**
+ * Tests webhooks with a running service: signed events in the order of the history, replay after a failure, the refusal
+ * of URLs, and the receivers of docs/webhooks.md.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { ROOT } from '../house/source.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { type ReceivedWebhook, startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
+import { type RunningService, scenario } from './running-service.ts';
+
+interface Payload {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+interface Delivery {
+  readonly id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly attempts: readonly { readonly status: number | null; readonly body: string | null }[];
+  readonly nextAttemptAt: string | null;
+}
+
+const HARD_BOUNCE = 'bounce@simulator.postrider.test';
+const rig = scenario();
+let folder = '';
+let service: RunningService;
+const cleanups: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+});
+afterAll(() => service.stop());
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const run = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+
+async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver();
+  cleanups.push(() => receiver.close());
+  return receiver;
+}
+
+/** Creates an endpoint that the end of the test deletes. */
+async function createEndpoint(url: string, ...flags: readonly string[]) {
+  const endpoint = await run<{ id: string; secret: string }>('webhook', 'create', url, ...flags);
+  cleanups.push(() => run('webhook', 'delete', endpoint.id));
+  return endpoint;
+}
+
+const verify = (secret: string, { body, headers }: ReceivedWebhook) =>
+  new Webhook(secret).verify(body, { ...headers }) as Payload;
+
+describe('webhooks', () => {
+  test('announce each entry of the history of a message once, in order, with signatures that standardwebhooks verifies', async () => {
+    const receiver = await startReceiver();
+    const { secret } = await createEndpoint(receiver.url, '--events', 'all');
+    const id = await submitAccepted(service.publicUrl, service.key, { to: HARD_BOUNCE });
+    const listPayloads = () =>
+      receiver.received.map((webhook) => verify(secret, webhook)).filter(({ data }) => data.id === id);
+    await expect.poll(() => listPayloads().length, { timeout: 10_000 }).toBe(2);
+    const payloads = listPayloads().sort((a, b) => Number(a.data.sequence) - Number(b.data.sequence));
+    expect(payloads).toMatchObject([
+      { type: 'message.accepted', data: { account: 'default', sequence: 0 } },
+      { type: 'message.bounced', data: { state: 'bounced', sequence: 1, category: 'mailbox-unknown' } },
+    ]);
+    const { events } = await run<{ events: { type: string }[] }>('message', 'show', id);
+    expect(payloads.map(({ type }) => type)).toEqual(events.map(({ type }) => `message.${type}`));
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(receiver.received.length);
+  });
+
+  test('that failed are replayed with the same id and body, and both secrets sign during a rotation', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => ({ status: 500, body: 'out of order' });
+    const { id, secret } = await createEndpoint(receiver.url, '--events', 'message.delivered');
+    await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
+    await expect.poll(() => receiver.received.length, { timeout: 10_000 }).toBe(1);
+    const list = () => run<Delivery[]>('webhook', 'deliveries', id);
+    await expect.poll(async () => (await list())[0]?.attempts.length).toBe(1);
+    expect(await list()).toMatchObject([
+      { type: 'message.delivered', status: 'pending', attempts: [{ status: 500, body: 'out of order' }] },
+    ]);
+    receiver.behave = () => ({ status: 200 });
+    const { secret: nextSecret } = await run<{ secret: string }>('webhook', 'rotate', id);
+    await run('webhook', 'replay', id, '--since', '1h');
+    await expect.poll(async () => (await list())[0]?.status, { timeout: 10_000 }).toBe('delivered');
+    const [first, last] = [receiver.received[0], receiver.received.at(-1)];
+    if (first === undefined || last === undefined) throw new Error('no webhook was received');
+    expect([last.headers['webhook-id'], last.body]).toEqual([first.headers['webhook-id'], first.body]);
+    for (const signingSecret of [secret, nextSecret]) expect(verify(signingSecret, last)).toBeTruthy();
+  });
+
+  test('test an endpoint once, whatever its subscription', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => ({ status: 404 });
+    const { id, secret } = await createEndpoint(receiver.url, '--events', 'domain.failing');
+    await run('webhook', 'test', id);
+    await expect.poll(async () => (await run<Delivery[]>('webhook', 'deliveries', id, '--failed')).length).toBe(1);
+    expect(receiver.received.map((webhook) => verify(secret, webhook).type)).toEqual(['webhook.test']);
+  });
+});
+
+test('a URL that is not permitted is refused with exit code 1 and one line', async () => {
+  const urls = [
+    'http://app.example.com/',
+    'https://user:secret-word@app.example.com/',
+    'https://127.0.0.1/',
+    'https://2130706433/',
+    'https://[::ffff:10.0.0.1]/',
+    'https://localhost/',
+    'app.example.com',
+  ];
+  for (const url of urls) {
+    const { code, stdout, stderr } = await runCommand(folder, ['webhook', 'create', url]);
+    expect([url, code, stdout]).toEqual([url, 1, '']);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
+    expect(stderr).not.toContain('secret-word');
+  }
+});
+
+describe.each([
+  ['receive.mjs', process.execPath],
+  ['receive.py', 'python3'],
+])('%s', (file, program) => {
+  test('is part of docs/webhooks.md, and verifies and prints events', async ({ skip }) => {
+    const text = readFileSync(join(ROOT, 'docs/examples', file), 'utf8');
+    expect(readFileSync(join(ROOT, 'docs/webhooks.md'), 'utf8')).toContain(text);
+    if (spawnSync(program, ['--version'], { stdio: 'ignore' }).status !== 0) return skip(`${program} is not installed`);
+    const port = await findFreePort();
+    const { secret } = await createEndpoint(`http://127.0.0.1:${port}/webhooks`, '--events', 'message.bounced');
+    const child = spawn(program, [join(ROOT, 'docs/examples', file), String(port)], {
+      env: { ...process.env, WEBHOOK_SECRET: secret },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    cleanups.push(() => child.kill('SIGKILL'));
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    await expect.poll(() => isListening(port), { timeout: 20_000 }).toBe(true);
+    const id = await submitAccepted(service.publicUrl, service.key, { to: `bounce+${file}@simulator.postrider.test` });
+    await expect.poll(() => output, { timeout: 10_000 }).toBe(`message.bounced ${id} bounced 1\n`);
+    const forged = await fetch(`http://127.0.0.1:${port}/`, {
+      method: 'POST',
+      headers: {
+        'webhook-id': 'a',
+        'webhook-timestamp': String(Math.floor(Date.now() / 1000)),
+        'webhook-signature': 'v1,AAAA',
+      },
+      body: '{}',
+    });
+    expect(forged.status).toBe(401);
+  });
+});
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Returns true if a request without a signature receives an answer. */
+async function isListening(port: number): Promise<boolean> {
+  try {
+    await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });
+    return true;
+  } catch {
+    return false;
+  }
+}
