@@ -32,11 +32,11 @@ export interface ReceivedReport {
 /** Creates the report. The cost is linear in the length of the message. */
 export function createSmtpReport(
   { raw, events, messageRef, from }: ReceivedReport,
-  returnPath: Pick<ReturnPathKey, 'key'>,
+  returnPathKey: Pick<ReturnPathKey, 'key'>,
   now: number,
 ): FeedbackReport {
   const hasComplaint = events.some(({ kind }) => kind === 'complaint');
-  const reportedId = messageRef === null && hasComplaint ? findReportedMessageId(returnPath, raw, now) : null;
+  const reportedId = messageRef === null && hasComplaint ? findReportedMessageId(returnPathKey, raw, now) : null;
   const messageReference = messageRef ?? (reportedId === null ? null : { id: reportedId });
   return {
     messageRef: messageReference,

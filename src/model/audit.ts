@@ -79,7 +79,7 @@ export function toAuditedMessage(state: State, dueAt: number | null) {
   return { state, dueAt };
 }
 
-/** One batch of an import and its position in the file. */
+/** The counts of one batch of an import, and the audit log entry to which they are added. */
 export interface ImportStep {
   /** The id of the entry that the first batch created. Null in the first batch. */
   readonly entry: number | null;

@@ -187,8 +187,9 @@ export type ServiceEvent =
   /** Expired leases, or leases of dead nodes, were recovered. */
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
-  /** The environment contains variables that Kubernetes sets for a Service. These variables are not settings. */
+  /** The node read which standby of the PostgreSQL server protects commits. `meaning` states the consequence. */
   | Event<'store.standby', { standby: Standby; meaning: string }>
+  /** The environment contains variables that Kubernetes sets for a Service. These variables are not settings. */
   | Event<'node.variables_ignored', { names: readonly string[] }>
   /** An operation failed, and the node continues without it. */
   | Event<'node.operation_failed', { operation: string; error: unknown }>

@@ -302,8 +302,8 @@ test('a restore onto a full disk fails with one line, and the database is unchan
 test('an error names a backup that cannot be read, and the database is unchanged', () => {
   const folder = createTemporaryFolder();
   const path = join(folder, 'postrider.db');
-  // A file that even root cannot read. On Linux it is `/proc/self/mem`: a read at offset 0 fails, because no page is
-  // mapped at address 0. On other systems it is a file without permissions, which only root can read.
+  // On Linux the file is `/proc/self/mem`. Even root cannot read it at offset 0, because no page is mapped at address 0. On
+  // other systems it is a file without permissions, which only root can read.
   const unreadable = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
   if (process.platform !== 'linux') writeFileSync(unreadable, 'x', { mode: 0 });
   makeDatabase(path, ['old']);

@@ -63,7 +63,10 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'version.ts': [],
 };
 
-/** The modules of Node that a pure layer may load, and their allowed names: no effects. `null` allows every name. */
+/**
+ * The modules of Node that a pure layer may import, and the allowed names of each. None of these names has side effects.
+ * `null` allows every name.
+ */
 const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
   'node:buffer': null,
   'node:crypto': [

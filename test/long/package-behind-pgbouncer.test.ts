@@ -17,7 +17,7 @@ import { startTlsServer } from '../rig/postgres-tls.ts';
 import { type ServiceProcess, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const SENDER_COUNT = 12;
+const CLIENT_COUNT = 12;
 /** Number of acknowledged messages before each fault and before the end of the load. */
 const MESSAGES_PER_PHASE = 500;
 const CONNECTIONS = 4;
@@ -88,10 +88,10 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     await expect.poll(() => acknowledgedIds.size, { interval: 10, timeout: 120_000 }).toBeGreaterThan(goal);
   };
   const startedAt = performance.now();
-  const senders = Array.from({ length: SENDER_COUNT }, (_, number) => send(number));
+  const clients = Array.from({ length: CLIENT_COUNT }, (_, number) => send(number));
   const endLoad = async () => {
     isOver = true;
-    await Promise.all(senders);
+    await Promise.all(clients);
   };
   onTestFinished(endLoad);
   await waitForPhase();

@@ -42,7 +42,7 @@ export interface WebhookReceiver {
   /** The number of accepted connections. */
   readonly connectionCount: number;
   /** The number of answers whose connection was closed before their end. */
-  readonly cutAnswerCount: number;
+  readonly abortedResponseCount: number;
   /** Returns the behavior for a webhook. The default is the status 200 without a body. */
   behave: (webhook: ReceivedWebhook, count: number) => ReceiverBehavior;
   close(): Promise<void>;
@@ -62,7 +62,7 @@ export async function startWebhookReceiver(
   const received: ReceivedWebhook[] = [];
   const sockets = new Set<Socket>();
   let connectionCount = 0;
-  let cutAnswerCount = 0;
+  let abortedResponseCount = 0;
 
   const onRequest = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];
@@ -71,7 +71,7 @@ export async function startWebhookReceiver(
     const webhook = { path: request.url ?? '', headers, body: Buffer.concat(chunks).toString(), at: Date.now() };
     received.push(webhook);
     response.on('close', () => {
-      if (!response.writableFinished) cutAnswerCount += 1;
+      if (!response.writableFinished) abortedResponseCount += 1;
     });
     answer(receiver.behave(webhook, received.length), request.socket, response);
   };
@@ -96,8 +96,8 @@ export async function startWebhookReceiver(
     get connectionCount() {
       return connectionCount;
     },
-    get cutAnswerCount() {
-      return cutAnswerCount;
+    get abortedResponseCount() {
+      return abortedResponseCount;
     },
     behave: () => ({ status: 200 }),
     async close() {

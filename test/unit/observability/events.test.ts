@@ -181,7 +181,7 @@ test('a confirmation is counted with the time since acceptance, also if it ends 
   });
 });
 
-test('a message that cannot be signed is an alarm in the runtime status, the metrics and the time series', async () => {
+test('a message that cannot be signed raises an alarm in the runtime status, the metrics and the time series', async () => {
   const { publish, status, figures, series } = createSubscribers();
   publish({
     type: 'message.signing_failed',

@@ -88,7 +88,7 @@ describe('an attempt', () => {
     receiver.behave = () => 'endless';
     const answer = await createClient().attempt(createRequest(receiver.url));
     expect(answer).toMatchObject({ status: 200, error: null, body: 'x'.repeat(512) });
-    await vi.waitFor(() => expect(receiver.cutAnswerCount).toBe(1));
+    await vi.waitFor(() => expect(receiver.abortedResponseCount).toBe(1));
     receiver.behave = () => ({ status: 200, body: `${'x'.repeat(511)}é` });
     expect((await createClient().attempt(createRequest(receiver.url))).body).toBe('x'.repeat(511));
   });
