@@ -77,18 +77,19 @@ const EXAMINE: Statement = {
     SELECT e.webhook_id, e.due_at, w.id IS NOT NULL AS enabled FROM examined e
       LEFT JOIN webhook w ON w.id = e.webhook_id AND w.disabled_at IS NULL AND NOT w.removed ORDER BY e.webhook_id`,
 };
-// The endpoints are read in the order of $1 until the limit $6 is reached.
+// The endpoints are read in the order of $1 until the limit $6 is reached. The rows are locked, so their positions in the
+// table (ctid) cannot change. A join by key would read the whole table, because the planner overestimates its rows.
 const LEASE: Statement = {
   name: 'webhook_lease',
   text: `WITH due AS MATERIALIZED (
-      SELECT d.webhook_id, d.id FROM unnest($1::int[], $2::int[]) AS t(webhook_id, share) CROSS JOIN LATERAL (
-        SELECT p.webhook_id, p.id FROM webhook_delivery p
+      SELECT d.row FROM unnest($1::int[], $2::int[]) AS t(webhook_id, share) CROSS JOIN LATERAL (
+        SELECT p.ctid AS row FROM webhook_delivery p
         WHERE p.status = 'pending' AND p.webhook_id = t.webhook_id AND p.due_at <= $3
         ORDER BY p.due_at LIMIT t.share FOR UPDATE SKIP LOCKED) d
       LIMIT $6
     ), leased AS (
       UPDATE webhook_delivery d SET due_at = $4, owner = $5, lease = d.lease + 1
-      FROM due WHERE d.webhook_id = due.webhook_id AND d.id = due.id RETURNING d.*
+      WHERE d.ctid = ANY(ARRAY(SELECT row FROM due)) RETURNING d.*
     )
     SELECT l.id, l.webhook_id, l.type, l.message_id, l.sequence, l.state, l.suppressed, l.at, l.data, l.lease, l.attempt,
       w.url, w.sealed, w.previous_sealed, w.previous_until,
@@ -137,16 +138,17 @@ const DISABLE: Statement = {
 
 const PURGE_DELIVERED: Statement = {
   name: 'webhook_purge_delivered',
-  text: `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN (
-      SELECT webhook_id, id FROM webhook_delivery WHERE status = 'delivered' AND ended_at <= $1 ORDER BY ended_at LIMIT $2
-      FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
+  text: `DELETE FROM webhook_delivery WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM webhook_delivery WHERE status = 'delivered' AND ended_at <= $1 ORDER BY ended_at LIMIT $2
+      FOR UPDATE SKIP LOCKED)) RETURNING 1 AS one`,
 };
 const PURGE_OLD: Statement = {
   name: 'webhook_purge_old',
-  text: `DELETE FROM webhook_delivery WHERE (webhook_id, id) IN (
-      SELECT d.webhook_id, d.id FROM webhook w CROSS JOIN LATERAL (
-        SELECT o.webhook_id, o.id FROM webhook_delivery o WHERE o.webhook_id = w.id AND (w.removed OR o.id < $1::uuid)
-        ORDER BY o.id LIMIT $2 FOR UPDATE SKIP LOCKED) d LIMIT $2) RETURNING 1 AS one`,
+  text: `DELETE FROM webhook_delivery WHERE ctid = ANY(ARRAY(
+      SELECT d.row FROM webhook w CROSS JOIN LATERAL (
+        SELECT o.ctid AS row FROM webhook_delivery o WHERE o.webhook_id = w.id
+          AND o.id < CASE WHEN w.removed THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE $1::uuid END
+        ORDER BY o.id LIMIT $2 FOR UPDATE SKIP LOCKED) d LIMIT $2)) RETURNING 1 AS one`,
 };
 
 type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;

@@ -120,7 +120,8 @@ const REPLAY_FOLLOWING: Statement = {
       WHERE webhook_id = $1 AND id > $2::uuid AND id >= $5::uuid ORDER BY id LIMIT $4 FOR UPDATE
     ), replayed AS (
       UPDATE webhook_delivery d SET status = 'pending', due_at = $3, owner = NULL, attempt = 0, ended_at = NULL
-      WHERE d.webhook_id = $1 AND d.id IN (SELECT id FROM following WHERE ($6 OR status <> 'delivered') AND ${IS_IDLE})
+      WHERE d.webhook_id = $1 AND d.id = ANY(ARRAY(
+        SELECT id FROM following WHERE ($6 OR status <> 'delivered') AND ${IS_IDLE}))
       RETURNING 1
     )
     SELECT (SELECT count(*) FROM replayed)::int AS replayed, (SELECT count(*) FROM following)::int AS read,
