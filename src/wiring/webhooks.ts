@@ -1,4 +1,4 @@
-/** The webhooks of the role `deliver`: the worker with its HTTP client, its wake-ups, and the purge of old deliveries. */
+/** The webhooks of the role `deliver`: the worker with its HTTP client and its wake-ups. */
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
@@ -8,7 +8,6 @@ import type { Events } from '../observability/events.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { WebhookStore, WebhookWorkerStore } from '../store/webhook-store.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
-import { startDeliveryPurge } from '../webhooks/retention.ts';
 import { openSigningSecret } from '../webhooks/sealing.ts';
 import { startWebhookWorker } from '../webhooks/worker.ts';
 import type { ClusterNode } from './node.ts';
@@ -61,7 +60,6 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     publish,
   });
   stack.defer(() => worker.drain(Math.min(DRAIN_MS, drainMs)));
-  stack.defer(startDeliveryPurge({ clock, store, publish }));
   // These events follow commits of this process. The poll of the worker finds the events of other processes.
   const wake = () => worker.wake();
   stack.defer(
