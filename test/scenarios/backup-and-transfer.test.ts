@@ -9,6 +9,7 @@ import { openStore } from '../../src/store/open.ts';
 import { MESSAGE_TABLES, TABLES_NOT_TRANSFERRED, TRANSFER_TABLES } from '../../src/store/transfer.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { newMessage } from '../rig/messages.ts';
+import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { buildEnvironment, runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
@@ -138,6 +139,8 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
   const unreachableRelay = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
   const embeddedService = await startProcess(folder, { ...EMBEDDED, ...unreachableRelay });
   const key = embeddedService.key ?? '';
+  const database = join(folder, 'data/postrider.db');
+  await createDisabledWebhook({ kind: 'sqlite', path: database });
   for (const to of ['bounce', 'success', 'complaint']) {
     await submitAccepted(embeddedService.publicUrl, key, { to: `${to}@simulator.postrider.test` });
   }
@@ -162,6 +165,9 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
   const listedMessages = await listMessages(folder, EMBEDDED);
   const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
+  // The events of webhooks are complete, also those that were not delivered before the transfer.
+  expect(compareSqliteEvents(database).differences).toEqual([]);
+  expect(await comparePostgresEvents(url)).toEqual(compareSqliteEvents(database));
   expect(await listMessages(folder, postgres)).toEqual(listedMessages);
   const listDomains = (settings: Record<string, string>) =>
     runJsonCommand<{ returnPath: object | null }[]>(folder, ['domain', 'list', '--details'], settings);
