@@ -10,7 +10,8 @@ import { writeAuditEntry } from './audit.ts';
 import { appendEvents, endMessages } from './queue.ts';
 import { type Database, forceDurableCommit, type Row, type Statement } from './session.ts';
 
-const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+/** The form of the ids of messages and deliveries. */
+export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 
 const HISTORY_COLUMNS = `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject,

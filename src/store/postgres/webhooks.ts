@@ -16,6 +16,7 @@ import * as rows from '../rules/rows.ts';
 import { recordsEvents, toDelivery, toWebhook } from '../rules/webhooks.ts';
 import type { WebhookStore } from '../webhook-store.ts';
 import { writeChange } from './audit.ts';
+import { UUID_PATTERN } from './messages.ts';
 import { waitForWriters } from './outbox.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
@@ -143,7 +144,6 @@ const COUNT_FAILED: Statement = {
   text: `SELECT webhook_id, count(*)::int AS failed FROM webhook_delivery WHERE status = 'failed' GROUP BY webhook_id`,
 };
 
-const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const MIN_ID = '00000000-0000-0000-0000-000000000000';
 const MAX_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
