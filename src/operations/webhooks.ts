@@ -7,6 +7,7 @@ import { createHostLookup } from '../domains/host-lookup.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
 import { Type } from '../model/schema.ts';
 import { createMessageIdGenerator } from '../model/submission.ts';
+import { isUuid } from '../model/uuid.ts';
 import {
   DEFAULT_WEBHOOK_EVENT_TYPES,
   formatWebhookId,
@@ -392,8 +393,7 @@ function parseId(text: string): Result<number> {
 }
 
 function parseDeliveryId(field: string, text: string): Result<string> {
-  const isUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(text);
-  return isUuid ? ok(text) : invalid(field, `${quote(text)} is not the id of a delivery, which is a UUID`);
+  return isUuid(text) ? ok(text) : invalid(field, `${quote(text)} is not the id of a delivery, which is a UUID`);
 }
 
 function webhookNotFound(id: number): ErrorResult {

@@ -209,7 +209,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
     reason: 'one character class, no repetition',
   },
   {
-    file: 'src/store/postgres/messages.ts',
+    file: 'src/model/uuid.ts',
     regex: '/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/',
     reason: 'anchored, fixed counts',
   },

@@ -3,6 +3,7 @@
 import type { Actor } from '../../model/audit.ts';
 import type { MessageHistory, OperatorChangeResult, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
 import type { QueueStatistics } from '../../model/overview.ts';
+import { isUuid } from '../../model/uuid.ts';
 import type { Store } from '../contract.ts';
 import { decideOperatorChange, getMaxIdAt, type OperatorTargetState, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -10,8 +11,6 @@ import { writeAuditEntry } from './audit.ts';
 import { appendEvents, endMessages } from './queue.ts';
 import { type Database, forceDurableCommit, type Row, type Statement } from './session.ts';
 
-/** The form of the ids of messages and deliveries. */
-export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 
 const HISTORY_COLUMNS = `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject,
@@ -72,13 +71,13 @@ type Operations = Pick<
 
 export function prepareMessages(database: Database): Operations {
   async function findMessage(id: string): Promise<StoredMessage | null> {
-    if (!UUID_PATTERN.test(id)) return null;
+    if (!isUuid(id)) return null;
     const [row] = await database.query(SELECT_MESSAGE, [id]);
     return row === undefined ? null : { ...(await readHistory(row)), message: rows.readTextOrNull(row, 'message') };
   }
 
   async function findHistory(id: string): Promise<readonly MessageHistory[]> {
-    const [row] = UUID_PATTERN.test(id) ? await database.query(SELECT_HISTORY, [id]) : [];
+    const [row] = isUuid(id) ? await database.query(SELECT_HISTORY, [id]) : [];
     return row === undefined ? [] : [await readHistory(row)];
   }
 
@@ -92,7 +91,7 @@ export function prepareMessages(database: Database): Operations {
     now: number,
     actor: Actor | undefined,
   ): Promise<OperatorChangeResult> {
-    if (!UUID_PATTERN.test(id)) return Promise.resolve({ kind: 'missing' });
+    if (!isUuid(id)) return Promise.resolve({ kind: 'missing' });
     return database.transaction(async (transaction) => {
       const [queueRow] = await transaction.query(LOCK_QUEUE_ROW, [id]);
       if (queueRow === undefined) {

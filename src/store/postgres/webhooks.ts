@@ -1,6 +1,7 @@
 /** Stores the endpoints of webhooks, and the operations of operators on their deliveries. */
 import type { ChangeResult } from '../../model/account.ts';
 import { type Actor, toAuditedWebhook } from '../../model/audit.ts';
+import { isUuid } from '../../model/uuid.ts';
 import {
   type DeliveryStatus,
   formatWebhookId,
@@ -16,7 +17,6 @@ import * as rows from '../rules/rows.ts';
 import { recordsEvents, toDelivery, toWebhook } from '../rules/webhooks.ts';
 import type { WebhookStore } from '../webhook-store.ts';
 import { writeChange } from './audit.ts';
-import { UUID_PATTERN } from './messages.ts';
 import { waitForWriters } from './outbox.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
@@ -250,12 +250,12 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       return { kind: 'done', value: found.map(toDelivery) };
     },
     async findDelivery(id, deliveryId) {
-      if (!UUID_PATTERN.test(deliveryId) || (await findWebhook(database, id)) === null) return null;
+      if (!isUuid(deliveryId) || (await findWebhook(database, id)) === null) return null;
       const [row] = await database.query(SELECT_DELIVERY, [id, deliveryId]);
       return row === undefined ? null : toDelivery(row);
     },
     replayDelivery(id, deliveryId, now, actor) {
-      if (!UUID_PATTERN.test(deliveryId)) return Promise.resolve({ kind: 'missing' });
+      if (!isUuid(deliveryId)) return Promise.resolve({ kind: 'missing' });
       return database.transaction(async (transaction) => {
         if ((await findWebhook(transaction, id)) === null) return { kind: 'missing' };
         const [replayed] = await transaction.query(REPLAY_ONE, [id, deliveryId, now]);

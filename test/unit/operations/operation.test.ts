@@ -168,7 +168,11 @@ test('the results of the operations on suppression lists match their schemas, an
   expect(await validate('addSuppression', { account: 'acme', address })).toEqual({ address, added: false });
   expect(await validate('listSuppressions', { account: 'acme' })).toMatchObject({ suppressions: [{ address }] });
   expect(await validate('showSuppression', { address })).toMatchObject({ suppressed: true });
-  expect(await validate('removeSuppression', { account: 'acme', address })).toEqual({ address, removed: true });
+  expect(await validate('removeSuppression', { account: 'acme', address })).toEqual({
+    address,
+    removed: true,
+    provider: null,
+  });
   expect(await validate('removeSuppression', { account: 'acme', address })).toBe('not-found');
   expect(await validate('removeSuppression', { account: 'unknown', address })).toBe('not-found');
   expect(await validate('removeSuppression', { account: 'acme', address: 'ada' })).toBe('invalid');

@@ -125,6 +125,7 @@ export function createSteps({
     ['showSuppression', 200, { path: { address: ADDRESS } }],
     ['exportSuppressions', 200, { path: SHOP }],
     ['exportSuppressions', 404, { path: UNKNOWN_ACCOUNT }],
+    ['removeSuppression', 409, { path: { ...SHOP, address: ADDRESS }, query: { provider: 'true' } }],
     ['removeSuppression', 200, { path: { ...SHOP, address: ADDRESS } }],
     ['removeSuppression', 404, { path: { ...SHOP, address: ADDRESS } }],
     ['importSuppressions', 200, { path: SHOP, headers: CSV, body: 'ada@example.com\nno address\n' }],
