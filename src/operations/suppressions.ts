@@ -41,7 +41,7 @@ export const addSuppression = operation({
     address: Address,
     reason: createStringEnum(SUPPRESSION_REASONS, {
       default: 'manual',
-      description: '`bounce`, `complaint` or `manual`.',
+      description: 'The reason of the entry.',
     }),
   }),
   result: AddedSuppression,

@@ -4,7 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import { createEventListener, type EventRoute } from '../../src/feedback/http-listener.ts';
 import { REQUEST_TIME_LIMITS, type RequestTimeLimits } from '../../src/feedback/http-server.ts';
 import { createFeedbackIntake } from '../../src/feedback/intake.ts';
-import { createBodyReader } from '../../src/feedback/provider/body-reader.ts';
+import { type BodyReader, createBodyReader } from '../../src/feedback/provider/body-reader.ts';
 import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
 import { bind } from '../../src/http/bind.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
@@ -39,7 +39,13 @@ export async function startReceiver(
   {
     format: overrides = {},
     timeLimits = REQUEST_TIME_LIMITS,
-  }: { readonly format?: Partial<EventFormat>; readonly timeLimits?: RequestTimeLimits } = {},
+    readLarge,
+  }: {
+    readonly format?: Partial<EventFormat>;
+    readonly timeLimits?: RequestTimeLimits;
+    /** Replaces the reader of large bodies. */
+    readonly readLarge?: BodyReader['read'];
+  } = {},
 ): Promise<ReceiverRig> {
   const definition = PROVIDERS.find((provider) => provider.name === name);
   if (definition === undefined || definition.events === null) throw new Error(`${name} has no events`);
@@ -69,7 +75,7 @@ export async function startReceiver(
     usesReferences: false,
     connections,
     clock: systemClock,
-    largeBodies,
+    largeBodies: readLarge === undefined ? largeBodies : { read: readLarge },
     recordReport: intake.recordReport,
     publish,
     onError,

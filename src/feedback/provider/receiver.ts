@@ -3,8 +3,8 @@
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
  * committed every event of the request. Events that are repeated, in the same request or in another one, change
- * nothing. If the store fails, the status of the response makes the provider send the request again. A body of more than
- * `MAX_INLINE_BYTES` is read on a separate thread.
+ * nothing. If the store fails or a large body cannot be read now, the status of the response makes the provider send the
+ * request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread.
  */
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
@@ -98,10 +98,14 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   }
 
   async function readLarge(request: ProviderRequest): Promise<HttpAnswer> {
-    const result = await parts.largeBodies.read(request, createContext());
+    // A read rejects if its thread cannot be started. The body is then unread, and the provider must send it again.
+    const result = await parts.largeBodies.read(request, createContext()).catch((error: unknown) => {
+      onError(`${provider} events`, error);
+      return { kind: 'busy' } as const;
+    });
     switch (result.kind) {
       case 'busy':
-        return refuse('busy', format.storeFailureStatus, 'too many requests are being read; send the events again');
+        return refuse('busy', format.storeFailureStatus, 'the body cannot be read now; send the events again');
       case 'too-expensive':
         return refuse('too-large', 413, 'reading the body exceeds the limits of time and memory');
       case 'read': {

@@ -37,6 +37,11 @@ export interface ExportFormat {
   readonly address: string;
   /** The columns with the time, in order of preference. */
   readonly times: readonly string[];
+  /**
+   * A column that contains sentences in this format. A word of a plain list in it, such as `unsubscribed`, takes precedence over the
+   * rules, because a plain list can have the names of this format.
+   */
+  readonly plainReason?: string;
   /** The column whose value an error message quotes if no rule applies; null if the last rule always applies. */
   readonly reason: string | null;
   /**
@@ -60,7 +65,8 @@ const POSTMARK_REACTIVATABLE_TYPES = [
 function createMailjetRules(column: string): readonly RowRule[] {
   return [
     { when: { [column]: ['hardbounced', 'hardbounce'] }, means: 'bounce' },
-    { when: { [column]: ['bounce', 'bounced'], statepermanent: ['true'] }, means: 'bounce' },
+    // Without the column `StatePermanent`, the file is a plain list.
+    { when: { [column]: ['bounce', 'bounced'], statepermanent: ['true', ''] }, means: 'bounce' },
     { when: { [column]: ['spam'] }, means: 'complaint' },
     { when: { [column]: ['unsub', 'unsubscribed'] }, means: 'unsubscribed' },
     // The states 14 and 20 are `PreBlocked` and `BlackListed`: Mailjet suppresses the recipient. 21 is `SpamReporter`.
@@ -120,6 +126,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     names: ['status', 'reason', 'email'],
     address: 'email',
     times: ['created'],
+    plainReason: 'reason',
     reason: null,
     rules: [{ means: 'by-reply' }],
     source: 'https://www.twilio.com/docs/sendgrid/api-reference/bounces-api/retrieve-all-bounces',
@@ -142,6 +149,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     isExact: true,
     address: 'email',
     times: ['created'],
+    plainReason: 'reason',
     reason: null,
     rules: [{ means: 'bounce' }],
     source: 'https://www.twilio.com/docs/sendgrid/api-reference/invalid-e-mails-api/retrieve-all-invalid-emails',

@@ -84,6 +84,8 @@ type Meaning =
   | Extract<RowContent, { kind: 'excluded' | 'invalid' }>;
 
 function interpretExport(cell: (name: string) => string, format: ExportFormat, { reason }: RowOptions): Meaning {
+  const plainMeaning = format.plainReason === undefined ? null : findPlainMeaning(cell(format.plainReason));
+  if (plainMeaning !== null) return toMeaning(plainMeaning);
   const meaning = findMeaning(format.rules, cell);
   switch (meaning) {
     case null:

@@ -4,7 +4,7 @@
  * fields of the request, finds the credentials, and computes the signature.
  *
  * Guarantees: the request contains the same members as that of the SDK (a test compares them). The time of the signature follows the
- * clock of the provider, so a wrong clock of this machine fails at most the first request.
+ * clock of the provider, so a wrong clock of this machine fails at most the requests before the first response.
  *
  * A call rejects with an error whose `name`, `message` and `$metadata.httpStatusCode` are those of an error of the SDK.
  */

@@ -285,4 +285,20 @@ describe('a body of more than 512 KB', () => {
     expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
+
+  // Brevo sends an event again only after 429.
+  test.each([
+    ['sparkpost', 503],
+    ['brevo', 429],
+  ] as const)('of %s gets %i if its thread cannot be started', async (name, status) => {
+    const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
+    if (row === undefined) throw new Error(`${name} has no row`);
+    const sender = row.createSender();
+    const readLarge = () => Promise.reject(new Error('no memory'));
+    const receiver = await startReceiver(name, sender.secret, await createStore(), { readLarge });
+    const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
+    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect(receiver.refusals()).toEqual([`${name}-busy`]);
+    expect(receiver.faults).toEqual([`${name} events: Error: no memory`]);
+  });
 });
