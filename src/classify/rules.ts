@@ -150,6 +150,7 @@ const DOMAIN_PHRASES: readonly string[] = [
   'unknown domain',
   'host unknown',
   'unknown host',
+  'host not found',
 ];
 
 /** Phrases of another subject in a reply about a domain. */
@@ -159,6 +160,9 @@ const OTHER_DOMAIN_PHRASES: readonly string[] = [
   'messages from',
   'client*',
   'your',
+  'relay host',
+  'smart host',
+  'smarthost',
   'service not available',
 ];
 
@@ -482,6 +486,18 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
+    // Sendmail names the domain that it looked up. The lookup was answered.
+    name: 'recipient’s domain does not exist, with the name that was looked up',
+    stages: MAILBOX_STAGES,
+    codes: [550, 553, 554],
+    enhancedCodes: ['', '5.1.2', '5.4.4'],
+    phrases: ['host unknown (name server*'],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'name server*'), ...OTHER_DOMAIN_PHRASES],
+    result: RECIPIENT_UNKNOWN,
+    category: 'domain',
+    samples: ['rcpt 550 5.1.2 <a@b.example>... Host unknown (Name server: b.example.: host not found)'],
+  },
+  {
     name: 'recipient’s domain accepts no mail',
     stages: MAILBOX_STAGES,
     codes: [550, 551, 552, 553, 554, 556],
@@ -498,6 +514,7 @@ export const RULES: readonly Rule[] = [
       'rcpt 550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found',
       'rcpt 550 unrouteable mail domain "b.example"',
       'rcpt 550 5.1.2 <a@b.example>... Host unknown',
+      'rcpt 550 5.4.4 Host or domain name not found. Name service error for name=b.example type=A: Host not found',
     ],
   },
   {
