@@ -35,7 +35,7 @@ class Receiver(BaseHTTPRequestHandler):
         event = json.loads(body)
         if self.headers["webhook-id"] not in processed_ids:
             data = event["data"]
-            print(event["type"], data["id"], data["state"], data["sequence"], flush=True)
+            print(event["type"], data.get("id"), data.get("state"), data.get("sequence"), flush=True)
             processed_ids.add(self.headers["webhook-id"])
         self.answer(204)
 
