@@ -16,6 +16,7 @@ import {
   parseTimestamp,
   quote,
 } from '../config/units.ts';
+import { findTransportProvider } from '../domains/setup.ts';
 import {
   type Account,
   type AccountChange,
@@ -83,11 +84,15 @@ export const setAccount = operation({
   }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
-  async run({ account, expected, ...input }, { store, clock }) {
+  async run({ account, expected, ...input }, { store, clock, settings, warn }) {
     const now = clock.now();
     const change = parseChange(input, now);
     if (!change.ok) return change;
-    return toChangeResult(account, await store.setAccount(account, change.value, now, expected), now);
+    const result = toChangeResult(account, await store.setAccount(account, change.value, now, expected), now);
+    const set = change.value.sesConfigurationSet ?? null;
+    if (result.ok && set !== null && findTransportProvider(settings.transport)?.name !== 'ses')
+      warn('configuration-set', `the configuration set ${set} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or give none`);
+    return result;
   },
 });
 

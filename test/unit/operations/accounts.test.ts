@@ -84,6 +84,19 @@ describe('accounts', () => {
     expect(await performChecked(rig, listAccounts, {})).toMatchObject([{ name: 'acme', ...counts }, { name: 'shop' }]);
   });
 
+  test('a configuration set is set with a warning if the transport is not Amazon SES', async () => {
+    const setWith = async (transport: string) => {
+      const rig = await operationRig({ POSTRIDER_TRANSPORT: transport });
+      return rig.perform(setAccount, { account: 'acme', sesConfigurationSet: 'news' });
+    };
+    expect(await setWith('smtp://smtp.postmarkapp.com')).toMatchObject({
+      ok: true,
+      warnings: [{ code: 'configuration-set', message: expect.stringContaining('news has no effect') }],
+    });
+    expect(await setWith('ses://eu-west-1')).toMatchObject({ ok: true, warnings: [] });
+    expect(await setWith('smtp://email-smtp.eu-west-1.amazonaws.com')).toMatchObject({ ok: true, warnings: [] });
+  });
+
   test.each([
     [createAccount, { name: 'acme' }, 'conflict', 'name'],
     [createAccount, { name: '' }, 'invalid', 'name'],
