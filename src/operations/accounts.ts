@@ -91,7 +91,10 @@ export const setAccount = operation({
     const result = toChangeResult(account, await store.setAccount(account, change.value, now, expected), now);
     const set = change.value.sesConfigurationSet ?? null;
     if (result.ok && set !== null && findTransportProvider(settings.transport)?.name !== 'ses')
-      warn('configuration-set', `the configuration set ${set} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or give none`);
+      warn(
+        'configuration-set',
+        `the configuration set ${set} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or give none`,
+      );
     return result;
   },
 });
