@@ -7,8 +7,9 @@ import { expect, test } from 'vitest';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
-import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
+import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
+import { getStoreSettings, runJsonCommand, startProcess, submit } from '../rig/service.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
 
 const ROUNDS = 5;
 const SENDERS = 16;
@@ -23,7 +24,8 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   };
   const database = join(folder, 'data/postrider.db');
   await runJsonCommand(folder, ['account', 'create', 'other'], settings);
-  await createDisabledWebhook({ kind: 'sqlite', path: database });
+  const { POSTRIDER_DATABASE: url } = await getStoreSettings(folder);
+  await createDisabledWebhook(url === undefined ? { kind: 'sqlite', path: database } : parsePostgresUrl(url));
   const acknowledgedIds = new Set<string>();
   let key = (await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'other'], settings)).key;
   let repeatable = 0;
@@ -75,7 +77,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   expect(duplicates).toBeLessThanOrEqual(repeatable);
   lastService.kill('SIGTERM');
   expect(await lastService.ended).toBe(0);
-  const { entries, differences } = compareSqliteEvents(database);
+  const { entries, differences } = url === undefined ? compareSqliteEvents(database) : await comparePostgresEvents(url);
   expect(differences).toEqual([]);
   expect(entries).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
 });

@@ -454,7 +454,7 @@ describe('an invalid request receives an error with code and field, and changes 
       '/accounts/big',
       {},
       400,
-      /^there is nothing to change; give volume, volumeExpires, rate, throttle, maxBounces or max/,
+      /^there is nothing to change; give volume, volumeExpires, .* or sesConfigurationSet$/,
     ],
     [
       'POST',
