@@ -2,11 +2,12 @@
  * Determines the class and the category of a failed attempt (model/failure.ts). The classification of bounce messages uses the same
  * function for the replies in them.
  *
- * Guarantees: the functions are pure. The class is `hard` if and only if the attempt suppresses its recipient.
+ * Guarantees: the functions are pure. The class is `hard` if and only if the attempt suppresses its recipient, or if it is a
+ * simulated bounce. The mailbox simulator suppresses no recipient, and its bounce has the class of a real one.
  */
 import type { Failure, FailureCategory } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';
-import type { Outcome, Reason } from '../model/outcome.ts';
+import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../model/outcome.ts';
 import { findRule } from './classify.ts';
 
 /** The category of a failure with this reason, if no rule of rules.ts has a more specific one. */
@@ -58,12 +59,20 @@ export function classifyOutcome(outcome: Outcome): Failure | null {
   }
 }
 
+/** Returns the class and the category of the attempt as `classifyOutcome` does. A bounce of the mailbox simulator is hard. */
+export function classifyAttempt({ outcome, remote }: Pick<Attempt, 'outcome' | 'remote'>): Failure | null {
+  const failure = classifyOutcome(outcome);
+  return failure !== null && outcome.kind === 'bounced' && remote === SIMULATOR
+    ? { ...failure, class: 'hard' }
+    : failure;
+}
+
 /**
  * Returns the recorded failure of a history entry, or null. The failure of an attempt that an earlier version recorded is that of its
  * outcome.
  */
 export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt' | 'failure'>): Failure | null {
-  return failure ?? (attempt === null ? null : classifyOutcome(attempt.outcome));
+  return failure ?? (attempt === null ? null : classifyAttempt(attempt));
 }
 
 /** A reason of older rules has the category of the reason, because the current rule may be about another cause. */

@@ -239,7 +239,7 @@ function formatHeadingLine(): string {
 }
 
 function alignColumns(reason: string, since: string, source: string, address: string): string {
-  return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${toPrintable(address)}`;
+  return `${reason.padEnd(14)}${since.padEnd(22)}${source.padEnd(38)}${toPrintable(address)}`;
 }
 
 /** Waits until the stream has written its buffer, so that a long list is not buffered in memory for a slow reader. */

@@ -12,7 +12,7 @@
  * the message is recovered when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
-import { classifyOutcome } from '../classify/failure.ts';
+import { classifyAttempt } from '../classify/failure.ts';
 import type { Publish } from '../model/events.ts';
 import {
   type AcceptResult,
@@ -295,7 +295,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const computedChange = decideAttemptChange(
       { ...message, acceptedAt },
       attempt,
-      classifyOutcome(attempt.outcome),
+      classifyAttempt(attempt),
       policy,
       node,
       now,

@@ -7,6 +7,7 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { EXIT_INVALID_SETTINGS } from '../../src/cli/failure.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
@@ -17,17 +18,18 @@ import { scenario } from '../scenarios/running-service.ts';
 const rig = scenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 
-/** Expects `serve` in `folder` to exit with one line that matches `expectedLine`. */
+/** Expects `serve` in `folder` to exit with `expectedCode` and one line that matches `expectedLine`. */
 async function expectServeToFail(
   folder: string,
   settings: Record<string, string>,
   expectedLine: RegExp,
+  expectedCode: number = 1,
 ): Promise<string> {
   const { code, stdout, stderr } = await runCommand(folder, ['serve'], settings);
   expect(stderr).toMatch(ONE_LINE);
   expect(stderr).toMatch(expectedLine);
   expect(stderr).not.toMatch(/ at .*:\d+:\d+|node:internal/);
-  expect([code, stdout]).toEqual([1, '']);
+  expect([code, stdout]).toEqual([expectedCode, '']);
   return stderr;
 }
 
@@ -175,7 +177,9 @@ test.each(BAD_SETTINGS)(
   'the setting %j stops the start with one line and creates no database',
   async (settings, expectedLine) => {
     const folder = createTemporaryFolder();
-    await expectServeToFail(folder, settings, expectedLine);
+    // The content of a certificate is read after the settings.
+    const code = settings.POSTRIDER_TLS_KEY === import.meta.filename ? 1 : EXIT_INVALID_SETTINGS;
+    await expectServeToFail(folder, settings, expectedLine, code);
     const stopsBeforeStore = !('POSTRIDER_TLS_CERT' in settings);
     if (stopsBeforeStore) expect(existsSync(join(folder, 'data'))).toBe(false);
   },
@@ -188,5 +192,5 @@ test.each([
 ])('the error about the malformed .env %j contains its line number', async (text, expectedLine) => {
   const folder = createTemporaryFolder();
   writeFileSync(join(folder, '.env'), text);
-  await expectServeToFail(folder, {}, expectedLine);
+  await expectServeToFail(folder, {}, expectedLine, EXIT_INVALID_SETTINGS);
 });

@@ -1,5 +1,6 @@
 /** Each fault in the configuration of the database server or its pooler ends `serve` with one line that names the remedy. */
 import { expect, onTestFinished, test } from 'vitest';
+import { EXIT_INVALID_SETTINGS } from '../../src/cli/failure.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
@@ -131,7 +132,7 @@ test.each(FAULTS)('$name ends serve with one line that names the remedy', async 
 test('options with pooler=transaction end serve with one line before it connects', async () => {
   const settings = { POSTRIDER_DATABASE: 'postgres://me@db.invalid/mail?pooler=transaction&options=-cjit%3Doff' };
   const { code, stderr } = await runCommand(createTemporaryFolder(), ['serve'], settings);
-  expect(code).toBe(1);
+  expect(code).toBe(EXIT_INVALID_SETTINGS);
   expect(stderr).toMatch(
     /^postrider: [^\n]*a pooler in transaction mode refuses options; set them with ALTER ROLE[^\n]*\n$/,
   );

@@ -83,7 +83,7 @@ test('the figures, the queue and the health match the sent messages, even after 
   expect(result.totals).toMatchObject({
     latencyMs: { p50: expect.any(Number), p99: expect.any(Number) },
     ...{ confirmed: 0, confirmationMs: null },
-    bounces: [{ class: 'block', category: 'mailbox-unknown', count: 1 }],
+    bounces: [{ class: 'hard', category: 'mailbox-unknown', count: 1 }],
   });
   expect(result.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
   expect(result.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { classify } from '../../../src/classify/classify.ts';
-import { classifyOutcome } from '../../../src/classify/failure.ts';
+import { classifyAttempt, classifyOutcome } from '../../../src/classify/failure.ts';
 import { RULES } from '../../../src/classify/rules.ts';
 import { FAILURE_CATEGORIES } from '../../../src/model/failure.ts';
-import type { Outcome, Reason } from '../../../src/model/outcome.ts';
+import { type Outcome, type Reason, SIMULATOR } from '../../../src/model/outcome.ts';
 import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
 
 /** The class of a bounce without a suppression, the class of a deferral, and the category. */
@@ -109,4 +109,11 @@ test('the class is hard if and only if the attempt suppresses its recipient', ()
     }),
     { numRuns: 3_000 },
   );
+});
+
+test('a bounce of the mailbox simulator is hard, although it suppresses no recipient', () => {
+  const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'simulated: no such user' } as const;
+  const outcome = { kind: 'bounced', reply, reason: 'recipient-unknown', suppress: false } as const;
+  expect(classifyAttempt({ outcome, remote: SIMULATOR })).toEqual({ class: 'hard', category: 'mailbox-unknown' });
+  expect(classifyAttempt({ outcome, remote: 'mx.example.com' })?.class).toBe('block');
 });

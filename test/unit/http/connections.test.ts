@@ -221,10 +221,11 @@ describe('a response that is larger than the buffers of the operating system', (
 
   async function startDownloadServer(
     tls: boolean,
+    unreadResponseTimeoutMs: number = 400,
   ): Promise<{ readonly port: number; readonly dropReasons: DropReason[] }> {
     const dropReasons: DropReason[] = [];
     const connections = new Connections({
-      limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 },
+      limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs, timeoutCheckMs: 50 },
       clock: systemClock,
       isExemptFromPeerShare: () => true,
       onDrop: (reason) => dropReasons.push(reason),
@@ -266,14 +267,15 @@ describe('a response that is larger than the buffers of the operating system', (
   });
 
   test.each([false, true])('and the next response reach a client that reads slowly (TLS: %s)', async (tls) => {
-    const { port, dropReasons } = await startDownloadServer(tls);
+    // The client reads at most 5 MB/s, so a response takes at least four times the timeout. On a busy machine the client can
+    // pause for much longer than it intends, so the timeout is longer than in the other tests.
+    const { port, dropReasons } = await startDownloadServer(tls, 1_000);
     const socket = connectTo(port, tls);
     let readBytes = 0;
-    // The client reads about 10 MB/s, so a response takes several times the timeout.
     socket.on('data', (chunk: Buffer) => {
       readBytes += chunk.length;
       socket.pause();
-      setTimeout(() => socket.resume(), chunk.length / 10_000);
+      setTimeout(() => socket.resume(), chunk.length / 5_000);
     });
     socket.write(HEALTH_REQUEST);
     await waitUntil(() => readBytes > bytes);
