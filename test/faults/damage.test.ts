@@ -149,36 +149,39 @@ test('a port in use is named, for either listener, and the store is released and
   expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
 });
 
-const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, expectedLine: RegExp])[] = [
-  [{ POSTRIDER_TRANSPROT: 'capture:' }, /POSTRIDER_TRANSPROT .*POSTRIDER_TRANSPORT/],
-  [{ POSTRIDER_TRANSPORT: 'stmp://relay.example' }, /POSTRIDER_TRANSPORT: .*smtp/],
-  [{ POSTRIDER_TRANSPORT: 'smtp:/relay.example' }, /POSTRIDER_TRANSPORT: .*\/\//],
-  [{ POSTRIDER_TRANSPORT: 'smtp://relay.example:99999' }, /POSTRIDER_TRANSPORT: .*port/i],
-  [{ POSTRIDER_TRANSPORT: 'smtp://relay.example?tsl=required' }, /POSTRIDER_TRANSPORT: .*tls/],
-  [{ POSTRIDER_TRANSPORT: 'ses://' }, /POSTRIDER_TRANSPORT: .*names no region/],
-  [{ POSTRIDER_TRANSPORT: 'mx:' }, /POSTRIDER_TRANSPORT: .*not supported/],
-  [{ POSTRIDER_DATABASE: 'postgres://u:hidden@localhost' }, /POSTRIDER_DATABASE: (?!.*hidden).*names no database/],
-  [{ POSTRIDER_DATABASE: 'postgres://u@127.0.0.1:1/x' }, /postrider: .*127\.0\.0\.1:1.*the connection was refused/],
-  [{ POSTRIDER_DATABASE: './postrider.db' }, /POSTRIDER_DATABASE: .*sqlite:/],
-  [{ POSTRIDER_LISTEN: 'localhost' }, /POSTRIDER_LISTEN: /],
-  [{ POSTRIDER_OPERATOR_LISTEN: '0.0.0.0:0' }, /POSTRIDER_OPERATOR_PASSWORD/],
-  [{ POSTRIDER_OPERATOR_PASSWORD: 'short' }, /POSTRIDER_OPERATOR_PASSWORD: /],
-  [{ POSTRIDER_TLS_CERT: 'missing.pem', POSTRIDER_TLS_KEY: 'missing.pem' }, /POSTRIDER_TLS_CERT: .*missing\.pem/],
-  [{ POSTRIDER_TLS_CERT: import.meta.filename }, /POSTRIDER_TLS_KEY/],
-  [{ POSTRIDER_TLS_CERT: import.meta.filename, POSTRIDER_TLS_KEY: import.meta.filename }, /POSTRIDER_TLS_CERT .*PEM/],
-  [{ POSTRIDER_MAX_AGE: '24' }, /POSTRIDER_MAX_AGE: /],
-  [{ POSTRIDER_MAX_REQUEST: '1 lot' }, /POSTRIDER_MAX_REQUEST: /],
-  [{ POSTRIDER_ROLES: 'api,delivery' }, /POSTRIDER_ROLES: .*deliver/],
-  [{ POSTRIDER_SENDERS: '' }, /POSTRIDER_SENDERS is empty/],
-  [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN .*set POSTRIDER_RETURN_PATH_DOMAIN/],
+/** The exit code is 1 if the fault is found after the settings were read, and otherwise `EXIT_INVALID_SETTINGS`. */
+const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, expectedLine: RegExp, code: 1 | 78])[] = [
+  [{ POSTRIDER_TRANSPROT: 'capture:' }, /POSTRIDER_TRANSPROT .*POSTRIDER_TRANSPORT/, 78],
+  [{ POSTRIDER_TRANSPORT: 'stmp://relay.example' }, /POSTRIDER_TRANSPORT: .*smtp/, 78],
+  [{ POSTRIDER_TRANSPORT: 'smtp:/relay.example' }, /POSTRIDER_TRANSPORT: .*\/\//, 78],
+  [{ POSTRIDER_TRANSPORT: 'smtp://relay.example:99999' }, /POSTRIDER_TRANSPORT: .*port/i, 78],
+  [{ POSTRIDER_TRANSPORT: 'smtp://relay.example?tsl=required' }, /POSTRIDER_TRANSPORT: .*tls/, 78],
+  [{ POSTRIDER_TRANSPORT: 'ses://' }, /POSTRIDER_TRANSPORT: .*names no region/, 78],
+  [{ POSTRIDER_TRANSPORT: 'mx:' }, /POSTRIDER_TRANSPORT: .*not supported/, 78],
+  [{ POSTRIDER_DATABASE: 'postgres://u:hidden@localhost' }, /POSTRIDER_DATABASE: (?!.*hidden).*names no database/, 78],
+  [{ POSTRIDER_DATABASE: 'postgres://u@127.0.0.1:1/x' }, /postrider: .*127\.0\.0\.1:1.*the connection was refused/, 1],
+  [{ POSTRIDER_DATABASE: './postrider.db' }, /POSTRIDER_DATABASE: .*sqlite:/, 78],
+  [{ POSTRIDER_LISTEN: 'localhost' }, /POSTRIDER_LISTEN: /, 78],
+  [{ POSTRIDER_OPERATOR_LISTEN: '0.0.0.0:0' }, /POSTRIDER_OPERATOR_PASSWORD/, 78],
+  [{ POSTRIDER_OPERATOR_PASSWORD: 'short' }, /POSTRIDER_OPERATOR_PASSWORD: /, 78],
+  [{ POSTRIDER_TLS_CERT: 'missing.pem', POSTRIDER_TLS_KEY: 'missing.pem' }, /POSTRIDER_TLS_CERT: .*missing\.pem/, 78],
+  [{ POSTRIDER_TLS_CERT: import.meta.filename }, /POSTRIDER_TLS_KEY/, 78],
+  [
+    { POSTRIDER_TLS_CERT: import.meta.filename, POSTRIDER_TLS_KEY: import.meta.filename },
+    /POSTRIDER_TLS_CERT .*PEM/,
+    1,
+  ],
+  [{ POSTRIDER_MAX_AGE: '24' }, /POSTRIDER_MAX_AGE: /, 78],
+  [{ POSTRIDER_MAX_REQUEST: '1 lot' }, /POSTRIDER_MAX_REQUEST: /, 78],
+  [{ POSTRIDER_ROLES: 'api,delivery' }, /POSTRIDER_ROLES: .*deliver/, 78],
+  [{ POSTRIDER_SENDERS: '' }, /POSTRIDER_SENDERS is empty/, 78],
+  [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN .*set POSTRIDER_RETURN_PATH_DOMAIN/, 78],
 ];
 
 test.each(BAD_SETTINGS)(
   'the setting %j stops the start with one line and creates no database',
-  async (settings, expectedLine) => {
+  async (settings, expectedLine, code) => {
     const folder = createTemporaryFolder();
-    // The content of a certificate is read after the settings.
-    const code = settings.POSTRIDER_TLS_KEY === import.meta.filename ? 1 : EXIT_INVALID_SETTINGS;
     await expectServeToFail(folder, settings, expectedLine, code);
     const stopsBeforeStore = !('POSTRIDER_TLS_CERT' in settings);
     if (stopsBeforeStore) expect(existsSync(join(folder, 'data'))).toBe(false);
