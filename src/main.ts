@@ -17,7 +17,7 @@ import { ApiKeyCache } from './http/keys.ts';
 import type { ListenerLimits } from './http/listener-options.ts';
 import { readCertificate } from './http/tls.ts';
 import { generateApiKey } from './model/credentials.ts';
-import { type RuntimeStatus, STANDBY_TEXTS, type Standby } from './model/node.ts';
+import { type RefusedReports, type RuntimeStatus, STANDBY_TEXTS, type Standby } from './model/node.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, logHandlers } from './observability/log.ts';
 import { watchHealth } from './store/commits.ts';
@@ -152,7 +152,9 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     publish({ type: 'node.variables_ignored', at: machineClock.now(), names: ignoredVariables });
   const secretFault = getSecretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
-  const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
+  let readRefusedReports = (): readonly RefusedReports[] => [];
+  const reportNodeFailure = createFailureReporter(publish, machineClock);
+  const ownNode = await startNode(node, settings, store, machineClock, reportNodeFailure, () => readRefusedReports());
   const { clock } = ownNode;
   const reportFailure = createFailureReporter(publish, clock);
   // If the node cannot be removed from the store, the other nodes treat it as dead after the liveness timeout.
@@ -171,6 +173,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const observability = stack.use(
     startObservability({ settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events }),
   );
+  readRefusedReports = observability.refusedReports;
 
   const directory = new ApiKeyCache({ clock, publish });
   const domains = new DomainCache({ clock, publish });

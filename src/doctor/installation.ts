@@ -1,7 +1,7 @@
 /** Defines the functions by which the checks access the database, the relay and the provider. The caller injects the functions. */
 import type { SesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { Standby } from '../model/node.ts';
-import type { AcceptStore, FeedbackStore, OperatorStore } from '../store/contract.ts';
+import type { AcceptStore, FeedbackStore, NodeStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { DatabaseParts } from './database.ts';
@@ -12,7 +12,8 @@ export type DoctorStore = Pick<
   'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts' | 'listSuppressions' | 'findSuppressed'
 > &
   Pick<AcceptStore, 'accept' | 'newestId'> &
-  Pick<FeedbackStore, 'listLastFeedback'>;
+  Pick<FeedbackStore, 'listLastFeedback'> &
+  Pick<NodeStore, 'listNodes'>;
 
 export interface Installation {
   /** Runs `work` with an open store. In a service, `work` receives the store of the service. */

@@ -2,7 +2,7 @@
  * Checks that this service receives the events of the providers that it uses: of the provider whose relay sends the messages,
  * and of each provider whose events are set up.
  */
-import type { RefusedReports } from '../model/node.ts';
+import { type NodeStatus, type RefusedReports, type RuntimeStatus, UNKNOWN_PATH_REASON } from '../model/node.ts';
 import { formatSpan } from '../printing/text.ts';
 import type { Provider } from '../providers/provider.ts';
 import { createOkFinding, createWarning, type Finding } from './finding.ts';
@@ -19,12 +19,30 @@ export interface ProviderEventsParts {
   readonly feedbackUrl: string | null;
   /** The time of the last event about a message of this installation, or null. */
   readonly lastEventAt: number | null;
-  /** The requests that this process refused since its start. Null for a command, which receives no events. */
-  readonly refused: readonly RefusedReports[] | null;
+  /** The requests that the nodes refused since their start (`sumRefusedReports`). */
+  readonly refused: readonly RefusedReports[];
   readonly now: number;
 }
 
 const MANUAL = 'docs/providers.md';
+
+/**
+ * Returns, by reason, the sum of the requests that the live nodes refused, and the time of the last. `own` is the status of this
+ * process, which is newer than its entry in `nodes`. Null for a command.
+ */
+export function sumRefusedReports(
+  nodes: readonly Pick<NodeStatus, 'name' | 'isAlive' | 'refusedReports'>[],
+  own: Pick<RuntimeStatus, 'node' | 'refusedReports'> | null,
+): readonly RefusedReports[] {
+  const otherNodes = nodes.filter(({ name, isAlive }) => isAlive && name !== own?.node);
+  const sums = new Map<string, RefusedReports>();
+  for (const { refusedReports } of own === null ? otherNodes : [own, ...otherNodes])
+    for (const { reason, count, lastAt } of refusedReports) {
+      const sum = sums.get(reason) ?? { count: 0, lastAt };
+      sums.set(reason, { reason, count: sum.count + count, lastAt: Math.max(sum.lastAt, lastAt) });
+    }
+  return [...sums.values()];
+}
 
 export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   const { provider, isRelay, isSetUp, hasFeedbackRole, feedbackUrl, lastEventAt, now } = parts;
@@ -48,7 +66,8 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   }
   const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${name === 'ses' ? '/ses' : `/events/${name}`}`;
   const refusals = describeRefusals(parts);
-  const detail = [last, ...(refusals === null ? [] : [refusals.text])].join('; ');
+  const unknownPaths = describeUnknownPaths(parts);
+  const detail = [last, refusals?.text ?? null, unknownPaths].filter((text) => text !== null).join('; ');
   if (refusals?.isLatest === true) return createWarning(check, detail, refusalRemedy(provider));
   if (feedbackUrl === null && name !== 'ses')
     return createWarning(
@@ -88,7 +107,7 @@ function describeRefusals({
   lastEventAt,
 }: ProviderEventsParts): { readonly text: string; readonly isLatest: boolean } | null {
   const prefix = provider.name === 'ses' ? 'sns-' : `${provider.name}-`;
-  const own = (refused ?? []).filter(({ reason }) => reason.startsWith(prefix));
+  const own = refused.filter(({ reason }) => reason.startsWith(prefix));
   if (own.length === 0) return null;
   const count = own.reduce((sum, entry) => sum + entry.count, 0);
   const reasons = own.map((entry) => `${entry.reason.slice(prefix.length)} ${entry.count}`).join(', ');
@@ -98,4 +117,11 @@ function describeRefusals({
     text: `${noun} refused since the start (${reasons})`,
     isLatest: lastEventAt === null || lastRefusalAt > lastEventAt,
   };
+}
+
+/** Returns the requests below `/events` that got 404 as a text. They may be of any provider. Null if there are none. */
+function describeUnknownPaths({ provider, refused }: ProviderEventsParts): string | null {
+  const count = refused.find(({ reason }) => reason === UNKNOWN_PATH_REASON)?.count ?? 0;
+  if (provider.name === 'ses' || count === 0) return null;
+  return `${count === 1 ? 'one request' : `${count} requests`} below /events got 404 since the start`;
 }

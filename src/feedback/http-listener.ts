@@ -2,8 +2,8 @@
  * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the
  * messages of SNS, and `/events/PROVIDER` for the events of each other provider.
  *
- * Guarantees: each request gets one response, or its connection is closed. If a receiver throws, the response is 500
- * and the error is reported. If the server cannot listen, `start` rejects with a one-line Error that names the setting
+ * Guarantees: each request gets one response, or its connection is closed. Each response 404 below `/events/` is
+ * published as `report.refused`. If a receiver throws, the response is 500 and the error is reported. If the server cannot listen, `start` rejects with a one-line Error that names the setting
  * and the address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,6 +12,7 @@ import type { Bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type HttpListen, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
+import { UNKNOWN_PATH_REASON } from '../model/node.ts';
 import {
   type BodyReader,
   type CertificatePair,
@@ -71,9 +72,13 @@ export function createEventListener(parts: EventListenerParts): EventListener {
   async function answer(request: IncomingMessage): Promise<HttpAnswer | null> {
     const path = (request.url ?? '').split('?')[0] ?? '';
     const route = routes.get(path) ?? parts.testRoutes?.get(path);
-    if (route === undefined)
-      return { status: 404, message: `not found; the endpoints are ${[...routes.keys()].join(', ')}` };
-    return route(request, bodies);
+    const result =
+      route === undefined
+        ? { status: 404, message: `not found; the endpoints are ${[...routes.keys()].join(', ')}` }
+        : await route(request, bodies);
+    if (result?.status === 404 && path.startsWith('/events/'))
+      publish({ type: 'report.refused', at: clock.now(), reason: UNKNOWN_PATH_REASON });
+    return result;
   }
 
   return {

@@ -17,6 +17,10 @@ export interface NodeStatus extends NodeIdentity {
   /** The time of the last heartbeat and the end of the liveness timeout, by the clock of the store. */
   readonly seenAt: number;
   readonly aliveUntil: number;
+  /** True if the liveness timeout has not expired, by the clock of the store. */
+  readonly isAlive: boolean;
+  /** The requests that the node refused, as of its last heartbeat. */
+  readonly refusedReports: readonly RefusedReports[];
 }
 
 /** A request for tokens from the token bucket of one account. */
@@ -36,7 +40,8 @@ export interface TokensGranted {
   readonly nextTokenMs: number;
 }
 
-// The runtime status of a process: the delivery, the alarms and the store. The runtime status is not stored.
+// The runtime status of a process: the delivery, the alarms and the store. Only the refused reports are
+// stored: each heartbeat contains them.
 
 /** The reason of an alarm about a message that could not be signed. */
 export const SIGNING_ALARM = 'signing';
@@ -66,13 +71,16 @@ export interface DeliveryStatus {
   readonly lastFailure: DeliveryFailure | null;
 }
 
-/** The feedback reports that this process refused for one reason since its start. */
+/** The feedback reports and provider-event requests that a process refused for one reason since its start. */
 export interface RefusedReports {
   /** The reason, for example `postmark-unauthenticated`. */
   readonly reason: string;
   readonly count: number;
   readonly lastAt: number;
 }
+
+/** The reason of the requests below `/events` that got 404, because no provider with a secret has their path. */
+export const UNKNOWN_PATH_REASON = 'events-not-found';
 
 export interface RuntimeStatus {
   readonly node: string;

@@ -16,7 +16,7 @@ import { type Check, createWarning, type Finding, runChecks } from '../doctor/fi
 import { checkHostName } from '../doctor/host-name.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { checkMessageSize } from '../doctor/message-size.ts';
-import { checkProviderEvents } from '../doctor/provider-events.ts';
+import { checkProviderEvents, sumRefusedReports } from '../doctor/provider-events.ts';
 import { checkReturnPath, createUnusedFinding } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { checkSuppressionLists } from '../doctor/suppression-lists.ts';
@@ -38,6 +38,7 @@ import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import type { LastFeedback } from '../model/feedback.ts';
 import { isLocalListen } from '../model/listen-address.ts';
+import type { NodeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
@@ -130,10 +131,11 @@ interface StoreFacts {
   readonly newestAcceptedAt: number | null;
   readonly domains: readonly SendingDomain[];
   readonly lastFeedback: readonly LastFeedback[];
+  readonly nodes: readonly NodeStatus[];
 }
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
-  const emptyFacts = { tookMs: 0, newestAcceptedAt: null, domains: [], lastFeedback: [] };
+  const emptyFacts = { tookMs: 0, newestAcceptedAt: null, domains: [], lastFeedback: [], nodes: [] };
   const missingDatabase = await installation.missingDatabase();
   if (missingDatabase !== null) return { ...emptyFacts, openResult: missingDatabase };
   const startedAt = clock.monotonic();
@@ -150,8 +152,9 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
       });
       const domains = await store.listDomains();
       const lastFeedback = await store.listLastFeedback();
+      const nodes = await store.listNodes(clock.now());
       const newestAcceptedAt = newestMessages[0]?.acceptedAt ?? null;
-      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt, domains, lastFeedback };
+      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt, domains, lastFeedback, nodes };
     });
   } catch (error) {
     return { ...emptyFacts, openResult: { kind: 'failed', reason: describeError(error) } };
@@ -241,7 +244,7 @@ function createOtherChecks(
             hasFeedbackRole: settings.roles.has('feedback'),
             feedbackUrl: settings.feedbackUrl,
             lastEventAt: findLastEventAt(storeFacts?.lastFeedback ?? [], provider),
-            refused: status?.().refusedReports ?? null,
+            refused: sumRefusedReports(storeFacts?.nodes ?? [], status?.() ?? null),
             now: clock.now(),
           }),
         ]),

@@ -8,7 +8,7 @@
  * heartbeats have succeeded for the whole liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
-import type { NodeIdentity } from '../model/node.ts';
+import type { NodeIdentity, RefusedReports } from '../model/node.ts';
 import { advanceRunningTime, computeAgeCutoff, computeRunningAgeMs, type RunningTime } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
@@ -42,13 +42,15 @@ interface MembershipParts {
   /** Receives, at each heartbeat, the time of the store and the monotonic times before and after the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
+  /** Returns the requests that this node refused since its start. Each heartbeat stores them. */
+  readonly readRefusedReports: () => readonly RefusedReports[];
 }
 
 /**
  * Starts the heartbeats. Resolves after the first heartbeat. Rejects if the store cannot record the first heartbeat.
  */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
-  const { node, store, clock, monotonic, onStoreTime, onError } = parts;
+  const { node, store, clock, monotonic, onStoreTime, onError, readRefusedReports } = parts;
   /** The time when the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
   /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
@@ -62,7 +64,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
 
   async function sendHeartbeat(): Promise<void> {
     const sentAt = monotonic();
-    const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now());
+    const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now(), readRefusedReports());
     const answeredAt = monotonic();
     onStoreTime(storeNow, sentAt, answeredAt);
     // The check follows the answer, because the process may have been suspended during the query.

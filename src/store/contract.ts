@@ -43,7 +43,7 @@ import type {
   StoredMessage,
   StoredMessageSummary,
 } from '../model/message.ts';
-import type { NodeIdentity, NodeStatus, TokenRequest, TokensGranted } from '../model/node.ts';
+import type { NodeIdentity, NodeStatus, RefusedReports, TokenRequest, TokensGranted } from '../model/node.ts';
 import type { ChangeFeedPosition, OverviewData, QueueStatistics } from '../model/overview.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type {
@@ -218,8 +218,9 @@ export interface NodeStore {
   /**
    * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the time of the store in milliseconds since the
    * epoch. This time is that of the database server if nodes share one; otherwise it is `now`.
+   * `refused` replaces the refused reports of the node. Default: none.
    */
-  recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number): Promise<number>;
+  recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number, refused?: readonly RefusedReports[]): Promise<number>;
   /** Removes the node. Other nodes may then recover the leases of this node immediately. */
   removeNode(name: string): Promise<void>;
   /** Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, by name. */

@@ -8,13 +8,17 @@ import { hostname } from 'node:os';
 import type { MonotonicClock } from '../clock.ts';
 import { createSynchronizedClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { NodeIdentity } from '../model/node.ts';
+import type { NodeIdentity, RefusedReports } from '../model/node.ts';
 import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 import { readVersion } from '../version.ts';
 
-/** The liveness timeout of a service on the embedded store, which sends only one heartbeat, at its start. */
+/** The liveness timeout of a service on the embedded store. */
 const SINGLE_NODE_TTL_MS = 3_600_000;
+/** The maximum time between two heartbeats of a service on the embedded store. */
+const SINGLE_NODE_HEARTBEAT_MS = 1_800_000;
+/** The time after which a service on the embedded store stores changed numbers of refused requests. */
+export const REFUSED_REPORTS_MS = 15_000;
 
 export interface ClusterNode {
   readonly name: string;
@@ -35,18 +39,21 @@ export function createNodeName(): string {
   return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
 }
 
-/** Adds this node to the cluster. `clock` is the clock of this machine. Rejects if the store cannot write. */
+/**
+ * Adds this node to the cluster. `clock` is the clock of this machine. The heartbeats store the result of `readRefusedReports`.
+ * Rejects if the store cannot write.
+ */
 export async function startNode(
   name: string,
   settings: Settings,
-  store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime'>,
+  store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime' | 'listNodes'>,
   clock: MonotonicClock,
   reportFailure: (operation: string, error: unknown) => void,
+  readRefusedReports: () => readonly RefusedReports[],
 ): Promise<ClusterNode> {
   const node: NodeIdentity = { name, roles: [...settings.roles], version: readVersion() };
   if (settings.database.kind === 'sqlite') {
-    await store.recordHeartbeat(node, SINGLE_NODE_TTL_MS, clock.now());
-    const membership = { ...SINGLE_NODE, leave: () => store.removeNode(name) };
+    const membership = await startSingleNode(node, store, clock, reportFailure, readRefusedReports);
     return withAges({ name, clock, membership, sharesStore: false }, store, reportFailure);
   }
   const { monotonic } = clock;
@@ -58,8 +65,60 @@ export async function startNode(
     monotonic,
     onStoreTime: sharedClock.synchronize,
     onError: reportFailure,
+    readRefusedReports,
   });
   return withAges({ name, clock: sharedClock, membership, sharesStore: true }, store, reportFailure);
+}
+
+/**
+ * Removes the nodes that did not stop cleanly, because the embedded store has one service, and starts the heartbeats. A heartbeat is
+ * sent if the refused requests changed, and at least twice within the liveness timeout.
+ */
+async function startSingleNode(
+  node: NodeIdentity,
+  store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'listNodes'>,
+  clock: MonotonicClock,
+  reportFailure: (operation: string, error: unknown) => void,
+  readRefusedReports: () => readonly RefusedReports[],
+): Promise<Membership> {
+  for (const { name } of await store.listNodes(clock.now())) await store.removeNode(name);
+  let storedReports = '';
+  let heartbeatAt = 0;
+  let isStopped = false;
+  let cancelHeartbeat: () => void = () => undefined;
+  let heartbeatInProgress: Promise<void> = Promise.resolve();
+
+  async function sendHeartbeat(): Promise<void> {
+    const refused = readRefusedReports();
+    const reports = JSON.stringify(refused);
+    const now = clock.monotonic();
+    if (reports === storedReports && now - heartbeatAt < SINGLE_NODE_HEARTBEAT_MS) return;
+    await store.recordHeartbeat(node, SINGLE_NODE_TTL_MS, clock.now(), refused);
+    storedReports = reports;
+    heartbeatAt = now;
+  }
+
+  function scheduleNext(): void {
+    cancelHeartbeat = clock.after(REFUSED_REPORTS_MS, () => {
+      heartbeatInProgress = sendHeartbeat()
+        .catch((error: unknown) => reportFailure('heartbeat', error))
+        .then(() => {
+          if (!isStopped) scheduleNext();
+        });
+    });
+  }
+
+  await sendHeartbeat();
+  scheduleNext();
+  return {
+    ...SINGLE_NODE,
+    async leave() {
+      isStopped = true;
+      cancelHeartbeat();
+      await heartbeatInProgress;
+      await store.removeNode(node.name);
+    },
+  };
 }
 
 async function withAges(

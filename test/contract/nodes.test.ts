@@ -45,6 +45,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
 
+  test('each heartbeat replaces the refused requests of its node, and a node without any has none', async () => {
+    const store = await createStoreWithAccount();
+    const now = Date.now();
+    const refused = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];
+    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, refused(1));
+    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, refused(2));
+    await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE_MS, now);
+    await store.recordHeartbeat(createHeartbeat('node-c'), -1, now, refused(3));
+    expect((await store.listNodes(now)).map(({ isAlive, refusedReports }) => ({ isAlive, refusedReports }))).toEqual([
+      { isAlive: true, refusedReports: refused(2) },
+      { isAlive: true, refusedReports: [] },
+      { isAlive: false, refusedReports: refused(3) },
+    ]);
+  });
+
   test('leases of a dead node are recovered before they expire, and leases of a live node are not recovered even after they expire', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();

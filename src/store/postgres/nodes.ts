@@ -29,14 +29,16 @@ const WRITE_RUNNING_TIME: Statement = {
 const WRITE_HEARTBEAT: Statement = {
   name: 'node_heartbeat',
   text: `WITH t AS MATERIALIZED (SELECT ${nowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
-    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, records_events)
-    SELECT $1, $2, $3, now, now, now + $4::bigint, true FROM t
-    ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until RETURNING n.seen_at`,
+    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, refused_reports, records_events)
+    SELECT $1, $2, $3, now, now, now + $4::bigint, $6, true FROM t
+    ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
+      refused_reports = excluded.refused_reports RETURNING n.seen_at`,
 };
 const DELETE_NODE: Statement = { name: 'node_delete', text: 'DELETE FROM node WHERE name = $1' };
 const LIST_NODES: Statement = {
   name: 'node_list',
-  text: `SELECT * FROM node WHERE alive_until >= ${nowExpression('$1')} - ${DEAD_NODE_LISTING_MS} ORDER BY name`,
+  text: `WITH t AS MATERIALIZED (SELECT ${nowExpression('$1')} AS now)
+    SELECT node.*, alive_until > now AS alive FROM node, t WHERE alive_until >= now - ${DEAD_NODE_LISTING_MS} ORDER BY name`,
 };
 // Rows are inserted first and then locked in order of the account id, so that nodes cannot deadlock. The bucket is
 // refilled for the time since its last use, at the old rate. A full bucket stays full under a new limit.
@@ -86,8 +88,15 @@ export function prepareNodes(
         await transaction.query(WRITE_RUNNING_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.segments)]);
         return running;
       }),
-    async recordHeartbeat({ name, roles, version }, ttlMs) {
-      const [row = {}] = await database.query(WRITE_HEARTBEAT, [name, roles.join(','), version, ttlMs, serverTime()]);
+    async recordHeartbeat({ name, roles, version }, ttlMs, _now, refused = []) {
+      const [row = {}] = await database.query(WRITE_HEARTBEAT, [
+        name,
+        roles.join(','),
+        version,
+        ttlMs,
+        serverTime(),
+        rows.formatRefusedReports(refused),
+      ]);
       return rows.readInteger(row, 'seen_at');
     },
     async removeNode(name) {

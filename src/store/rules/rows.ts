@@ -33,7 +33,7 @@ import {
   type State,
   type StoredMessageSummary,
 } from '../../model/message.ts';
-import type { NodeStatus } from '../../model/node.ts';
+import type { NodeStatus, RefusedReports } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
@@ -356,6 +356,7 @@ export function toWindowCounts(row: Row): WindowCounts {
 
 /** Converts a row of `node`. */
 export function toNodeStatus(row: Row): NodeStatus {
+  const refusedReports = readTextOrNull(row, 'refused_reports');
   return {
     name: readText(row, 'name'),
     roles: readText(row, 'roles').split(','),
@@ -363,7 +364,16 @@ export function toNodeStatus(row: Row): NodeStatus {
     startedAt: readInteger(row, 'started_at'),
     seenAt: readInteger(row, 'seen_at'),
     aliveUntil: readInteger(row, 'alive_until'),
+    isAlive: readBoolean(row, 'alive'),
+    refusedReports: refusedReports === null ? [] : parseJson('refused_reports', refusedReports),
   };
+}
+
+const MAX_REFUSAL_REASONS = 100;
+
+/** Returns the column `refused_reports`: at most 100 reasons as JSON, or null if there are none. */
+export function formatRefusedReports(refused: readonly RefusedReports[]): string | null {
+  return refused.length === 0 ? null : JSON.stringify(refused.slice(0, MAX_REFUSAL_REASONS));
 }
 
 /** Converts a row of `throttle`. */

@@ -3,7 +3,7 @@
  * the throttles.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { NodeIdentity, NodeStatus, TokenRequest, TokensGranted } from '../../model/node.ts';
+import type { NodeIdentity, NodeStatus, RefusedReports, TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, type RunningTime, startRunningTime } from '../../model/running-time.ts';
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
@@ -13,12 +13,16 @@ const LIST_DEAD_NODES_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
   const upsert = database.prepare(
-    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, records_events) VALUES (?, ?, ?, ?, ?, ?, 1)
-     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until`,
+    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, refused_reports, records_events)
+     VALUES (?, ?, ?, ?, ?, ?, ?, 1)
+     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
+       refused_reports = excluded.refused_reports`,
   );
   const purgeDead = database.prepare('DELETE FROM node WHERE alive_until < ?');
   const deleteNode = database.prepare('DELETE FROM node WHERE name = ?');
-  const selectAlive = database.prepare('SELECT * FROM node WHERE alive_until >= ? ORDER BY name');
+  const selectAlive = database.prepare(
+    'SELECT *, alive_until > ? AS alive FROM node WHERE alive_until >= ? ORDER BY name',
+  );
   const selectBucket = database.prepare('SELECT * FROM throttle WHERE account_id = ?');
   const writeBucket = database.prepare(
     'INSERT OR REPLACE INTO throttle (account_id, tokens, per_second, burst, at) VALUES (?, ?, ?, ?, ?)',
@@ -37,15 +41,20 @@ export function prepareNodes(database: DatabaseSync) {
       writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.segments));
       return time;
     },
-    recordHeartbeat({ name, roles, version }: NodeIdentity, ttlMs: number, now: number): number {
+    recordHeartbeat(
+      { name, roles, version }: NodeIdentity,
+      ttlMs: number,
+      now: number,
+      refused: readonly RefusedReports[] = [],
+    ): number {
       purgeDead.run(now - LIST_DEAD_NODES_MS);
-      upsert.run(name, roles.join(','), version, now, now, now + ttlMs);
+      upsert.run(name, roles.join(','), version, now, now, now + ttlMs, rows.formatRefusedReports(refused));
       return now;
     },
     removeNode(name: string): void {
       deleteNode.run(name);
     },
-    listNodes: (now: number): NodeStatus[] => selectAlive.all(now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
+    listNodes: (now: number): NodeStatus[] => selectAlive.all(now, now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
     takeTokens: (batch: readonly TokenRequest[], now: number): TokensGranted[] =>
       batch.map((request) => {
         const row = selectBucket.get(request.accountId);

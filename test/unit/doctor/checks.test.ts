@@ -3,7 +3,11 @@ import { type ClockParts, checkClock, parseGreetingTime } from '../../../src/doc
 import { checkDatabase, type DatabaseParts } from '../../../src/doctor/database.ts';
 import { checkHostName } from '../../../src/doctor/host-name.ts';
 import { checkMessageSize } from '../../../src/doctor/message-size.ts';
-import { checkProviderEvents, type ProviderEventsParts } from '../../../src/doctor/provider-events.ts';
+import {
+  checkProviderEvents,
+  type ProviderEventsParts,
+  sumRefusedReports,
+} from '../../../src/doctor/provider-events.ts';
 import { checkReturnPath, createUnusedFinding } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { checkTransport } from '../../../src/doctor/transport.ts';
@@ -276,7 +280,7 @@ describe('provider events', () => {
     hasFeedbackRole: true,
     feedbackUrl: URL,
     lastEventAt: NOW - 60_000,
-    refused: null,
+    refused: [],
     now: NOW,
     ...change,
   });
@@ -336,9 +340,31 @@ describe('provider events', () => {
         'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start (unauthenticated 3); the registered URL is https://events.example.com/events/postmark',
       remedy: null,
     });
+    const unknownPath = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
+    expect(checkProviderEvents(parts({ refused: unknownPath }))).toMatchObject({
+      result: 'ok',
+      detail: expect.stringContaining('2 requests below /events got 404 since the start'),
+    });
     expect(checkProviderEvents(parts(keepsSender(false))).detail).toBe(
       'later bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
     );
+  });
+});
+
+describe('refused requests', () => {
+  const report = (reason: string, count: number, lastAt: number) => ({ reason, count, lastAt });
+  const createNode = (name: string, isAlive: boolean, count: number, lastAt: number) => ({
+    name,
+    isAlive,
+    refusedReports: [report('postmark-broken', count, lastAt)],
+  });
+
+  it('are the sum of the live nodes with the time of the last, and the status of this process replaces its own entry', () => {
+    const nodes = [createNode('a', true, 1, 30), createNode('b', true, 2, 20), createNode('dead', false, 4, 40)];
+    expect(sumRefusedReports(nodes, null)).toEqual([report('postmark-broken', 3, 30)]);
+    const own = { node: 'a', refusedReports: [report('postmark-broken', 8, 35), report('postmark-busy', 1, 1)] };
+    expect(sumRefusedReports(nodes, own)).toEqual([report('postmark-broken', 10, 35), report('postmark-busy', 1, 1)]);
+    expect(sumRefusedReports([], null)).toEqual([]);
   });
 });
 

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { showConfig } from '../../../src/operations/config.ts';
 import { runDoctor } from '../../../src/operations/doctor.ts';
 import { tryLoop } from '../../../src/operations/doctor-loop.ts';
@@ -74,6 +75,27 @@ describe('doctor', () => {
       remedy: expect.stringContaining('POSTRIDER_EVENTS_POSTMARK'),
     });
     expect(JSON.stringify(refused)).not.toContain('secret-word');
+  });
+
+  test('the command shows the requests that every live node refused', async () => {
+    const rig = await operationRig({
+      POSTRIDER_EVENTS_POSTMARK: 'events:secret-word',
+      POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
+      POSTRIDER_FEEDBACK_URL: 'https://events.example.com',
+    });
+    const now = systemClock.now();
+    const beat = (name: string, ttlMs: number, reason: string) =>
+      rig.store.recordHeartbeat({ name, roles: ['feedback'], version: '1' }, ttlMs, now, [
+        { reason, count: 2, lastAt: now },
+      ]);
+    await beat('a', 600_000, 'postmark-unauthenticated');
+    await beat('b', 600_000, 'postmark-broken');
+    await beat('dead', -1, 'postmark-broken');
+    const finding = (await rig.performOk(runDoctor, {})).find(({ check }) => check === 'events postmark');
+    expect(finding).toMatchObject({
+      result: 'warning',
+      detail: expect.stringContaining('4 requests were refused since the start (unauthenticated 2, broken 2)'),
+    });
   });
 
   test('with Amazon SES, the suppression lists are compared', async () => {

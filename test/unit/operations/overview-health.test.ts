@@ -54,6 +54,8 @@ const createNode = (name: string, aliveUntil: number, roles = ['api', 'deliver']
   startedAt: NOW - HOUR_MS,
   seenAt: aliveUntil - 15_000,
   aliveUntil,
+  isAlive: aliveUntil > NOW,
+  refusedReports: [],
 });
 
 test('a healthy service has no problem to report and shows no password', () => {

@@ -276,6 +276,8 @@ const NODE = {
   startedAt: 0,
   seenAt: 0,
   aliveUntil: Number.MAX_SAFE_INTEGER,
+  isAlive: true,
+  refusedReports: [],
 } as const;
 const listNodes = () => Promise.resolve([NODE]);
 

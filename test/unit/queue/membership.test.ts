@@ -28,6 +28,7 @@ async function createMember() {
     monotonic: clock.now,
     onStoreTime: () => undefined,
     onError: (operation) => failures.push(operation),
+    readRefusedReports: () => [],
   });
   onTestFinished(() => membership.leave());
   return { clock, store, failed: failures, membership };

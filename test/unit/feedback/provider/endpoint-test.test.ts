@@ -28,7 +28,7 @@ describe.each([
   const url = `https://events.example.org${path}`;
   const isEndpointTest = PROVIDERS.find((provider) => provider.name === name)?.events?.isEndpointTest ?? (() => false);
 
-  async function startTestRoute(): Promise<string> {
+  async function startTestRoute(refusals: string[] = []): Promise<string> {
     const listener = createEventListener({
       listenAddress: { host: '127.0.0.1', port: 0 },
       bind,
@@ -37,7 +37,7 @@ describe.each([
       certificate: null,
       routes: new Map(),
       testRoutes: new Map([[path, createTestRoute({ provider: name, isEndpointTest, url })]]),
-      publish: () => undefined,
+      publish: ({ reason }) => refusals.push(reason),
       onError: () => undefined,
     });
     const { port } = await listener.start();
@@ -56,6 +56,17 @@ describe.each([
     if (name === 'mandrill') expect(await send(to, 'POST', wrong)).toBe(404);
     expect(await send(to, 'POST', { headers: {}, body: Buffer.alloc(100_000) })).toBe(404);
     expect(await send(to, 'PUT', right)).toBe(404);
+  });
+
+  test('is not counted, but a request below /events that gets 404 is counted', async () => {
+    const refusals: string[] = [];
+    const to = await startTestRoute(refusals);
+    expect(await send(to, 'POST', createTest(url))).toBe(200);
+    expect(await send(new URL('/favicon.ico', to).href, 'GET')).toBe(404);
+    expect(refusals).toEqual([]);
+    expect(await send(to, 'PUT', createTest(url))).toBe(404);
+    expect(await send(new URL('/events/other', to).href, 'POST', createTest(url))).toBe(404);
+    expect(refusals).toEqual(['events-not-found', 'events-not-found']);
   });
 
   test('gets 200 with a secret and records nothing', async () => {

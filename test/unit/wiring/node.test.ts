@@ -1,0 +1,69 @@
+/** Tests that a node of each database stores the requests that it refused. */
+import { expect, onTestFinished, test } from 'vitest';
+import { loadSettings } from '../../../src/config/load.ts';
+import type { RefusedReports } from '../../../src/model/node.ts';
+import { startRunningTime } from '../../../src/model/running-time.ts';
+import { startNode } from '../../../src/wiring/node.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+
+const START = Date.UTC(2026, 0, 5);
+const STATUS = { roles: [], version: '1', startedAt: 0, seenAt: 0, aliveUntil: 0, isAlive: true, refusedReports: [] };
+
+/** Starts a node on a store that has an entry of a process which did not stop cleanly. */
+async function startTestNode(database: string) {
+  const clock = createVirtualClock(START);
+  const heartbeats: (readonly RefusedReports[] | undefined)[] = [];
+  const removedNodes: string[] = [];
+  const state = { refused: [] as readonly RefusedReports[], failures: 0, isFailing: false };
+  const node = await startNode(
+    'node-a',
+    loadSettings({ POSTRIDER_DATABASE: database }, null),
+    {
+      async recordHeartbeat(_node, _ttlMs, now, refused) {
+        if (state.isFailing) throw new Error('the database does not answer');
+        heartbeats.push(refused);
+        return now;
+      },
+      removeNode: async (name) => void removedNodes.push(name),
+      listNodes: async () => [{ ...STATUS, name: 'crashed' }],
+      updateRunningTime: async (_elapsedMs, now) => startRunningTime(now),
+    },
+    clock,
+    () => {
+      state.failures += 1;
+    },
+    () => state.refused,
+  );
+  return { clock, heartbeats, removedNodes, state, node };
+}
+
+const REFUSED = [{ reason: 'postmark-broken', count: 1, lastAt: START }];
+
+test('a node of the embedded store removes the nodes before it, and sends heartbeats when its numbers change', async () => {
+  const { clock, heartbeats, removedNodes, state, node } = await startTestNode('sqlite:unused.db');
+  expect(removedNodes).toEqual(['crashed']);
+  await clock.advance(120_000);
+  expect(heartbeats).toEqual([[]]);
+  state.refused = REFUSED;
+  state.isFailing = true;
+  await clock.advance(15_000);
+  expect([heartbeats.length, state.failures]).toEqual([1, 1]);
+  state.isFailing = false;
+  await clock.advance(60_000);
+  expect(heartbeats).toEqual([[], REFUSED]);
+  await clock.advance(3_600_000);
+  expect(heartbeats.slice(2)).toEqual([REFUSED, REFUSED]);
+  await node.leave();
+  expect(removedNodes).toEqual(['crashed', 'node-a']);
+  await clock.advance(3_600_000);
+  expect(heartbeats).toHaveLength(4);
+});
+
+test('each heartbeat of a node of a shared database contains its numbers', async () => {
+  const { clock, heartbeats, state, node, removedNodes } = await startTestNode('postgres://u:p@127.0.0.1/mail');
+  onTestFinished(() => node.leave());
+  state.refused = REFUSED;
+  await clock.advance(3_000);
+  expect(heartbeats).toEqual([[], REFUSED]);
+  expect(removedNodes).toEqual([]);
+});
