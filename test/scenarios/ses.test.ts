@@ -110,14 +110,19 @@ test('a complaint event from the SQS queue ends the message as complained, and a
   );
 });
 
-test('a transient bounce event changes only the history', async () => {
+test('a transient bounce event ends the message as bounced and suppresses no recipient', async () => {
   const { id, reference } = await sendAndWait('full@example.net');
   const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
   await postNotification(
     createSnsMessage(sns.signer.key, { Message: createSesEvent('Bounce', reference, 'full@example.net', detail) }),
   );
-  expect(await readState(id)).toBe('delivered');
-  expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
+  expect(await readState(id)).toBe('bounced');
+  expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({
+    verb: 'bounced',
+    by: 'feedback:sns',
+    failure: { class: 'soft', category: 'mailbox-full' },
+  });
+  expect(await store.findSuppression('full@example.net')).toEqual([]);
 });
 
 test('a forged notification has no effect and is counted', async () => {

@@ -125,7 +125,7 @@ function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
   return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
-/** The failure of a transient bounce by its sub-type. The diagnostic determines the failure of other sub-types. */
+/** The failure of a transient bounce by its sub-type. The diagnostic determines the category of other sub-types. */
 const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
   MailboxFull: { class: 'soft', category: 'mailbox-full' },
   MessageTooLarge: { class: 'block', category: 'size' },
@@ -134,8 +134,8 @@ const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
 };
 
 /**
- * Classifies a bounce. Transient and undetermined bounces are not permanent. The sub-type and the server's diagnostic
- * determine the result for a permanent bounce.
+ * Classifies a bounce. A bounce of a known type ends the message, because Amazon SES sends it after its last attempt. A transient or undetermined bounce suppresses no recipient. The sub-type and the server's
+ * diagnostic determine the result for a permanent bounce.
  */
 function classifyBounce(
   type: string,
@@ -148,7 +148,7 @@ function classifyBounce(
   if (type !== 'Permanent') {
     const known = Object.hasOwn(TRANSIENT_FAILURES, subType) ? TRANSIENT_FAILURES[subType] : undefined;
     return {
-      permanent: false,
+      permanent: type === 'Transient' || type === 'Undetermined',
       failure: known ?? withFailureClass('soft', classification.failure),
     };
   }
