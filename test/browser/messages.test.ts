@@ -159,7 +159,7 @@ test.each([
 
 test.each([
   ['success', 'delivered', /The attempt at .* succeeded/],
-  ['bounce', 'bounced', /bounced \(recipient-unknown; class block, category mailbox-unknown\)/],
+  ['bounce', 'bounced', /bounced \(recipient-unknown; class hard, category mailbox-unknown\)/],
   ['defer', 'queued', /One delivery attempt was made; the next one is at/],
   ['complaint', 'complained', /recorded as complained/],
   ['suppressed', 'suppressed', /the simulator always suppresses this address/],

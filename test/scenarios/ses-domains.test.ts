@@ -5,7 +5,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
-import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../rig/ses-fake.ts';
 import { type RunningService, scenario } from './running-service.ts';
 
@@ -213,6 +213,12 @@ test('doctor warns about the sandbox and fails for a paused account', async () =
 test('`account set --ses-configuration-set` applies to the messages of a running service within one second', async () => {
   publish(await add('sets.example'));
   expect((await verify('sets.example')).answer.status).toBe('authenticated');
+  // The service reads the new status within one second.
+  const countBefore = ses.receivedMessages.length;
+  await expect
+    .poll(async () => (await submit(service.publicUrl, service.key, { from: 'shop@sets.example' })).status)
+    .toBe(201);
+  await expect.poll(() => ses.receivedMessages.length).toBeGreaterThan(countBefore);
   /** Sends a message and returns its configuration set at SES. */
   const sendAndReadSet = async () => {
     const count = ses.receivedMessages.length;

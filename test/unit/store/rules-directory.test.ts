@@ -26,6 +26,7 @@ const ACCOUNT_ROW: rows.Row = {
     rate_period_ms: 60,
   },
   ...{ throttle_per_s: null, throttle_burst: null, volume_used: 4, rate_used: 1, rate_window_at: 9 },
+  ses_configuration_set: null,
 };
 const KEY_ROW: rows.Row = {
   ...{ id: 2, account_id: 1, name: 'web', prefix: 'pr_a', hash: 'aa', created_at: 1 },
