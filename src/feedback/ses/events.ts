@@ -134,8 +134,9 @@ const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
 };
 
 /**
- * Classifies a bounce. A bounce of a known type ends the message, because Amazon SES sends it after its last attempt. A transient or undetermined bounce suppresses no recipient. The sub-type and the server's
- * diagnostic determine the result for a permanent bounce.
+ * Classifies a bounce. A bounce of a known type ends the message, because Amazon SES sends it after its last attempt. A
+ * transient or undetermined bounce suppresses no recipient. The sub-type and the server's diagnostic determine the result
+ * for a permanent bounce.
  */
 function classifyBounce(
   type: string,
