@@ -486,7 +486,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    // Sendmail names the domain that it looked up. The lookup was answered.
+    // The reply of Sendmail contains the domain of the lookup. DNS answered that the domain does not exist.
     name: 'recipient’s domain does not exist, with the name that was looked up',
     stages: MAILBOX_STAGES,
     codes: [550, 553, 554],

@@ -150,7 +150,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
       if (!isAnswered) resolve({ kind: 'failed', error, reusedConnection: request.reusedSocket });
     };
     request.on('error', fail);
-    // Every other end without an answer, such as a switch of protocols.
+    // The connection can also close without a response and without an error, for example after a protocol switch.
     request.on('close', () => fail(new Error('the connection was closed without an answer')));
     request.on('response', (response) => {
       isAnswered = true;

@@ -50,7 +50,7 @@ const TEMPORARY_DETAILS: ReadonlySet<string> = new Set([
 const FULL_MAILBOX_DETAIL = '2.2';
 /** Status codes about the sender's address. */
 const SENDER_DETAILS: ReadonlySet<string> = new Set(['1.7', '1.8']);
-/** The category of a status code by its subject and detail, and by its subject alone (RFC 3463 section 3). */
+/** Categories by the subject and detail of an enhanced status code, or by its subject alone (RFC 3463 section 3). */
 const DETAIL_CATEGORIES: ReadonlyMap<string, FailureCategory> = new Map([
   ['1.1', 'mailbox-unknown'],
   ['1.2', 'domain'],
@@ -110,7 +110,7 @@ export function classifyFailure(source: string, status: string | null): FailureC
   return { permanent, known, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
 }
 
-/** Returns the failure with this class. It has the category of `failure`, unless the class excludes this category. */
+/** Returns a failure of this class. Its category is that of `failure`, unless the class excludes this category. */
 export function withFailureClass(failureClass: FailureClass, { category }: Failure): Failure {
   return { class: failureClass, category: selectCategory(failureClass, [category]) };
 }

@@ -61,7 +61,7 @@ const POSTMARK_REACTIVATABLE_TYPES = [
   'unsubscribe',
 ];
 
-/** Statuses of a message at Mailjet; `column` contains the status. */
+/** Returns the rules for the statuses of messages at Mailjet. `column` is the name of the column of the status. */
 function createMailjetRules(column: string): readonly RowRule[] {
   return [
     { when: { [column]: ['hardbounced', 'hardbounce'] }, means: 'bounce' },

@@ -47,7 +47,7 @@ const readEvent = createEventReader({
     messageId: ['message.message_id'],
     recipient: ['message.to'],
     at: ['payload.timestamp', 'body.timestamp'],
-    // `output` is the reply of the receiving server. `details` is a description by Postal.
+    // `output` is the reply of the receiving server. `details` is the description that Postal adds.
     diagnostic: ['payload.output', 'payload.details', 'payload.bounce.subject'],
   },
   meanings: {

@@ -77,8 +77,9 @@ const EXAMINE: Statement = {
     SELECT e.webhook_id, e.due_at, w.id IS NOT NULL AS enabled FROM examined e
       LEFT JOIN webhook w ON w.id = e.webhook_id AND w.disabled_at IS NULL AND NOT w.removed ORDER BY e.webhook_id`,
 };
-// The endpoints are read in the order of $1 until the limit $6 is reached. The rows are locked, so their positions in the
-// table (ctid) cannot change. A join by key would read the whole table, because the planner overestimates its rows.
+// The statement reads the endpoints in the order of $1 until it reaches the limit $6. The rows are locked, so their
+// positions in the table (ctid) cannot change. A join by key would read the whole table, because the planner overestimates
+// its rows.
 const LEASE: Statement = {
   name: 'webhook_lease',
   text: `WITH due AS MATERIALIZED (
