@@ -5,6 +5,7 @@
 
 import type { Account, ApiKey } from './account.ts';
 import type { RecordCheck } from './domain.ts';
+import type { Webhook } from './webhook.ts';
 
 /**
  * The overview shows volumes and keys that expire within this time. It shows an expired volume for the same time after
@@ -60,6 +61,8 @@ export interface OverviewData {
   };
   /** The number of recent reports that were not understood, up to `MAX_OVERVIEW_ITEMS`. */
   readonly notUnderstood: number;
+  /** Endpoints that the service disabled, by id, at most `MAX_OVERVIEW_ITEMS`. */
+  readonly disabledWebhooks: readonly Webhook[];
 }
 
 /**

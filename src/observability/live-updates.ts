@@ -159,6 +159,7 @@ function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Han
     'account.changed': () => updates.publish('accounts', 'overview'),
     'domain.changed': () => updates.publish('domains', 'overview'),
     'operator.changed': () => updates.poll(),
+    'webhook.disabled': publishOverview,
     'store.files_lost': publishOverview,
     'store.files_restored': publishOverview,
     'circuit_breaker.opened': publishOverview,
@@ -175,7 +176,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   suppression: ['suppressions'],
   message: ['messages', 'overview'],
   token: [],
-  webhook: [],
+  webhook: ['overview'],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 

@@ -34,8 +34,8 @@ export interface WebhookStore {
    */
   enableWebhook(id: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /**
-   * Disables the endpoint with the reason `operator`. Events are still recorded for it. An endpoint that is already
-   * disabled keeps its reason and time.
+   * Disables the endpoint with the reason `operator`. Events are still recorded for it. An endpoint that the service has
+   * disabled gets the reason `operator` and the time `now`. An endpoint that an operator has disabled stays unchanged.
    */
   disableWebhook(id: number, now: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /** Replaces the secret. Attempts are also signed with the previous secret until `previousUntil`. */

@@ -2,7 +2,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, listFailureCounts, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
+import { WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
+import { newIdAt } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);
@@ -106,6 +108,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       keys: [],
       domains: { all: 0, authenticated: 0, problems: [] },
       notUnderstood: 0,
+      disabledWebhooks: [],
     });
     expect(await store.changeFeedPosition(NOW)).toEqual({
       newestId: null,
@@ -206,6 +209,45 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { name: 'new.example', status: 'pending', failedRecords: [] },
       ],
     });
+  });
+
+  test('an endpoint that the service disabled needs attention until it is enabled, disabled by an operator or deleted', async () => {
+    const store = await openTestStore();
+    await store.createAccount('acme', LIMITS, NOW);
+    const createWebhook = async (path: string) => {
+      const url = `https://hooks.example.com/${path}`;
+      const endpoint = { url, account: 'acme', name: null, events: WEBHOOK_EVENT_TYPES, sealed: 'sealed' };
+      return expectDone(await store.createWebhook(endpoint, NOW));
+    };
+    const [gone, removed, stopped, healthy] = [
+      await createWebhook('gone'),
+      await createWebhook('removed'),
+      await createWebhook('stopped'),
+      await createWebhook('healthy'),
+    ];
+    for (const [index, { id }] of [gone, removed, stopped].entries())
+      await store.addTestDelivery(id, newIdAt(NOW + index), NOW);
+    const limits = { total: 10, perWebhook: 10, inProgress: [] };
+    const { deliveries } = await store.claimDeliveries(limits, 'node', NOW + 60_000, NOW);
+    const attempt = { at: NOW, durationMs: 1, status: 410, error: 'status 410', body: '' };
+    const settlements = deliveries.map(({ id, webhookId, owner, lease }) => {
+      return { id, webhookId, owner, lease, attempt, result: { kind: 'failed' } as const, isGone: true };
+    });
+    await store.settleDeliveries(settlements, NOW + 1);
+    await store.disableWebhook(healthy.id, NOW + 2);
+    const listDisabled = async () => (await store.readOverviewData(NOW)).disabledWebhooks;
+    expect(await listDisabled()).toMatchObject([
+      { id: gone.id, url: gone.url, account: 'acme', disabled: { reason: 'gone', at: NOW + 1 } },
+      { id: removed.id },
+      { id: stopped.id },
+    ]);
+    await store.deleteWebhook(removed.id);
+    expect(await store.disableWebhook(stopped.id, NOW + 3)).toMatchObject({
+      value: { disabled: { reason: 'operator', at: NOW + 3 } },
+    });
+    expect((await listDisabled()).map(({ id }) => id)).toEqual([gone.id]);
+    await store.enableWebhook(gone.id);
+    expect(await listDisabled()).toEqual([]);
   });
 
   test('the next due time excludes locked accounts, and every change advances the change feed', async () => {

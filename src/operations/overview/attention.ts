@@ -13,6 +13,8 @@ import {
   VOLUME_WARNING_FRACTION,
 } from '../../model/overview.ts';
 import { requiresAuthenticatedSender } from '../../model/submission.ts';
+import { formatWebhookId, type Webhook } from '../../model/webhook.ts';
+import { maskUrl } from '../../printing/escape.ts';
 import { formatSpan, formatTime, shorten } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { getTransportName } from './health.ts';
@@ -22,6 +24,7 @@ import type { AttentionItem } from './schemas.ts';
 const OLD_MESSAGE_AGE_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 const MAX_TEXT_LENGTH = 200;
+const MAX_URL_LENGTH = 80;
 
 export function listAttention(input: OverviewInput): readonly AttentionItem[] {
   const { store, now, settings } = input;
@@ -35,6 +38,7 @@ export function listAttention(input: OverviewInput): readonly AttentionItem[] {
     ...store.accounts.flatMap((account) => listAccountProblems(account, now)),
     ...store.keys.map((key) => describeKeyProblem(key, now)),
     ...listReportProblems(input),
+    ...store.disabledWebhooks.map(describeDisabledWebhook),
   ];
   return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
 }
@@ -249,6 +253,18 @@ function listReportProblems({ store, settings }: OverviewInput): readonly Attent
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
   const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
   return [createWarning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
+}
+
+/** Describes an endpoint that the service disabled. The text does not change while the endpoint stays disabled. */
+function describeDisabledWebhook({ id, url, disabled }: Webhook): AttentionItem {
+  const webhookId = formatWebhookId(id);
+  const cause = disabled?.reason === 'gone' ? 'it answered 410' : 'no attempt succeeded for five days';
+  const since = disabled === null ? '' : ` at ${formatTime(disabled.at)}`;
+  const consequence = 'its events are not sent and are purged after 30 days';
+  return createFailure(
+    `Endpoint ${webhookId} (${shorten(maskUrl(url), MAX_URL_LENGTH)}) was disabled${since}, because ${cause}: ${consequence}`,
+    `Correct the receiver, then run \`postrider webhook enable ${webhookId}\`; or run \`postrider webhook disable ${webhookId}\` or \`postrider webhook delete ${webhookId}\``,
+  );
 }
 
 function formatAttemptCount(count: number): string {

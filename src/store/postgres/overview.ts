@@ -11,8 +11,10 @@ import {
 import { HOUR_MS } from '../../model/traffic.ts';
 import type { OverviewStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
+import { toWebhook } from '../rules/webhooks.ts';
 import { SELECT_ACCOUNTS } from './directory.ts';
 import type { Database, Statement } from './session.ts';
+import { SELECT_WEBHOOKS } from './webhooks.ts';
 
 const SELECT_NEWEST_ID: Statement = {
   name: 'overview_newest',
@@ -62,6 +64,10 @@ const COUNT_REPORTS: Statement = {
   name: 'overview_reports',
   text: `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) f WHERE at > $1`,
 };
+const DISABLED_WEBHOOKS: Statement = {
+  name: 'overview_webhooks',
+  text: `${SELECT_WEBHOOKS} WHERE NOT w.removed AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT ${MAX_OVERVIEW_ITEMS}`,
+};
 const READ_POSITION: Statement = {
   name: 'overview_position',
   text: `SELECT (SELECT id FROM mail_request ORDER BY id DESC LIMIT 1) AS newest, coalesce((SELECT max(id) FROM audit), 0)::bigint AS audit,
@@ -74,7 +80,7 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'readOv
   return {
     async readOverviewData(now) {
       const warnUntil = now + EXPIRY_WARNING_MS;
-      const [newest, due, accounts, keys, counts, domainsWithProblems, reports] = await Promise.all([
+      const [newest, due, accounts, keys, counts, domainsWithProblems, reports, webhooks] = await Promise.all([
         database.query(SELECT_NEWEST_ID, []),
         database.query(NEXT_DUE, []),
         database.query(ACCOUNTS_WITH_PROBLEMS, [now - EXPIRY_WARNING_MS, warnUntil]),
@@ -82,6 +88,7 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'readOv
         database.query(DOMAIN_COUNTS, []),
         database.query(DOMAINS_WITH_PROBLEMS, []),
         database.query(COUNT_REPORTS, [now - RECENT_USE_MS]),
+        database.query(DISABLED_WEBHOOKS, []),
       ]);
       return {
         everAccepted: newest.length > 0,
@@ -94,6 +101,7 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'readOv
           problems: domainsWithProblems.map(rows.toDomainProblem),
         },
         notUnderstood: rows.readInteger(reports[0] ?? {}, 'n'),
+        disabledWebhooks: webhooks.map(toWebhook),
       };
     },
     async changeFeedPosition(now) {

@@ -23,7 +23,9 @@ import type { Database, Row, Session, Statement, Transaction } from './session.t
 /** The first schema version whose nodes record events. */
 const MIN_SCHEMA_VERSION = 17;
 
-const SELECT_WEBHOOKS = 'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
+/** Selects endpoints as `w`, with the names of their accounts. */
+export const SELECT_WEBHOOKS =
+  'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
 const SELECT_ALL: Statement = { name: 'webhook_all', text: `${SELECT_WEBHOOKS} WHERE NOT w.removed ORDER BY w.id` };
 /** Selects an endpoint. The id may be any number that an operator has entered. */
 export const SELECT_WEBHOOK: Statement = {
@@ -76,7 +78,8 @@ const ENABLE: Statement = {
 };
 const DISABLE: Statement = {
   name: 'webhook_disable',
-  text: `UPDATE webhook SET disabled_reason = 'operator', disabled_at = $2 WHERE id = $1 AND disabled_at IS NULL`,
+  text: `UPDATE webhook SET disabled_reason = 'operator', disabled_at = $2
+    WHERE id = $1 AND disabled_reason IS DISTINCT FROM 'operator'`,
 };
 const ROTATE: Statement = {
   name: 'webhook_rotate',

@@ -11,6 +11,8 @@ import {
 } from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
 import * as rows from '../rules/rows.ts';
+import { toWebhook } from '../rules/webhooks.ts';
+import { SELECT_WEBHOOKS } from './webhooks.ts';
 
 const FAILED_CHECK = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')`;
 
@@ -50,6 +52,9 @@ export function prepareOverview(database: DatabaseSync) {
   );
   const countNotUnderstood = database.prepare(
     `SELECT count(*) AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) WHERE at > ?`,
+  );
+  const selectDisabledWebhooks = database.prepare(
+    `${SELECT_WEBHOOKS} WHERE w.removed = 0 AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
   const selectLastAuditId = database.prepare('SELECT coalesce(max(id), 0) AS id FROM audit');
   const sumCounts = database.prepare(
@@ -91,6 +96,7 @@ export function prepareOverview(database: DatabaseSync) {
           problems: selectProblemDomains.all().map(rows.toDomainProblem),
         },
         notUnderstood: rows.readInteger(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
+        disabledWebhooks: selectDisabledWebhooks.all().map(toWebhook),
       };
     },
     changeFeedPosition(now: number): ChangeFeedPosition {

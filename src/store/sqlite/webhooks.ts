@@ -50,7 +50,9 @@ import type { Outbox } from './outbox.ts';
 /** The maximum number of endpoints that one claim examines. */
 const MAX_EXAMINED_WEBHOOKS = 1_000;
 
-const SELECT_WEBHOOKS = 'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
+/** Selects endpoints as `w`, with the names of their accounts. */
+export const SELECT_WEBHOOKS =
+  'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
 
 type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;
 
@@ -287,7 +289,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       }),
     disableWebhook: (id: number, now: number, actor?: Actor): ChangeResult<Webhook> =>
       change(id, 'webhook.disable', actor, ({ disabled }) => {
-        if (disabled === null) disable.run('operator', now, id);
+        if (disabled?.reason !== 'operator') disable.run('operator', now, id);
       }),
     rotateWebhookSecret: (id: number, sealed: string, previousUntil: number, actor?: Actor): ChangeResult<Webhook> =>
       change(id, 'webhook.rotate', actor, () => rotate.run(previousUntil, sealed, id)),

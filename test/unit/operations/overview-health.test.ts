@@ -38,6 +38,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Overv
       keys: [],
       domains: { all: 1, authenticated: 1, problems: [] },
       notUnderstood: 0,
+      disabledWebhooks: [],
     },
     nodes: [],
     lastFeedbackAt: null,
@@ -174,4 +175,29 @@ test('feedback is reported only if it is configured, with the number of reports 
   const input = createInput(feedbackSettings, { store, lastFeedbackAt: NOW - 5 * 60_000 });
   expect(getHealth(input, 'feedback')?.text).toBe('last report 5 min ago');
   expect(listAttention(input)).toMatchObject([{ text: '2 reports of the last 24 h were not understood' }]);
+});
+
+test('an endpoint that the service disabled is listed with the cause, the consequence and the remedy, without secrets', () => {
+  const members = { accountId: null, account: null, name: null, events: [], createdAt: 0, failingSince: 0 };
+  const store = {
+    ...createInput(RELAY).store,
+    disabledWebhooks: [
+      {
+        ...{ id: 7, url: 'https://hooks.example.com/a?token=secret-word', ...members },
+        disabled: { reason: 'gone', at: NOW },
+      },
+      { id: 8, url: 'https://hooks.example.com/b', ...members, disabled: { reason: 'failing', at: NOW } },
+    ] as const,
+  };
+  const items = listAttention(createInput(RELAY, { store }));
+  expect(items).toMatchObject([
+    { level: 'failure', remedy: expect.stringContaining('`postrider webhook enable wh_7`') },
+    { level: 'failure', remedy: expect.stringContaining('`postrider webhook enable wh_8`') },
+  ]);
+  const suffix = 'its events are not sent and are purged after 30 days';
+  expect(items[0]?.text).toContain(`2030-01-01 00:00:00Z, because it answered 410: ${suffix}`);
+  expect(items[1]?.text).toContain(`because no attempt succeeded for five days: ${suffix}`);
+  expect(JSON.stringify(items)).not.toContain('secret-word');
+  // The notification about an item begins and ends once, so its text stays the same.
+  expect(listAttention({ ...createInput(RELAY, { store }), now: NOW + HOUR_MS })).toEqual(items);
 });
