@@ -1,9 +1,9 @@
 /**
  * Defines the simulated applications. Each application has an account, limits, a sender, and weights for message kinds
- * and recipient behaviours.
+ * and recipient behaviors.
  */
 import type { AccountLimits } from '../src/model/account.ts';
-import type { Behaviour } from './behaviours.ts';
+import type { Behavior } from './behaviors.ts';
 import type { MessageKind } from './messages.ts';
 
 export const MINUTE_MS = 60_000;
@@ -17,14 +17,14 @@ export interface Application {
   /** The number of messages in the history, without the messages of incidents. */
   readonly messageCount: number;
   readonly messageKinds: Readonly<Partial<Record<MessageKind, number>>>;
-  readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
+  readonly behaviors: Readonly<Partial<Record<Behavior, number>>>;
   readonly limits: Partial<AccountLimits>;
   /** The weight of the application in the live traffic. */
   readonly liveWeight: number;
 }
 
-/** The usual distribution of recipient behaviours. */
-const USUAL_BEHAVIOURS: Readonly<Partial<Record<Behaviour, number>>> = {
+/** The usual distribution of recipient behaviors. */
+const USUAL_BEHAVIORS: Readonly<Partial<Record<Behavior, number>>> = {
   fine: 890,
   greylisted: 32,
   busy: 14,
@@ -50,7 +50,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'lumen-shop.example',
     messageCount: 2_900,
     messageKinds: { order: 5, shipped: 4, invoice: 2 },
-    behaviours: USUAL_BEHAVIOURS,
+    behaviors: USUAL_BEHAVIORS,
     limits: { rate: { limit: 2_000, periodMs: HOUR_MS }, throttle: { perSecond: 50, burst: 200 } },
     liveWeight: 5,
   },
@@ -60,7 +60,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'id.lumen.example',
     messageCount: 1_900,
     messageKinds: { code: 6, reset: 3, welcome: 1 },
-    behaviours: USUAL_BEHAVIOURS,
+    behaviors: USUAL_BEHAVIORS,
     limits: { rate: { limit: 1_200, periodMs: HOUR_MS }, throttle: { perSecond: 20, burst: 60 } },
     liveWeight: 5,
   },
@@ -70,7 +70,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'billing.lumen.example',
     messageCount: 660,
     messageKinds: { receipt: 3, invoice: 2 },
-    behaviours: USUAL_BEHAVIOURS,
+    behaviors: USUAL_BEHAVIORS,
     limits: {},
     liveWeight: 1,
   },
@@ -80,7 +80,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'community.example.org',
     messageCount: 760,
     messageKinds: { reply: 1 },
-    behaviours: { ...USUAL_BEHAVIOURS, gone: 0, 'bounces-later': 0 },
+    behaviors: { ...USUAL_BEHAVIORS, gone: 0, 'bounces-later': 0 },
     limits: {},
     liveWeight: 2,
   },
@@ -90,7 +90,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'market.example',
     messageCount: 240,
     messageKinds: { sold: 3, welcome: 1 },
-    behaviours: { ...USUAL_BEHAVIOURS, gone: 0, 'bounces-later': 0 },
+    behaviors: { ...USUAL_BEHAVIORS, gone: 0, 'bounces-later': 0 },
     limits: {},
     liveWeight: 0,
   },

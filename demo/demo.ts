@@ -105,7 +105,7 @@ async function createDemo(
     random,
     clock,
     attemptCounts,
-    onDelivered: (message, behaviour) => traffic?.onDelivered(message, behaviour),
+    onDelivered: (message, behavior) => traffic?.onDelivered(message, behavior),
   });
 
   const store = await openStore(settings.database, { exclusive: true });

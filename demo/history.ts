@@ -27,7 +27,7 @@ import { createAuditedStore } from '../src/operator/audited-store.ts';
 import { LEASE_MS } from '../src/queue/attempt.ts';
 import type { Store } from '../src/store/contract.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
-import { BEHAVIOURS } from './behaviours.ts';
+import { BEHAVIORS } from './behaviors.ts';
 import { HistoryTraffic } from './history-traffic.ts';
 import type { OperatorAction } from './operators.ts';
 import { DAYS, type PlannedMessage } from './plan.ts';
@@ -155,7 +155,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     }
     const attempt = attemptDelivery(
       {
-        behaviour: recipients.findBehaviour(message.to) ?? 'fine',
+        behavior: recipients.findBehavior(message.to) ?? 'fine',
         attemptNumber: attempts,
         envelopeFrom: `${createReturnPathToken(returnPath.key, id, message.acceptedAt)}@${returnPath.domain}`,
         to: message.to,
@@ -190,7 +190,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   }
 
   function scheduleReport(message: LeasedMessage, from: number): void {
-    const report = BEHAVIOURS[recipients.findBehaviour(message.to) ?? 'fine'].report;
+    const report = BEHAVIORS[recipients.findBehavior(message.to) ?? 'fine'].report;
     if (report === null) return;
     reports.push({
       at: from + random.integer(...report.afterMinutes) * MINUTE_MS + random.integer(1, 50_000),

@@ -3,7 +3,7 @@
  * incident is a campaign to old addresses that locks an account; another incident is a forum with missing mailboxes.
  */
 import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
-import type { Behaviour } from './behaviours.ts';
+import type { Behavior } from './behaviors.ts';
 import { composeMessage, type MessageKind, type MessageText } from './messages.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
@@ -12,7 +12,7 @@ export interface PlannedMessage extends MessageText {
   readonly at: number;
   readonly application: Application;
   readonly to: string;
-  readonly behaviour: Behaviour;
+  readonly behavior: Behavior;
 }
 
 export const DAYS = 30;
@@ -26,21 +26,21 @@ const PEAK_MEAN_AGE_MS = 80 * MINUTE_MS;
 /** Returns all messages before `now`, in chronological order. */
 export function planHistory(now: number, recipients: Recipients, random: Random): readonly PlannedMessage[] {
   const messages: PlannedMessage[] = [];
-  const add = (application: Application, at: number, behaviour: Behaviour, kind: MessageKind) => {
-    const to = recipients.pick(behaviour);
-    messages.push({ at, application, to: to.address, behaviour, ...composeMessage(kind, to, random) });
+  const add = (application: Application, at: number, behavior: Behavior, kind: MessageKind) => {
+    const to = recipients.pick(behavior);
+    messages.push({ at, application, to: to.address, behavior, ...composeMessage(kind, to, random) });
   };
   for (const application of APPLICATIONS) {
     for (let n = 0; n < application.messageCount; n += 1) {
       const at = now - Math.round(pickAge(random));
-      add(application, at, random.weighted(application.behaviours), random.weighted(application.messageKinds));
+      add(application, at, random.weighted(application.behaviors), random.weighted(application.messageKinds));
     }
   }
-  for (const { account, kind, count, startAgeMs: from, endAgeMs: to, behaviours } of INCIDENTS) {
+  for (const { account, kind, count, startAgeMs: from, endAgeMs: to, behaviors } of INCIDENTS) {
     const application = APPLICATIONS.find((candidate) => candidate.account === account);
     if (application === undefined) continue;
     for (let n = 0; n < count; n += 1) {
-      add(application, now - random.integer(to, from), random.weighted(behaviours), kind);
+      add(application, now - random.integer(to, from), random.weighted(behaviors), kind);
     }
   }
   return [...messages, ...messages.flatMap((message) => planRepeatedMessage(message, now, recipients, random))].sort(
@@ -59,14 +59,14 @@ function planRepeatedMessage(
   random: Random,
 ): readonly PlannedMessage[] {
   const recipient = recipients.find(message.to);
-  if (recipient === null || !SUPPRESSING_BEHAVIOURS.includes(message.behaviour) || random.next() > 0.6) return [];
+  if (recipient === null || !SUPPRESSING_BEHAVIORS.includes(message.behavior) || random.next() > 0.6) return [];
   const at = message.at + random.integer(2 * HOUR_MS, 40 * HOUR_MS);
   return at < now
     ? [{ ...message, at, ...composeMessage(random.weighted(message.application.messageKinds), recipient, random) }]
     : [];
 }
 
-const SUPPRESSING_BEHAVIOURS: readonly Behaviour[] = ['gone', 'bounces-later', 'complains'];
+const SUPPRESSING_BEHAVIORS: readonly Behavior[] = ['gone', 'bounces-later', 'complains'];
 
 interface Incident {
   readonly account: string;
@@ -75,7 +75,7 @@ interface Incident {
   /** The ages of the start and of the end of the incident, in ms. */
   readonly startAgeMs: number;
   readonly endAgeMs: number;
-  readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
+  readonly behaviors: Readonly<Partial<Record<Behavior, number>>>;
 }
 
 const INCIDENTS: readonly Incident[] = [
@@ -85,7 +85,7 @@ const INCIDENTS: readonly Incident[] = [
     count: 170,
     startAgeMs: 4 * HOUR_MS,
     endAgeMs: 2.5 * HOUR_MS,
-    behaviours: { fine: 50, gone: 30, greylisted: 12, full: 3 },
+    behaviors: { fine: 50, gone: 30, greylisted: 12, full: 3 },
   },
   {
     account: 'community',
@@ -93,7 +93,7 @@ const INCIDENTS: readonly Incident[] = [
     count: 30,
     startAgeMs: 9 * HOUR_MS,
     endAgeMs: 15 * MINUTE_MS,
-    behaviours: { gone: 1 },
+    behaviors: { gone: 1 },
   },
   {
     account: 'shop',
@@ -101,7 +101,7 @@ const INCIDENTS: readonly Incident[] = [
     count: 4,
     startAgeMs: 20 * HOUR_MS,
     endAgeMs: 3 * HOUR_MS,
-    behaviours: { complains: 1 },
+    behaviors: { complains: 1 },
   },
   {
     account: 'sign-in',
@@ -109,7 +109,7 @@ const INCIDENTS: readonly Incident[] = [
     count: 3,
     startAgeMs: 9 * DAY_MS,
     endAgeMs: 2 * DAY_MS,
-    behaviours: { 'odd-report': 1 },
+    behaviors: { 'odd-report': 1 },
   },
   // Messages that are in the queue now, because their servers have temporary failures.
   {
@@ -118,7 +118,7 @@ const INCIDENTS: readonly Incident[] = [
     count: 12,
     startAgeMs: 50 * MINUTE_MS,
     endAgeMs: 2 * MINUTE_MS,
-    behaviours: { unreachable: 1, full: 2, greylisted: 2 },
+    behaviors: { unreachable: 1, full: 2, greylisted: 2 },
   },
 ];
 

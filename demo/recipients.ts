@@ -1,9 +1,9 @@
 /**
  * Generates the recipients of the simulated applications: invented persons at invented mail servers, each with a
- * behaviour.
+ * behavior.
  */
 
-import type { Behaviour } from './behaviours.ts';
+import type { Behavior } from './behaviors.ts';
 import type { Random } from './random.ts';
 import { RECIPIENT_DOMAINS } from './servers.ts';
 
@@ -13,7 +13,7 @@ export interface Recipient {
   readonly address: string;
   readonly name: string;
   readonly language: Language;
-  readonly behaviour: Behaviour;
+  readonly behavior: Behavior;
 }
 
 const NAMES: Readonly<Record<Language, readonly (readonly [given: string, family: string, local: string])[]>> = {
@@ -48,7 +48,7 @@ const NAMES: Readonly<Record<Language, readonly (readonly [given: string, family
 
 const LANGUAGES = { en: 70, de: 12, fr: 6, ja: 6, he: 3, ar: 3 } as const;
 
-/** Stores the behaviour of each recipient, so that all attempts to a recipient have the same behaviour. */
+/** Stores the behavior of each recipient, so that all attempts to a recipient have the same behavior. */
 export class Recipients {
   readonly #random: Random;
   readonly #recipients = new Map<string, Recipient>();
@@ -63,33 +63,33 @@ export class Recipients {
     this.#random = random;
   }
 
-  /** Returns a recipient with this behaviour. For the behaviour `fine`, often returns an existing recipient. */
-  pick(behaviour: Behaviour): Recipient {
+  /** Returns a recipient with this behavior. For the behavior `fine`, often returns an existing recipient. */
+  pick(behavior: Behavior): Recipient {
     const reusableCount = this.#reusable.length;
-    if (behaviour === 'fine' && reusableCount > 40 && this.#random.next() < 0.5)
+    if (behavior === 'fine' && reusableCount > 40 && this.#random.next() < 0.5)
       return this.#random.pick(this.#reusable);
-    const recipient = this.#create(behaviour);
-    if (behaviour === 'fine') this.#reusable.push(recipient);
+    const recipient = this.#create(behavior);
+    if (behavior === 'fine') this.#reusable.push(recipient);
     return recipient;
   }
 
-  /** Returns the behaviour of a recipient, or null for an unknown address, such as one that a visitor entered. */
-  findBehaviour(address: string): Behaviour | null {
-    return this.find(address)?.behaviour ?? null;
+  /** Returns the behavior of a recipient, or null for an unknown address, such as one that a visitor entered. */
+  findBehavior(address: string): Behavior | null {
+    return this.find(address)?.behavior ?? null;
   }
 
   find(address: string): Recipient | null {
     return this.#recipients.get(address) ?? null;
   }
 
-  #create(behaviour: Behaviour): Recipient {
+  #create(behavior: Behavior): Recipient {
     const language = this.#random.weighted(LANGUAGES);
     const [given, family, local] = this.#random.pick(NAMES[language]);
     const domain = this.#random.pick(RECIPIENT_DOMAINS);
     const sameNameCount = (this.#sameNameCounts.get(local + domain) ?? 0) + 1;
     this.#sameNameCounts.set(local + domain, sameNameCount);
     const address = `${local}${sameNameCount === 1 ? '' : sameNameCount}@${domain}`;
-    const recipient = { address, name: `${given} ${family}`, language, behaviour };
+    const recipient = { address, name: `${given} ${family}`, language, behavior };
     this.#recipients.set(address, recipient);
     return recipient;
   }

@@ -2,7 +2,7 @@
  * Composes reports about delivered messages as real mail servers and recipients send them. The service parses these
  * reports.
  */
-import type { BehaviourScript } from './behaviours.ts';
+import type { BehaviorScript } from './behaviors.ts';
 
 export interface ReportedMessage {
   /** The envelope sender of the message, which receives the report. */
@@ -13,7 +13,7 @@ export interface ReportedMessage {
   readonly id: string;
 }
 
-export type ReportKind = NonNullable<BehaviourScript['report']>['kind'];
+export type ReportKind = NonNullable<BehaviorScript['report']>['kind'];
 
 /** Composes the report in the form in which SMTP transports it. */
 export function composeReport(kind: ReportKind, message: ReportedMessage): Buffer {

@@ -6,7 +6,7 @@ import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
 import { Transcript } from '../src/transports/smtp/channel.ts';
 import { toReply } from '../src/transports/smtp/protocol.ts';
-import { type AttemptFailure, BEHAVIOURS, type Behaviour, findAttemptFailure } from './behaviours.ts';
+import { type AttemptFailure, BEHAVIORS, type Behavior, findAttemptFailure } from './behaviors.ts';
 import type { Random } from './random.ts';
 
 /** The EHLO name of the demo. */
@@ -63,7 +63,7 @@ const SERVERS: Readonly<Record<string, Server>> = {
 export const RECIPIENT_DOMAINS: readonly string[] = Object.keys(SERVERS);
 
 export interface SimulatedAttempt {
-  readonly behaviour: Behaviour;
+  readonly behavior: Behavior;
   /** The number of the attempt; 1 for the first. */
   readonly attemptNumber: number;
   readonly envelopeFrom: string;
@@ -77,10 +77,10 @@ export interface SimulatedAttempt {
  * Makes one attempt at the simulated server of `to`. The function returns immediately; the caller waits for `tookMs`.
  */
 export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Attempt {
-  const { behaviour, attemptNumber, to, startedAt } = attempt;
+  const { behavior, attemptNumber, to, startedAt } = attempt;
   const domain = to.slice(to.lastIndexOf('@') + 1);
   const server = SERVERS[domain] ?? FALLBACK_SERVER;
-  const script = BEHAVIOURS[behaviour];
+  const script = BEHAVIORS[behavior];
   const host = `mx.${domain}:25`;
   const { outcome, lines } = simulate(
     attempt,

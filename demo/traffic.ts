@@ -7,7 +7,7 @@ import type { MonotonicClock } from '../src/clock.ts';
 import { createSmtpTransport } from '../src/transports/smtp/transport.ts';
 import type { OutgoingMessage, Transport } from '../src/transports/transport.ts';
 import { APPLICATIONS, type Application } from './accounts.ts';
-import { BEHAVIOURS, type Behaviour } from './behaviours.ts';
+import { BEHAVIORS, type Behavior } from './behaviors.ts';
 import { composeMessage } from './messages.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
@@ -26,7 +26,7 @@ export interface TrafficParts {
 
 export interface Traffic {
   /** Schedules the report about a message that a simulated server has accepted. */
-  onDelivered(message: OutgoingMessage, behaviour: Behaviour): void;
+  onDelivered(message: OutgoingMessage, behavior: Behavior): void;
   /** Resolves when no request is in progress. */
   stop(): Promise<void>;
 }
@@ -39,7 +39,7 @@ const SIMULATOR_LOCAL_PARTS = ['success', 'bounce', 'defer', 'complaint', 'suppr
 /** The number of messages to slow servers at the start, so that some messages are always in the state `sending`. */
 const INITIAL_SLOW_MESSAGES = 4;
 
-const LIVE_BEHAVIOURS: Readonly<Partial<Record<Behaviour, number>>> = {
+const LIVE_BEHAVIORS: Readonly<Partial<Record<Behavior, number>>> = {
   fine: 82,
   slow: 7,
   greylisted: 4,
@@ -81,10 +81,10 @@ export function startTraffic(parts: TrafficParts): Traffic {
       body: JSON.stringify(body),
     }).then((response) => response.text());
 
-  function send(application: Application, behaviour: Behaviour): void {
+  function send(application: Application, behavior: Behavior): void {
     const key = parts.keyOf(application.account);
     if (key === undefined) return;
-    const to = recipients.pick(behaviour);
+    const to = recipients.pick(behavior);
     const message = composeMessage(random.weighted(application.messageKinds), to, random);
     track(submit(key, { to: to.address, from: application.from, ...message }));
   }
@@ -102,7 +102,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
       track(submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }));
     } else if (application !== undefined) {
       for (let n = random.next() < 0.15 ? random.integer(2, 5) : 1; n > 0; n -= 1) {
-        send(application, random.weighted(LIVE_BEHAVIOURS));
+        send(application, random.weighted(LIVE_BEHAVIORS));
       }
     }
     if (!isStopped) schedule(random.integer(...PAUSE_MS), submitNext);
@@ -112,8 +112,8 @@ export function startTraffic(parts: TrafficParts): Traffic {
     send(random.pick(APPLICATIONS.filter(({ liveWeight }) => liveWeight > 0)), 'slow');
   schedule(0, submitNext);
   return {
-    onDelivered(message, behaviour) {
-      const { report } = BEHAVIOURS[behaviour];
+    onDelivered(message, behavior) {
+      const { report } = BEHAVIORS[behavior];
       if (report === null || isStopped) return;
       schedule(random.integer(...REPORT_MS), () => {
         const { id, envelope } = message;

@@ -6,7 +6,7 @@
 import type { Clock } from '../src/clock.ts';
 import type { Attempt } from '../src/model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../src/transports/transport.ts';
-import type { Behaviour } from './behaviours.ts';
+import type { Behavior } from './behaviors.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
 import { attemptDelivery } from './servers.ts';
@@ -18,7 +18,7 @@ export interface DemoTransportParts {
   /** The number of attempts of each message in the history, by message id. */
   readonly attemptCounts: Map<string, number>;
   /** Called when a simulated server accepts a message. */
-  readonly onDelivered: (message: OutgoingMessage, behaviour: Behaviour) => void;
+  readonly onDelivered: (message: OutgoingMessage, behavior: Behavior) => void;
 }
 
 /** The number of connections is high, because slow servers must not delay other messages. */
@@ -45,7 +45,7 @@ export function createDemoTransport({
   async function simulate(
     inner: Transport,
     message: OutgoingMessage,
-    behaviour: Behaviour,
+    behavior: Behavior,
     beforeCompletion: (() => Promise<void>) | null,
   ) {
     const { id, envelope, data } = message;
@@ -54,7 +54,7 @@ export function createDemoTransport({
     attemptCounts.set(id, attemptNumber);
     const attempt = attemptDelivery(
       {
-        behaviour,
+        behavior,
         attemptNumber,
         envelopeFrom: envelope.from,
         to: envelope.to,
@@ -70,7 +70,7 @@ export function createDemoTransport({
     if (kind !== 'deferred') attemptCounts.delete(id);
     if (kind === 'delivered') {
       await inner.attempt(message, null);
-      onDelivered(message, behaviour);
+      onDelivered(message, behavior);
     }
     return { ...attempt, tookMs: clock.now() - startedAt };
   }
@@ -83,10 +83,10 @@ export function createDemoTransport({
         ...(inner.localAnswer === undefined ? {} : { localAnswer: inner.localAnswer }),
         close: (timeoutMs) => inner.close(timeoutMs),
         attempt(message, beforeCompletion) {
-          const behaviour = recipients.findBehaviour(message.envelope.to);
-          return behaviour === null
+          const behavior = recipients.findBehavior(message.envelope.to);
+          return behavior === null
             ? inner.attempt(message, beforeCompletion)
-            : simulate(inner, message, behaviour, beforeCompletion);
+            : simulate(inner, message, behavior, beforeCompletion);
         },
       };
     },

@@ -11,7 +11,7 @@ export type Style = 'success' | 'error' | 'warning' | 'dimmed' | 'heading';
 
 const FORMATS = { success: 'green', error: 'red', warning: 'yellow', dimmed: 'dim', heading: 'bold' } as const;
 
-/** Adds colour on a terminal that supports it, unless NO_COLOR is set. Returns plain text for a pipe. */
+/** Adds color on a terminal that supports it, unless NO_COLOR is set. Returns plain text for a pipe. */
 export function applyStyle(style: Style, text: string): string {
   return styleText(FORMATS[style], text, { stream: process.stdout });
 }

@@ -230,7 +230,7 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
   return valid(smtp);
 }
 
-/** Sets the provider of the relay. `name` is the value of `?provider=`; null recognises the provider by the host name. */
+/** Sets the provider of the relay. `name` is the value of `?provider=`; null recognizes the provider by the host name. */
 function applyProvider(smtp: Smtp, name: string | null, shown: string): Smtp | Fault {
   if (name !== null && !RELAY_PROVIDERS.includes(name)) {
     const hint = formatSuggestion(name, RELAY_PROVIDERS);

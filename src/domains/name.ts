@@ -44,11 +44,11 @@ export function parseDomainName(text: string): DomainName {
 }
 
 /**
- * Returns the organisational domain (RFC 7489 section 3.2) of a name in A-labels: the public suffix and one more label.
- * Suffixes of providers, such as github.io, are public suffixes too. If the name has no organisational domain, returns
+ * Returns the organizational domain (RFC 7489 section 3.2) of a name in A-labels: the public suffix and one more label.
+ * Suffixes of providers, such as github.io, are public suffixes too. If the name has no organizational domain, returns
  * the name.
  */
-export function getOrganisationalDomain(name: string): string {
+export function getOrganizationalDomain(name: string): string {
   return parse(name, { allowPrivateDomains: true }).domain ?? name;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Defines the SPF record that authorises the messages of a relay, and the header fields that the relay replaces. Replaced
+ * Defines the SPF record that authorizes the messages of a relay, and the header fields that the relay replaces. Replaced
  * fields must not be signed. The functions are pure.
  */
 import { isIP } from 'node:net';
@@ -27,7 +27,7 @@ export function getProviderFacts(name: ProviderName): RelayFacts {
 
 /**
  * Returns the facts about a relay without a known provider. `host` is null for a transport without a relay. The SPF record
- * authorises the addresses of the relay, which is correct for an operator's own mail server.
+ * authorizes the addresses of the relay, which is correct for an operator's own mail server.
  */
 export function getHostFacts(host: string | null): RelayFacts {
   const hostName = (host ?? '').toLowerCase();

@@ -3,7 +3,7 @@
  * messages use a return path. The functions are pure.
  */
 import type { ReturnPath } from '../model/domain.ts';
-import { getOrganisationalDomain, parseDomainName } from './name.ts';
+import { getOrganizationalDomain, parseDomainName } from './name.ts';
 import type { SendingSetup } from './records.ts';
 
 /**
@@ -31,8 +31,8 @@ export function parseReturnPath(domain: string, text: string): ParsedReturnPath 
     const fault = `${name} is ${relation}, and its MX record must lead to the mailboxes of people; give a subdomain such as ${example}`;
     return { ok: false, fault };
   }
-  const organizationalDomain = getOrganisationalDomain(domain);
-  if (getOrganisationalDomain(name) !== organizationalDomain) {
+  const organizationalDomain = getOrganizationalDomain(domain);
+  if (getOrganizationalDomain(name) !== organizationalDomain) {
     const fault = `${name} is outside of ${organizationalDomain}, so SPF would not align with the sender (DMARC); give a subdomain such as ${example}`;
     return { ok: false, fault };
   }

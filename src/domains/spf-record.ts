@@ -1,6 +1,6 @@
 /**
  * Checks SPF records (RFC 7208). A domain must have exactly one record, and the record must be valid. The hosts that
- * the record authorises are not checked. The functions are pure.
+ * the record authorizes are not checked. The functions are pure.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { RecordFinding } from './dkim-record.ts';

@@ -7,7 +7,7 @@ import type { DnsRecord, RecordCheck } from '../model/domain.ts';
 import { checkDkim, type RecordFinding } from './dkim-record.ts';
 import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';
-import { getOrganisationalDomain } from './name.ts';
+import { getOrganizationalDomain } from './name.ts';
 import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;
@@ -81,10 +81,10 @@ async function checkDoubledName(record: DnsRecord, marker: string, resolver: Res
   return checkDkim(record.value, []);
 }
 
-/** RFC 7489 section 6.6.3: if the domain has no record, the record of its organisational domain applies. */
+/** RFC 7489 section 6.6.3: if the domain has no record, the record of its organizational domain applies. */
 async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const domain = record.name.slice('_dmarc.'.length);
-  const parent = getOrganisationalDomain(domain);
+  const parent = getOrganizationalDomain(domain);
   const ownLookup = await resolver.txt(record.name);
   if (ownLookup.kind === 'failed') return createUnknownFinding(ownLookup.reason);
   const ownRecords = ownLookup.kind === 'found' ? ownLookup.values : [];

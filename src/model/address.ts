@@ -39,7 +39,7 @@ for (const codeUnit of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 }
 
 /**
- * Characters that are not allowed in an internationalised local part: controls, format controls (bidi overrides,
+ * Characters that are not allowed in an internationalized local part: controls, format controls (bidi overrides,
  * zero-width joiners, tags), separators, lone surrogates, noncharacters. These characters are invisible, or they make
  * one address resemble another.
  */

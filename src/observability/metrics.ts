@@ -1,7 +1,7 @@
 /**
  * Creates the metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists the metrics.
  *
- * Guarantees: an increment is one addition, because every labelled series is created in advance. The queue statistics
+ * Guarantees: an increment is one addition, because every labeled series is created in advance. The queue statistics
  * are read from the store only during a scrape, at most once per second. If the store does not answer, the scrape omits
  * only the values from the store.
  */
@@ -123,7 +123,7 @@ const CONFIRMATION_BUCKETS_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_60
 const COMMIT_SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 const OUTCOMES: readonly Outcome['kind'][] = ['delivered', 'bounced', 'deferred', 'unanswered'];
 
-interface LabelledCounter {
+interface LabeledCounter {
   inc(): void;
 }
 
@@ -302,13 +302,13 @@ export function createMetrics({
     registers,
   });
 
-  const refusedByReason = new Map<string, LabelledCounter>(
+  const refusedByReason = new Map<string, LabeledCounter>(
     refusalReasons.map((reason) => [reason, refused.labels({ reason })]),
   );
-  const attemptsByOutcome = new Map<Outcome['kind'], LabelledCounter>(
+  const attemptsByOutcome = new Map<Outcome['kind'], LabeledCounter>(
     OUTCOMES.map((outcome) => [outcome, attempts.labels({ outcome })]),
   );
-  const messagesByState = new Map<State, LabelledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
+  const messagesByState = new Map<State, LabeledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
   // Every series starts at zero, because an alert on an increase would miss a series that starts at one.
   for (const reason of refusalReasons) refused.inc({ reason }, 0);
   for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);

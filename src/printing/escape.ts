@@ -44,7 +44,7 @@ export function toPrintable(text: string): string {
 
 /**
  * Replaces control characters as `toPrintable` does, except line feeds, tabs and the escape character of terminal
- * colours.
+ * colors.
  */
 export function toPrintableLines(text: string): string {
   return replaceCodeUnits(
@@ -310,7 +310,7 @@ function isWordEnd(codeUnit: number): boolean {
 }
 
 /**
- * Returns the text with each valid `%XX` decoded as Latin 1, which is sufficient to recognise a URL. It never throws.
+ * Returns the text with each valid `%XX` decoded as Latin 1, which is sufficient to recognize a URL. It never throws.
  */
 function decodePercent(text: string): string {
   if (!text.includes('%')) return text;

@@ -49,7 +49,7 @@ test('the total of a state links to its messages, unless it is zero', async () =
   expect(new URL(page.url()).search).toBe('?state=bounced&since=1h');
 });
 
-test('on a phone the menu has the colour scheme and the sign-out, and the state of the live updates is a status', async () => {
+test('on a phone the menu has the color scheme and the sign-out, and the state of the live updates is a status', async () => {
   const service = await rig.serve(rig.folder());
   const { page, allowFaults } = await browsers.openSignedIn(service, '/messages', { width: 360 });
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor();

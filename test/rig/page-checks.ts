@@ -37,7 +37,7 @@ const FIND_GAPS = `[...document.querySelectorAll('form .mantine-InputWrapper-roo
   .map((field) => field.textContent)`;
 
 /**
- * A script that returns true if no animation runs and no placeholder is visible. During an animation, the colours are
+ * A script that returns true if no animation runs and no placeholder is visible. During an animation, the colors are
  * not final.
  */
 const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
@@ -50,7 +50,7 @@ export async function waitUntilSettled(page: Page): Promise<void> {
   await expect.poll(() => page.evaluate(IS_SETTLED)).toBe(true);
 }
 
-/** Sets the page to the size of a phone and to dark colours. */
+/** Sets the page to the size of a phone and to dark colors. */
 export async function emulateDarkPhone(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.setViewportSize({ width: 360, height: 780 });

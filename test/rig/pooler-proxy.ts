@@ -4,7 +4,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** `refuse` is the behaviour of PgBouncer, and `drop` its behaviour with `ignore_startup_parameters = options`. */
+/** `refuse` is the behavior of PgBouncer, and `drop` its behavior with `ignore_startup_parameters = options`. */
 export type StartupOptions = 'refuse' | 'drop';
 
 export interface PoolerProxy {

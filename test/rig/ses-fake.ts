@@ -17,7 +17,7 @@ export interface SesAnswer {
  * `accept`: success; `stall`: no response; `disconnect`: the connection is closed without a response; `truncate`: the
  * connection is closed within the response; `garbage`: 200 without JSON.
  */
-export type SesBehaviour = SesAnswer | 'accept' | 'stall' | 'disconnect' | 'truncate' | 'garbage';
+export type SesBehavior = SesAnswer | 'accept' | 'stall' | 'disconnect' | 'truncate' | 'garbage';
 
 export interface ReceivedMessage {
   readonly id: string;
@@ -36,7 +36,7 @@ export interface Identity {
   privateKey: string | null;
   /** The zone in which Easy DKIM publishes its keys. If it is undefined, the response contains no zone. */
   keyZone?: string;
-  mailFrom?: { readonly domain: string; readonly status: string; readonly behaviour: string };
+  mailFrom?: { readonly domain: string; readonly status: string; readonly behavior: string };
 }
 
 export interface SesFake {
@@ -46,16 +46,16 @@ export interface SesFake {
   /** Requests so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
   readonly connections: number;
-  /** Returns the behaviour for a message. The default is `accept`. */
-  send: (message: { readonly to: string; readonly count: number }) => SesBehaviour;
-  account: SesBehaviour;
+  /** Returns the behavior for a message. The default is `accept`. */
+  send: (message: { readonly to: string; readonly count: number }) => SesBehavior;
+  account: SesBehavior;
   /**
    * The account-level suppression list: reasons by address. As at Amazon SES, the local part is matched exactly, and the
    * domain without regard to case.
    */
   readonly suppressed: Map<string, 'BOUNCE' | 'COMPLAINT'>;
-  /** The behaviour of the operations on the suppression list. */
-  suppressionList: SesBehaviour;
+  /** The behavior of the operations on the suppression list. */
+  suppressionList: SesBehavior;
   close(): Promise<void>;
 }
 
@@ -195,14 +195,14 @@ export async function startSesFake(): Promise<SesFake> {
         MailFromAttributes: {
           MailFromDomain: mailFrom?.domain,
           MailFromDomainStatus: mailFrom?.status,
-          BehaviorOnMxFailure: mailFrom?.behaviour ?? 'USE_DEFAULT_VALUE',
+          BehaviorOnMxFailure: mailFrom?.behavior ?? 'USE_DEFAULT_VALUE',
         },
       },
     });
   }
 
-  function respondAs(behaviour: SesBehaviour, response: ServerResponse, succeed: () => SesAnswer) {
-    switch (behaviour) {
+  function respondAs(behavior: SesBehavior, response: ServerResponse, succeed: () => SesAnswer) {
+    switch (behavior) {
       case 'accept':
         return answer(response, succeed());
       case 'stall':
@@ -218,7 +218,7 @@ export async function startSesFake(): Promise<SesFake> {
         response.writeHead(200, { 'content-type': 'application/json' }).end('<html>');
         return;
       default:
-        return answer(response, behaviour);
+        return answer(response, behavior);
     }
   }
 

@@ -91,7 +91,7 @@ test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, with
   expect([relative.code, relative.stderr]).toEqual([2, expect.stringMatching(/^postrider: --url: [^\n]+\n$/)]);
 });
 
-test('text output in a pipe has no colours, and the content of a message cannot control the terminal', async () => {
+test('text output in a pipe has no colors, and the content of a message cannot control the terminal', async () => {
   for (const args of [
     ['message', 'list'],
     ['message', 'show', id],

@@ -380,7 +380,7 @@ test('messages can be searched by words, address, account and state, in pages', 
 describe('an invalid request receives an error with code and field, and changes nothing', () => {
   test.each([
     ['GET', '/messages?state=lost', undefined, 400, /^state: "lost" is not one of/],
-    ['GET', '/messages?colour=red', undefined, 400, /^Unknown parameter in the query: "colour"$/],
+    ['GET', '/messages?color=red', undefined, 400, /^Unknown parameter in the query: "color"$/],
     ['GET', '/messages?cursor=elsewhere', undefined, 400, /^the cursor belongs to another search/],
     ['GET', '/messages?limit=0', undefined, 400, /^limit:/],
     ['GET', '/messages?limit=201', undefined, 400, /^limit:/],

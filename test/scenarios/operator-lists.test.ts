@@ -204,7 +204,7 @@ describe('imports', () => {
   test.each([
     ['/accounts/unknown/suppressions/import', {}, 404, /^there is no account "unknown"/],
     ['/accounts/default/suppressions/import?reason=spite', {}, 400, /^reason: "spite" is not one of/],
-    ['/accounts/default/suppressions/import?colour=red', {}, 400, /^Unknown parameter in the query: "colour"$/],
+    ['/accounts/default/suppressions/import?color=red', {}, 400, /^Unknown parameter in the query: "color"$/],
     ['/accounts/default/suppressions/import', { 'Content-Type': 'text/plain' }, 415, /^Content-Type must be text\/csv/],
     [
       '/accounts/default/suppressions/import',

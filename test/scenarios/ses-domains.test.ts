@@ -126,7 +126,7 @@ test('after a rotation, `domain verify` passes the new signing key to SES', asyn
 test('a MAIL FROM domain at SES is verified, and its records are shown', async () => {
   const addedDomain = await add('from.example');
   const identity = ses.identities.get('from.example');
-  const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behaviour: 'USE_DEFAULT_VALUE' };
+  const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behavior: 'USE_DEFAULT_VALUE' };
   Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
   publish(addedDomain);
   const lines = ({ records }: DomainAnswer) =>

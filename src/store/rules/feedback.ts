@@ -41,7 +41,7 @@ export function needsHistory({ events }: FeedbackReport, { state }: ReportedMess
 }
 
 /**
- * Summarises history entries. A message may have been sent if an attempt was unanswered or uncertain, or if its lease was
+ * Summarizes history entries. A message may have been sent if an attempt was unanswered or uncertain, or if its lease was
  * lost.
  */
 export function summarizeHistory(entries: Iterable<Pick<HistoryEntry, 'verb' | 'attempt'>>): ReportedHistory {
@@ -261,7 +261,7 @@ export function nextPendingAttemptAt(receivedAt: number, messageId: string | nul
   return now + Math.min(MAX_PENDING_INTERVAL_MS, Math.max(MIN_PENDING_INTERVAL_MS, ageMs));
 }
 
-/** Serialises a report for the table of pending reports. A provider event has no stored bytes. */
+/** Serializes a report for the table of pending reports. A provider event has no stored bytes. */
 export function formatPendingReport({ raw: _raw, ...report }: FeedbackReport): string {
   return JSON.stringify(report);
 }

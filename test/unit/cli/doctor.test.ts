@@ -147,7 +147,7 @@ describe('doctor', () => {
     expect(mapResults(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
   });
 
-  it('prints one aligned line for each finding with the remedy below, without colour in a pipe', () => {
+  it('prints one aligned line for each finding with the remedy below, without color in a pipe', () => {
     const text = formatFindings([
       { check: 'clock', result: 'ok', detail: 'it runs', remedy: null },
       { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'retry' },

@@ -1,7 +1,7 @@
-/** Tests the simulated servers of the demo: they are deterministic, and each behaviour has its outcome. */
+/** Tests the simulated servers of the demo: they are deterministic, and each behavior has its outcome. */
 import { expect, test } from 'vitest';
-import type { Behaviour } from '../../../demo/behaviours.ts';
-import { BEHAVIOURS } from '../../../demo/behaviours.ts';
+import type { Behavior } from '../../../demo/behaviors.ts';
+import { BEHAVIORS } from '../../../demo/behaviors.ts';
 import { planHistory } from '../../../demo/plan.ts';
 import { createSeededRandom } from '../../../demo/random.ts';
 import { Recipients } from '../../../demo/recipients.ts';
@@ -30,7 +30,7 @@ test('every message of the history is valid for the public interface and has a t
   }
 });
 
-const EXPECTED_OUTCOMES: Readonly<Record<Behaviour, string>> = {
+const EXPECTED_OUTCOMES: Readonly<Record<Behavior, string>> = {
   fine: 'delivered',
   slow: 'delivered',
   greylisted: 'deferred greylisted',
@@ -52,10 +52,10 @@ const EXPECTED_OUTCOMES: Readonly<Record<Behaviour, string>> = {
   'odd-report': 'delivered',
 };
 
-test('the reply of a simulated server has the outcome of its behaviour', () => {
-  for (const [behaviour, expected] of Object.entries(EXPECTED_OUTCOMES)) {
+test('the reply of a simulated server has the outcome of its behavior', () => {
+  for (const [behavior, expected] of Object.entries(EXPECTED_OUTCOMES)) {
     const attempt = {
-      behaviour: behaviour as Behaviour,
+      behavior: behavior as Behavior,
       attemptNumber: 1,
       envelopeFrom: 'a@b.example',
       to: 'ada@bigmail.example',
@@ -66,20 +66,20 @@ test('the reply of a simulated server has the outcome of its behaviour', () => {
     );
     const reason = 'reason' in outcome ? ` ${outcome.reason}` : '';
     const suppressedSuffix = outcome.kind === 'bounced' && outcome.suppress ? ' suppressed' : '';
-    expect(`${outcome.kind}${reason}${suppressedSuffix}`, behaviour).toBe(expected);
-    expect(conversation.join('\n'), behaviour).not.toMatch(/[{}]/);
+    expect(`${outcome.kind}${reason}${suppressedSuffix}`, behavior).toBe(expected);
+    expect(conversation.join('\n'), behavior).not.toMatch(/[{}]/);
   }
 });
 
 test('an attempt is unanswered only if the connection is lost after DATA, with every server', () => {
-  for (const behaviour of Object.keys(BEHAVIOURS) as Behaviour[]) {
+  for (const behavior of Object.keys(BEHAVIORS) as Behavior[]) {
     for (const domain of RECIPIENT_DOMAINS) {
-      const attempt = { behaviour, attemptNumber: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
+      const attempt = { behavior, attemptNumber: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
       const { outcome, conversation } = attemptDelivery(
         { ...attempt, sizeBytes: 900, startedAt: NOW },
         createSeededRandom(1),
       );
-      expect(outcome.kind === 'unanswered', `${behaviour} ${domain}`).toBe(behaviour === 'cut-off');
+      expect(outcome.kind === 'unanswered', `${behavior} ${domain}`).toBe(behavior === 'cut-off');
       if (outcome.kind !== 'unanswered') continue;
       expect(outcome.reply.text).toBe(`mx.${domain}:25 closed the connection`);
       expect(conversation.at(-1)).toContain('(900 octets)');
@@ -88,16 +88,16 @@ test('an attempt is unanswered only if the connection is lost after DATA, with e
 });
 
 test('a server with temporary failures accepts the message afterwards, unless the failure repeats', () => {
-  for (const [behaviour, { failures, repeatsLast }] of Object.entries(BEHAVIOURS)) {
+  for (const [behavior, { failures, repeatsLast }] of Object.entries(BEHAVIORS)) {
     const attemptNumber = failures.length + 1;
     const attempt = {
-      behaviour: behaviour as Behaviour,
+      behavior: behavior as Behavior,
       attemptNumber,
       envelopeFrom: 'a@b.example',
       to: 'ada@uni.example.org',
     };
     const { outcome } = attemptDelivery({ ...attempt, sizeBytes: 900, startedAt: NOW }, createSeededRandom(1));
-    expect(outcome.kind, behaviour).toBe(repeatsLast ? 'deferred' : 'delivered');
+    expect(outcome.kind, behavior).toBe(repeatsLast ? 'deferred' : 'delivered');
   }
 });
 

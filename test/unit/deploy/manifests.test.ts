@@ -159,13 +159,13 @@ describe('the manifests for Kubernetes', () => {
     expect(compileManifests(rendered)).toEqual([]);
   });
 
-  test('a misspelt optional member is reported, so that the comparison of members can fail', () => {
-    const misspelt = structuredClone(named('Deployment', 'postrider-api')) as Manifest;
-    const [container] = getPod(misspelt).containers;
+  test('a misspelled optional member is reported, so that the comparison of members can fail', () => {
+    const misspelled = structuredClone(named('Deployment', 'postrider-api')) as Manifest;
+    const [container] = getPod(misspelled).containers;
     Object.assign(container ?? {}, { readynessProbe: { periodSeconds: 5 } });
     const monitor = structuredClone(named('ServiceMonitor', 'postrider')) as Manifest;
     Object.assign(monitor.spec ?? {}, { jobLable: 'job' });
-    const errors = compileManifests([misspelt, monitor]);
+    const errors = compileManifests([misspelled, monitor]);
     expect(errors).toHaveLength(2);
     expect(errors[0]).toMatch(/TS2561|TS2353/);
     expect(errors[0]).toContain('readynessProbe');

@@ -6,7 +6,7 @@ import { ROOT } from '../../house/source.ts';
 
 const readRootFile = (name: string) => readFileSync(join(ROOT, name), 'utf8');
 
-test('LICENSE is the complete standard text of the licence in package.json', () => {
+test('LICENSE is the complete standard text of the license in package.json', () => {
   const { license } = JSON.parse(readRootFile('package.json')) as { license: string };
   expect(license).toBe('Apache-2.0');
   // The digest of LICENSE-2.0.txt as published by the Apache Software Foundation.

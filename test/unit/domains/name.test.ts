@@ -1,7 +1,7 @@
 /** Tests the parser of typed domain names. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { getOrganisationalDomain, parseDomainName } from '../../../src/domains/name.ts';
+import { getOrganizationalDomain, parseDomainName } from '../../../src/domains/name.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';
 
 describe('a domain name', () => {
@@ -96,13 +96,13 @@ describe('a domain name', () => {
   );
 });
 
-describe('the organisational domain', () => {
+describe('the organizational domain', () => {
   it.each([
     ['a.b.example.co.uk', 'example.co.uk'],
     ['example.com', 'example.com'],
     ['x.ann.github.io', 'ann.github.io'],
     ['com', 'com'],
-  ])('of %s is %s', (name, organisation) => {
-    expect(getOrganisationalDomain(name)).toBe(organisation);
+  ])('of %s is %s', (name, organization) => {
+    expect(getOrganizationalDomain(name)).toBe(organization);
   });
 });

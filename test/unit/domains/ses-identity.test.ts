@@ -95,7 +95,7 @@ describe('the identity of a domain', () => {
       origin: 'AWS_SES',
       tokens: ['t1'],
       keyZone: 'dkim.af-south-1.amazonses.com',
-      mailFrom: { domain: 'Bounce.a.example', status: 'FAILED', behaviour: 'REJECT_MESSAGE' },
+      mailFrom: { domain: 'Bounce.a.example', status: 'FAILED', behavior: 'REJECT_MESSAGE' },
     });
     const identity = await identities.readIdentity('a.example');
     expect(identity).toMatchObject({

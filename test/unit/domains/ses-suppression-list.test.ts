@@ -55,9 +55,9 @@ describe('a failure has a code and a remedy', () => {
     [createErrorAnswer(400, 'BadRequestException', 'Invalid address'), 'refused'],
     [createErrorAnswer(500, 'InternalFailure', 'internal'), 'unavailable'],
     ['disconnect', 'unavailable'],
-  ] as const)('%j', async (behaviour, code) => {
+  ] as const)('%j', async (behavior, code) => {
     const { fake, list } = await startFixture();
-    fake.suppressionList = behaviour;
+    fake.suppressionList = behavior;
     expect(await list.remove('ada@example.com')).toMatchObject({ kind: 'failed', failure: { code } });
     const result = await list.readPage(null);
     expect(result).toMatchObject({ kind: 'failed', failure: { code } });

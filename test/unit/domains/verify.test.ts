@@ -194,7 +194,7 @@ describe('a DMARC record', () => {
 
   const subdomainRecord: DnsRecord = { ...DMARC, name: '_dmarc.mail.shop.example.test' };
 
-  it('of the organisational domain applies to a subdomain without its own record', async () => {
+  it('of the organizational domain applies to a subdomain without its own record', async () => {
     const parentZone = { '_dmarc.example.test': { TXT: ['v=DMARC1; p=reject'] } };
     expect(await check(subdomainRecord, parentZone)).toMatchObject({
       found: 'found',

@@ -258,10 +258,10 @@ describe('quoted-printable', () => {
     fc.assert(
       fc.property(fc.array(octet, { maxLength: 400 }), (octets) => {
         const encodedText = toQuotedPrintable(Uint8Array.from(octets));
-        const normalised = Buffer.from(octets)
+        const normalized = Buffer.from(octets)
           .toString('latin1')
           .replace(/\r\n|\r|\n/g, '\r\n');
-        expect(decodeQuotedPrintable(encodedText).toString('latin1')).toBe(normalised);
+        expect(decodeQuotedPrintable(encodedText).toString('latin1')).toBe(normalized);
         expect(encodedText.length - (encodedText.lastIndexOf('\n') + 1)).toBeLessThanOrEqual(75);
       }),
       { numRuns: 5000 },

@@ -550,7 +550,7 @@ describe('a relaxed field', () => {
     );
   });
 
-  it('preserves the UTF-8 of an internationalised address', () => {
+  it('preserves the UTF-8 of an internationalized address', () => {
     const [field = ''] = relaxFields(
       `From:  à\u3000ü@example.org`.replace(/[^ -~]/g, (character) => Buffer.from(character).toString('latin1')),
     );

@@ -29,7 +29,7 @@ const domain = fc
   )
   .map(([labels, topLabel]) => [...labels, topLabel].join('.'));
 
-/** Valid addresses of every kind: dot-atom, quoted, internationalised. */
+/** Valid addresses of every kind: dot-atom, quoted, internationalized. */
 export const addressText: fc.Arbitrary<string> = fc
   .tuple(fc.oneof({ weight: 3, arbitrary: dotAtom }, { weight: 1, arbitrary: quotedString }), domain)
   .filter(([local]) => Buffer.byteLength(local) <= 64)

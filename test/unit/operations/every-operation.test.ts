@@ -1,6 +1,6 @@
 /**
  * Tests that every operation exported under src/operations has a command and a route, that its input and result are in
- * the document of the operator API, and that its behaviour matches its definition. A new operation needs an entry in
+ * the document of the operator API, and that its behavior matches its definition. A new operation needs an entry in
  * examples.ts.
  */
 import { join } from 'node:path';

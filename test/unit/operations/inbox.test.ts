@@ -62,7 +62,7 @@ describe('the list', () => {
     expect(await list({ [field]: value })).toMatchObject({ ok: false, error: { code: 'invalid', field } });
   });
 
-  test.each(['colour', '__proto__'])('the unknown member %s is invalid', async (name) => {
+  test.each(['color', '__proto__'])('the unknown member %s is invalid', async (name) => {
     const input = Object.fromEntries([[name, 'x']]);
     expect(await list(input)).toMatchObject({ ok: false, error: { code: 'invalid' } });
   });

@@ -51,7 +51,7 @@ describe('the input of an operation', () => {
     [{ name: 'acme', limit: 1.5 }, 'limit'],
     [{ name: 'acme', limit: '99999999999999999999' }, 'limit'],
     [{ name: 'acme', subdomains: 'yes' }, 'subdomains'],
-    [{ name: 'acme', colour: 'red' }, null],
+    [{ name: 'acme', color: 'red' }, null],
     [{ name: 'acme', constructor: 'x' }, null],
   ])('%j is invalid, and the member at fault is named', (rawInput, field) => {
     expect(readInput(SCHEMA, rawInput)).toMatchObject({ ok: false, error: { code: 'invalid', field } });

@@ -47,7 +47,7 @@ async function urlOfRole(url: string, options: string, sql: string): Promise<str
   });
 }
 
-/** Starts a server on a loopback address with the given behaviour for each connection. */
+/** Starts a server on a loopback address with the given behavior for each connection. */
 async function startServer(behave: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {

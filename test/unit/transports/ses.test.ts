@@ -133,9 +133,9 @@ describe('the response of the provider', () => {
     ['garbage', { kind: 'unanswered' }],
     [{ status: 200, body: {} }, { kind: 'unanswered' }],
     [{ status: 200, body: { MessageId: 'a b\u0000' } }, { kind: 'unanswered' }],
-  ] as const)('%j', async (behaviour, outcome) => {
+  ] as const)('%j', async (behavior, outcome) => {
     const { fake, transport } = await startFixture();
-    fake.send = () => behaviour;
+    fake.send = () => behavior;
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject(outcome);
     expect(attempt.conversation).toHaveLength(2);

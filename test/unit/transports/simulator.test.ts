@@ -28,7 +28,7 @@ function createTransport(): { transport: Transport; reachedMessages: OutgoingMes
 const createMessage = (local: string) => createOutgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
 
 describe('simulator addresses', () => {
-  test('are recognised in any case and with any label', () => {
+  test('are recognized in any case and with any label', () => {
     expect(findSimulatorKind('success@simulator.postrider.test')).toBe('success');
     expect(findSimulatorKind('Bounce+Order-7@Simulator.Postrider.TEST')).toBe('bounce');
     expect(findSimulatorKind('suppressed+@simulator.postrider.test')).toBe('suppressed');

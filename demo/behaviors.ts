@@ -1,11 +1,11 @@
 /**
- * Defines the behaviours of simulated recipients as data: the failure of each attempt, and the report after the
+ * Defines the behaviors of simulated recipients as data: the failure of each attempt, and the report after the
  * delivery. The replies have the wording of real servers (test/corpus/replies), and `classify` classifies them like any
  * reply.
  */
 import type { Stage } from '../src/model/outcome.ts';
 
-export type Behaviour =
+export type Behavior =
   | 'fine'
   | 'slow'
   | 'greylisted'
@@ -43,7 +43,7 @@ export type AttemptFailure =
       readonly text: string;
     };
 
-export interface BehaviourScript {
+export interface BehaviorScript {
   /**
    * The failure of each attempt, in order. With `repeatsLast`, the last failure repeats; otherwise the next attempt
    * succeeds.
@@ -61,7 +61,7 @@ export interface BehaviourScript {
 
 const DEFAULT_DURATION_MS = [90, 900] as const;
 
-function createScript(changes: Partial<BehaviourScript> = {}): BehaviourScript {
+function createScript(changes: Partial<BehaviorScript> = {}): BehaviorScript {
   return { failures: [], repeatsLast: false, tookMs: DEFAULT_DURATION_MS, report: null, ...changes };
 }
 
@@ -88,7 +88,7 @@ const GREYLISTED = reply(
 const SERVER_BUSY = reply('rcpt', '451 4.7.500 Server busy. Please try again later from [198.51.100.7]. (S77714)');
 const TLS_FAILED = createConnectionLoss('starttls', 'the TLS handshake with {host} failed: certificate has expired');
 
-export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
+export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
   fine: createScript(),
   slow: createScript({ tookMs: [15_000, 50_000] }),
   greylisted: createScript({ failures: [GREYLISTED], tookMs: [200, 1_500] }),
@@ -145,7 +145,7 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
 
 /** Returns the failure of an attempt, or null if the attempt succeeds. The first attempt has the number 1. */
 export function findAttemptFailure(
-  { failures, repeatsLast }: BehaviourScript,
+  { failures, repeatsLast }: BehaviorScript,
   attemptNumber: number,
 ): AttemptFailure | null {
   return failures[attemptNumber - 1] ?? (repeatsLast ? (failures.at(-1) ?? null) : null);
