@@ -1,6 +1,7 @@
-/** `postrider message …`: finds, shows, explains, retries and cancels messages. */
+/** `postrider message …`: finds, shows, explains, retries, cancels and resends messages. */
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
+import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
 import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
@@ -32,6 +33,9 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'cancel <id>', cancelMessage, {
     formatResult: ({ id }) => `cancelled message ${id}\n`,
+  });
+  addOperationCommand(group, context, 'resend <id>', resendMessage, {
+    formatResult: ({ id, resendOf }) => `submitted message ${resendOf} again as ${id}\n`,
   });
 }
 

@@ -17,7 +17,7 @@ import {
 } from '../message/dkim.ts';
 import { createReturnPathToken } from '../message/return-path.ts';
 import { parseAddress, parseHost } from '../model/address.ts';
-import { type DkimKey, getSigningKeys, maySend, type SendingDomain } from '../model/domain.ts';
+import { type DkimKey, findSendingDomain, getSigningKeys, maySend, type SendingDomain } from '../model/domain.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
@@ -104,16 +104,8 @@ export class DomainCache {
     this.#byName.delete(name);
   }
 
-  /** Returns the sending domain with this name, or the nearest parent domain that allows subdomains. */
   #find(accountId: number, name: string): SendingDomain | null {
-    const exactDomain = this.#byName.get(name);
-    if (exactDomain !== undefined) return exactDomain.accountId === accountId ? exactDomain : null;
-    for (let dotIndex = name.indexOf('.'); dotIndex >= 0; dotIndex = name.indexOf('.', dotIndex + 1)) {
-      const parentDomain = this.#byName.get(name.slice(dotIndex + 1));
-      if (parentDomain !== undefined)
-        return parentDomain.accountId === accountId && parentDomain.subdomains ? parentDomain : null;
-    }
-    return null;
+    return findSendingDomain((candidate) => this.#byName.get(candidate), accountId, name);
   }
 }
 

@@ -318,3 +318,22 @@ export interface DomainUpdate {
   /** All keys of the domain. The store deletes every other key of the domain. */
   readonly keys: readonly DkimKey[];
 }
+
+/**
+ * Returns the sending domain with this name, or the nearest parent domain that allows subdomains. Returns null if another
+ * account owns it. `name` is in lower-case A-labels. `findByName` returns the stored domain with exactly this name.
+ */
+export function findSendingDomain(
+  findByName: (name: string) => SendingDomain | undefined,
+  accountId: number,
+  name: string,
+): SendingDomain | null {
+  const exactDomain = findByName(name);
+  if (exactDomain !== undefined) return exactDomain.accountId === accountId ? exactDomain : null;
+  for (let dotIndex = name.indexOf('.'); dotIndex >= 0; dotIndex = name.indexOf('.', dotIndex + 1)) {
+    const parentDomain = findByName(name.slice(dotIndex + 1));
+    if (parentDomain !== undefined)
+      return parentDomain.accountId === accountId && parentDomain.subdomains ? parentDomain : null;
+  }
+  return null;
+}

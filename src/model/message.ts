@@ -39,6 +39,8 @@ export interface NewMessage {
    * this source as the cause.
    */
   readonly suppressedBy: string | null;
+  /** The ended message that this message submits again, or null. The history names it. Default: null. */
+  readonly resendOf?: string | null;
 }
 
 export interface Lease {
@@ -175,6 +177,38 @@ export type OperatorChangeResult =
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
+/** The submission of an ended message as a new message. */
+export interface ResendRequest {
+  /** The ended message. */
+  readonly id: string;
+  /** The id of the new message (`createOperatorMessageId`). A store that has a message at its position uses a smaller id. */
+  readonly newId: string;
+}
+
+export type ResendResult =
+  | {
+      readonly kind: 'done';
+      /** The new message. */
+      readonly message: {
+        readonly id: string;
+        readonly accountId: number;
+        readonly keyId: number;
+        readonly to: string;
+        readonly acceptedAt: number;
+        readonly state: 'queued' | 'suppressed';
+      };
+    }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'not-ended'; readonly state: State }
+  /** The body of the message was erased. */
+  | { readonly kind: 'erased' }
+  /** The account is locked or does not exist. */
+  | { readonly kind: 'locked' }
+  | {
+      readonly kind: 'refused';
+      readonly reason: Extract<AcceptResult, { kind: 'refused' }>['reason'];
+    };
+
 /**
  * The values that the transaction of an event writes: the type of the history entry and the new state of the message.
  * `message.accepted` has no entry, because the row of the message records it. Both values are stored, so their names
@@ -197,6 +231,13 @@ type RecordedType = keyof typeof RECORDED_EVENTS;
 
 /** The type of the first history entry, which is derived from the row of the message. */
 export const ACCEPTED_VERB = 'accepted';
+
+/**
+ * The types of the entries of a message that was submitted again. `resent` is an entry of the ended message, and its detail is
+ * the id of the new message. `resend-of` is an entry of the new message, and its detail is the id of the ended message.
+ */
+export const RESENT_VERB = 'resent';
+export const RESEND_OF_VERB = 'resend-of';
 
 /** The events that the queue may record for a leased message. */
 export type SettledEventType =
@@ -472,6 +513,16 @@ export function createExpiredEntry(at: number, by: string): EntryWithoutAttempt 
 
 export function createOperatorEntry(type: 'message.retried' | 'message.cancelled', at: number): EntryWithoutAttempt {
   return createEntry(type, at, 'operator', null);
+}
+
+/** Creates the entry of an ended message that was submitted again as `newId`. */
+export function createResentEntry(newId: string, at: number): EntryWithoutAttempt {
+  return { at, verb: RESENT_VERB, by: 'operator', detail: newId, failure: null, attempt: null };
+}
+
+/** Creates the entry of a message that submits the ended message `id` again. */
+export function createResendOfEntry(id: string, at: number): EntryWithoutAttempt {
+  return { at, verb: RESEND_OF_VERB, by: 'operator', detail: id, failure: null, attempt: null };
 }
 
 /**

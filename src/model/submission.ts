@@ -197,6 +197,18 @@ export function createMessageIdGenerator(lastId: string | null, randomUuid: () =
   };
 }
 
+/**
+ * Returns the id of a message that an operator submits again. Its counter is in the upper half of the range, so that the id
+ * does not meet the ids that a listener generates in the same millisecond. `random` returns random bytes.
+ */
+export function createOperatorMessageId(now: number, random: (bytes: number) => Uint8Array): string {
+  const bytes = Buffer.from(random(10));
+  const time = now.toString(16).padStart(12, '0');
+  const counter = (0x800 | (bytes.readUInt16BE(0) & 0x7ff)).toString(16);
+  const variant = (0x8000 | (bytes.readUInt16BE(2) & 0x3fff)).toString(16);
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-${variant}-${bytes.toString('hex', 4, 10)}`;
+}
+
 /** Returns the time in a UUIDv7, in milliseconds since the epoch. */
 export function getIdTimestamp(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

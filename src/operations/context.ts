@@ -22,7 +22,7 @@ export interface OperationContext {
   /** The runtime status of this process. Null for a command. */
   readonly status: (() => RuntimeStatus) | null;
   /** Publishes an event after the commit. In a command, no subscriber receives the event. */
-  readonly publish: PublishOf<'message.cancelled' | 'message.retried'>;
+  readonly publish: PublishOf<'message.accepted' | 'message.suppressed' | 'message.cancelled' | 'message.retried'>;
   /** Adds a warning to the result. `code` is stable; `message` is one sentence. */
   warn(code: string, message: string): void;
 }

@@ -148,7 +148,7 @@ export const cancelMessage = operation({
 });
 
 /** Parses a message id in upper or lower case. `field` is the member of the input that contains the id. */
-function parseMessageId(field: string, text: string): Result<string> {
+export function parseMessageId(field: string, text: string): Result<string> {
   const id = text.toLowerCase();
   if (isMessageId(id)) return ok(id);
   return invalid(field, `${quote(text)} is not a message id; \`postrider message list\` shows ids`);
@@ -180,7 +180,7 @@ async function findKeyName(store: OperatorStore, { message, account }: MessageCo
   return keys.kind === 'done' ? (keys.value.find(({ id }) => id === message.keyId)?.name ?? null) : null;
 }
 
-function messageNotFound(id: string): ErrorResult {
+export function messageNotFound(id: string): ErrorResult {
   return notFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
 }
 

@@ -27,6 +27,7 @@ import {
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
@@ -75,6 +76,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/messages/{id}/explain', 'Messages', explainMessage),
   createOperationRoute('POST', '/messages/{id}/retry', 'Messages', retryMessage),
   createOperationRoute('POST', '/messages/{id}/cancel', 'Messages', cancelMessage),
+  createOperationRoute('POST', '/messages/{id}/resend', 'Messages', resendMessage, 201),
   createOperationRoute('GET', '/feedback', 'Feedback', listFeedback),
   createOperationRoute('GET', '/feedback/{id}', 'Feedback', showFeedback),
   createOperationRoute('GET', '/accounts/{account}/suppressions', 'Suppressions', listSuppressions),

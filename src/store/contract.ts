@@ -38,6 +38,8 @@ import type {
   MessageHistory,
   NewMessage,
   OperatorChangeResult,
+  ResendRequest,
+  ResendResult,
   Settlement,
   SettleResult,
   StoredMessage,
@@ -399,6 +401,12 @@ export interface MessageStore {
   /** Makes a queued message due now. Requeues an uncertain message. */
   retryMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
   cancelMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
+  /**
+   * Submits an ended message again as a new message, which is accepted like every message: suppression list, volume and rate
+   * limit apply. Both histories name the other message. The acceptance, both entries and the audit log entry are one
+   * transaction.
+   */
+  resendMessage(request: ResendRequest, now: number, actor?: Actor): Promise<ResendResult>;
   /** Lists stored reports with ids less than `before`, newest first. */
   listFeedback(before: number | null, limit: number): Promise<readonly UnprocessedReport[]>;
   findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
@@ -558,6 +566,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   searchMessages: 'operator-read',
   retryMessage: 'change',
   cancelMessage: 'change',
+  resendMessage: 'change',
   listFeedback: 'operator-read',
   findFeedback: 'operator-read',
   listAudit: 'operator-read',

@@ -88,10 +88,11 @@ async function prepareStore(store: Store) {
   const accountId = account.kind === 'done' ? account.value.id : 0;
   const createdKey = await store.createKey('acme', { name: 'web', ...createSecret('a'), expiresAt: null }, NOW);
   const keyId = createdKey.kind === 'done' ? createdKey.value.id : 0;
-  const messages = ['retried@example.com', 'cancelled@example.com'].map((to) =>
+  const messages = ['retried@example.com', 'cancelled@example.com', 'ended@example.com'].map((to) =>
     newMessage({ accountId, keyId, to, lease: null }),
   );
   await store.accept(messages);
+  await store.cancelMessage(messages[2]?.id ?? '', NOW);
   await store.addSuppressions('acme', [createManualEntry('there@example.com')]);
   const domain = await store.addDomain(
     'acme',
@@ -104,6 +105,7 @@ async function prepareStore(store: Store) {
     keyId,
     retriedId: messages[0]?.id ?? '',
     cancelledId: messages[1]?.id ?? '',
+    endedId: messages[2]?.id ?? '',
     domain: domain.kind === 'done' ? domain.value : null,
     tokenId: token.kind === 'done' ? token.value.id : 0,
     webhookId: webhook.kind === 'done' ? webhook.value.id : 0,
@@ -151,6 +153,8 @@ const CHANGES: Readonly<
   'domain.remove': (store, _prepared, actor) => store.removeDomain('example.com', actor),
   'message.retry': (store, { retriedId }, actor) => store.retryMessage(retriedId, NOW + 60_000, actor),
   'message.cancel': (store, { cancelledId }, actor) => store.cancelMessage(cancelledId, NOW, actor),
+  'message.resend': (store, { endedId }, actor) =>
+    store.resendMessage({ id: endedId, newId: newIdAt(NOW) }, NOW, actor),
   'token.create': (store, _prepared, actor) =>
     store.createToken({ name: 'new', prefix: 'po_b', hash: 'e'.repeat(64), expiresAt: 9 }, NOW, actor),
   'token.revoke': (store, { tokenId }, actor) => store.revokeToken(tokenId, NOW, actor),
@@ -167,7 +171,7 @@ const CHANGES: Readonly<
 };
 
 /** Reads everything that the changes above can affect. */
-async function readEverything(store: Store, { retriedId, cancelledId }: Prepared) {
+async function readEverything(store: Store, { retriedId, cancelledId, endedId }: Prepared) {
   return Promise.all([
     store.listAccounts(),
     store.listKeys('acme'),
@@ -175,6 +179,7 @@ async function readEverything(store: Store, { retriedId, cancelledId }: Prepared
     store.listDomains(),
     store.findMessage(retriedId),
     store.findMessage(cancelledId),
+    store.findMessage(endedId),
     store.listTokens(),
     store.listWebhooks(),
   ]);

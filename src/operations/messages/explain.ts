@@ -13,6 +13,8 @@ import {
   type HistoryEntry,
   MAX_RETRY_DELAY_MS,
   type MessageHistory,
+  RESEND_OF_VERB,
+  RESENT_VERB,
   STATE_DESCRIPTIONS,
   type StoredMessage,
 } from '../../model/message.ts';
@@ -60,7 +62,22 @@ export function explain(input: ExplainInput): readonly string[] {
   const { message, account } = input;
   const stateSentence = `The message to ${message.to} is ${message.state}: ${describeState(input)}.`;
   const acceptanceSentence = `It was accepted at ${formatTime(message.acceptedAt)}${account === null ? '' : ` for account ${account.name}`}.`;
-  return [stateSentence, acceptanceSentence, ...explainState(input), ...explainBodyRetention(input)];
+  return [
+    stateSentence,
+    acceptanceSentence,
+    ...explainResends(message),
+    ...explainState(input),
+    ...explainBodyRetention(input),
+  ];
+}
+
+/** Names the message that this message submits again, and the messages that submit this message again. */
+function explainResends({ events }: StoredMessage): readonly string[] {
+  return events.flatMap(({ verb, detail, at }) => {
+    if (verb === RESEND_OF_VERB) return [`An operator submitted message ${detail} again as this message.`];
+    if (verb === RESENT_VERB) return [`An operator submitted it again as message ${detail} at ${formatTime(at)}.`];
+    return [];
+  });
 }
 
 /**

@@ -7,7 +7,14 @@ import { classifyEntry } from '../../classify/failure.ts';
 import { formatIsoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
-import { type HistoryEntry, STATES, type StoredMessage, type StoredMessageSummary } from '../../model/message.ts';
+import {
+  type HistoryEntry,
+  RESEND_OF_VERB,
+  RESENT_VERB,
+  STATES,
+  type StoredMessage,
+  type StoredMessageSummary,
+} from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
@@ -140,6 +147,12 @@ export const MessageDetails = Type.Object({
         'The time at which the first delivery event of the provider was recorded; null if no event has confirmed the delivery.',
     }),
   ),
+  resendOf: nullable(
+    Type.String({ format: 'uuid', description: 'The ended message that this message submits again, or null.' }),
+  ),
+  resentAs: Type.Array(Type.String({ format: 'uuid' }), {
+    description: 'The messages with which an operator submitted this message again, oldest first.',
+  }),
   message: nullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
   attempts: Type.Array(AttemptDetails),
   events: Type.Array(EventDetails, { description: 'The history, oldest event first.' }),
@@ -182,6 +195,8 @@ export function toMessageDetails(
     deliveryMs: measureSinceAcceptance(storedMessage, findDelivery(storedMessage)),
     confirmationMs: measureSinceAcceptance(storedMessage, findConfirmation(storedMessage)),
     confirmedAt: toIsoOrNull(findConfirmation(storedMessage)?.at ?? null),
+    resendOf: listEntryDetails(storedMessage, RESEND_OF_VERB)[0] ?? null,
+    resentAs: listEntryDetails(storedMessage, RESENT_VERB),
     message: storedMessage.message,
     attempts: attempts.map(toAttemptDetails),
     events: storedMessage.events.map((event, sequence) => toEventDetails(event, sequence, attempts)),
@@ -189,6 +204,11 @@ export function toMessageDetails(
       .filter(({ list }) => list === '*' || list === owner?.name)
       .map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) })),
   };
+}
+
+/** Returns the details of the entries of one type. */
+function listEntryDetails({ events }: Pick<StoredMessage, 'events'>, verb: string): string[] {
+  return events.flatMap((event) => (event.verb === verb && event.detail !== null ? [event.detail] : []));
 }
 
 /** Returns the entry of the first delivery event of the provider, or null. */

@@ -11,6 +11,7 @@
 import { type Account, getRemainingLimits, type LimitUsage, toLimitUsage } from '../../model/account.ts';
 import {
   type AcceptResult,
+  createResendOfEntry,
   createSuppressedEntry,
   getIdempotencyExpiryCutoff,
   type NewMessage,
@@ -168,7 +169,11 @@ export function prepareAccept(
   };
 }
 
-async function acceptInTransaction(
+/**
+ * Accepts a batch in the transaction of the caller. `mayBeStored` is true if an earlier transaction with an unknown result may
+ * have stored messages of the batch.
+ */
+export async function acceptInTransaction(
   transaction: Transaction,
   batch: readonly NewMessage[],
   mayBeStored: boolean,
@@ -347,14 +352,24 @@ async function writeAccepted(
   const suppressed = accepted.filter(({ state }) => state === 'suppressed');
   // Both statements record events. They are sent in this order, so the acceptance is recorded first.
   if (isSubscribed(context.subscribed, 'message.accepted')) statements.push(recordAcceptances(transaction, accepted));
+  const entries = [
+    ...accepted.flatMap((message) =>
+      message.resendOf == null ? [] : [{ message, entry: createResendOfEntry(message.resendOf, message.acceptedAt) }],
+    ),
+    ...suppressed.map((message) => ({
+      message,
+      entry: createSuppressedEntry(message.acceptedAt, message.suppressedBy ?? 'store'),
+    })),
+  ];
   statements.push(
     appendEvents(
       transaction,
-      suppressed.map((message) => ({
-        ...createSuppressedEntry(message.acceptedAt, message.suppressedBy ?? 'store'),
-        id: message.id,
-        accountId: message.accountId,
-        ...{ state: message.state, suppresses: false },
+      entries.map(({ message: { id, accountId, state }, entry }) => ({
+        ...entry,
+        id,
+        accountId,
+        state,
+        suppresses: false,
       })),
     ),
     writeCounts(transaction, context),

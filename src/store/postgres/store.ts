@@ -24,6 +24,7 @@ import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
 import { prepareClaim, prepareLeaseEnds } from './queue.ts';
+import { prepareResend } from './resend.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, runIndexStep } from './search.ts';
 import { listServerWarnings } from './server-settings.ts';
@@ -94,6 +95,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareLeaseEnds(pool, serverTime),
     ...prepareRetention(pool, serverTime, clock.monotonic),
     ...prepareMessages(pool),
+    ...prepareResend(pool, requireOwnStandby),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>
       environment.simulated ? runIndexStep(pool, step) : index.use((thread) => thread.step(step)),

@@ -18,6 +18,7 @@ import {
   isAllowedTransition,
   type NewMessage,
   RECORDED_EVENTS,
+  type ResendResult,
   type Settlement,
   type State,
   TERMINAL_STATES,
@@ -187,6 +188,78 @@ export function decideOperatorChange(
     entry: createOperatorEntry(event, now),
     audit: by === undefined ? null : createAuditEntry(by, action, id, toAuditedMessage(from, dueAt), after),
   };
+}
+
+/** The stored members of a message that `decideResend` reads. */
+export interface ResendSource {
+  readonly id: string;
+  readonly accountId: number;
+  readonly keyId: number;
+  readonly state: State;
+  readonly to: string;
+  /** The canonical recipient, or null if it equals `to`. */
+  readonly recipient: string | null;
+  readonly from: string;
+  readonly subject: string;
+  /** Null if the body was erased. */
+  readonly message: string | null;
+  /** The source of a local answer that suppressed the message, or null. The new message gets the same answer. */
+  readonly suppressedBy: string | null;
+}
+
+/** Returns the message that submits an ended message again, or the reason of a refusal. */
+export function decideResend(
+  source: ResendSource,
+  newId: string,
+  now: number,
+):
+  | { readonly kind: 'submit'; readonly message: NewMessage }
+  | { readonly kind: 'not-ended'; readonly state: State }
+  | { readonly kind: 'erased' } {
+  const { id, accountId, keyId, state, to, recipient, from, subject, message, suppressedBy } = source;
+  if (!TERMINAL_STATES.has(state)) return { kind: 'not-ended', state };
+  if (message === null) return { kind: 'erased' };
+  const content = { to, recipient: recipient ?? to, from, subject, message };
+  const newMessage = { id: newId, accountId, keyId, acceptedAt: now, ...content, idempotency: null, lease: null };
+  return { kind: 'submit', message: { ...newMessage, suppressedBy, resendOf: id } };
+}
+
+/** Converts the result of the acceptance of a message that submits an ended message again. */
+export function toResendResult(
+  { id, accountId, keyId, to, acceptedAt }: NewMessage,
+  result: AcceptResult,
+): ResendResult {
+  switch (result.kind) {
+    case 'accepted':
+      return {
+        kind: 'done',
+        message: {
+          id,
+          accountId,
+          keyId,
+          to,
+          acceptedAt,
+          state: result.state === 'suppressed' ? 'suppressed' : 'queued',
+        },
+      };
+    case 'refused':
+      return { kind: 'refused', reason: result.reason };
+    case 'locked':
+      return { kind: 'locked' };
+    case 'replayed':
+    case 'idempotency-conflict':
+      throw new StoreError(`the resent message ${id} has an idempotency key: this is a bug.`);
+  }
+}
+
+/** Creates the audit log entry of a resend, or null if no operator is named. */
+export function createResendAudit(
+  by: Actor | undefined,
+  id: string,
+  state: State,
+  newId: string,
+): NewAuditEntry | null {
+  return by === undefined ? null : createAuditEntry(by, 'message.resend', id, { state }, { state, resentAs: newId });
 }
 
 const SEQUENCE_EPOCH_MS = Date.UTC(2025, 0, 1);

@@ -40,6 +40,7 @@ import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 import type { ReportedMessage } from './feedback.ts';
+import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
 /** A row of a query. `bigint` columns are numbers; `uuid` and `text` columns are strings. */
@@ -202,6 +203,22 @@ export function toMessageHistory(row: Row, history: readonly Row[]): MessageHist
     attempts: readInteger(row, 'attempts'),
     endedAt: readIntegerOrNull(row, 'ended_at'),
     events: [toAcceptedEntry(row), ...history.map(toHistoryEntry)],
+  };
+}
+
+/** Converts the row of a message with its body and the source of its local answer. */
+export function toResendSource(row: Row): ResendSource {
+  return {
+    id: readText(row, 'id'),
+    accountId: readInteger(row, 'account_id'),
+    keyId: readInteger(row, 'key_id'),
+    state: readState(row),
+    to: readText(row, 'to'),
+    recipient: readTextOrNull(row, 'recipient'),
+    from: readText(row, 'from'),
+    subject: readText(row, 'subject'),
+    message: readTextOrNull(row, 'message'),
+    suppressedBy: readTextOrNull(row, 'suppressed_by'),
   };
 }
 

@@ -8,6 +8,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type LimitUsage, toLimitUsage } from '../../model/account.ts';
 import {
   type AcceptResult,
+  createResendOfEntry,
   createSuppressedEntry,
   getIdempotencyExpiryCutoff,
   type NewMessage,
@@ -87,6 +88,8 @@ export function prepareAccept(
     );
     insertBody.run(seq, message.message);
     outbox.recordAcceptance(message.id, message.accountId, state);
+    const resendOf = message.resendOf ?? null;
+    if (resendOf !== null) appendEntry(seq, createResendOfEntry(resendOf, at), state);
     if (suppressed) appendEntry(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'), state);
     if (message.idempotency !== null)
       insertKey.run(message.accountId, message.idempotency.key, message.idempotency.fingerprint, message.id, at);

@@ -34,6 +34,7 @@ import { type Outbox, prepareOutbox } from './outbox.ts';
 import { prepareOverview } from './overview.ts';
 import { prepareClaim, prepareLeaseEnds } from './queue.ts';
 import { prepareReputation } from './reputation.ts';
+import { prepareResend } from './resend.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareSuppressions } from './suppressions.ts';
@@ -317,8 +318,9 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
   const directory = prepareDirectory(database, (revision) => domains.domainsSince(revision));
   const domains = prepareDomains(database, directory.nextRevision, audit, outbox);
   const reputation = prepareReputation(database, directory.nextRevision, outbox);
+  const accept = prepareAccept(database, outbox);
   return {
-    accept: prepareAccept(database, outbox),
+    accept,
     claim: prepareClaim(database, outbox),
     ...prepareLeaseEnds(database, reputation.addToReputation, outbox),
     ...prepareRetention(database, outbox),
@@ -328,6 +330,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     directorySince: directory.changesSince,
     findKeys: directory.findKeys,
     ...prepareMessages(database, audit, outbox),
+    ...prepareResend(database, accept, audit, outbox),
     ...prepareSearch(database, monotonic),
     ...prepareSearchIndex(database),
     ...prepareNodes(database),

@@ -190,6 +190,14 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'message.show': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.explain': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.retry': { input: { id: MESSAGE.id }, prepare: acceptMessage, audit: [`message.retry ${MESSAGE.id}`] },
+  'message.resend': {
+    input: { id: MESSAGE.id },
+    prepare: async (rig) => {
+      await acceptMessage(rig);
+      await rig.store.cancelMessage(MESSAGE.id, MESSAGE.acceptedAt);
+    },
+    audit: [`message.resend ${MESSAGE.id}`],
+  },
   'message.cancel': { input: { id: MESSAGE.id }, prepare: acceptMessage, audit: [`message.cancel ${MESSAGE.id}`] },
   'feedback.list': { input: {}, prepare: recordReport },
   'feedback.show': { input: { id: 1 }, prepare: recordReport },

@@ -1,6 +1,8 @@
 /** Tests the events of operations on messages. */
 import { expect, test } from 'vitest';
-import { cancelMessage, retryMessage } from '../../../src/operations/messages.ts';
+import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../src/model/submission.ts';
+import { resendMessage } from '../../../src/operations/message-resend.ts';
+import { cancelMessage, explainMessage, retryMessage, showMessage } from '../../../src/operations/messages.ts';
 import { newMessage } from '../../rig/messages.ts';
 import { operationRig } from './operation-rig.ts';
 
@@ -18,4 +20,41 @@ test('a retry and a cancellation are published after their commit, and only if t
     { type: 'message.retried', at, id: mail.id },
     { type: 'message.cancelled', at, id: mail.id },
   ]);
+});
+
+test('a resend is refused in one line while the message has not ended, and is published as an acceptance', async () => {
+  const rig = await operationRig();
+  const mail = newMessage();
+  await rig.store.accept([mail]);
+  expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
+  expect(await rig.perform(resendMessage, { id: newMessage().id })).toMatchObject({ error: { code: 'not-found' } });
+  await rig.performOk(cancelMessage, { id: mail.id });
+  const resent = await rig.performOk(resendMessage, { id: mail.id });
+  expect(resent).toMatchObject({ resendOf: mail.id, state: 'queued' });
+  expect(rig.events.at(-1)).toMatchObject({
+    type: 'message.accepted',
+    id: resent.id,
+    state: 'queued',
+    keyId: mail.keyId,
+  });
+  expect(await rig.performOk(showMessage, { id: resent.id })).toMatchObject({ resendOf: mail.id, resentAs: [] });
+  expect(await rig.performOk(showMessage, { id: mail.id })).toMatchObject({ resendOf: null, resentAs: [resent.id] });
+  const { explanation } = await rig.performOk(explainMessage, { id: resent.id });
+  expect(explanation.join(' ')).toContain(mail.id);
+});
+
+test('a resend needs an authenticated domain of the sender', async () => {
+  const rig = await operationRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
+  const mail = newMessage({ from: 'shop@mail.example.org' });
+  await rig.store.accept([mail]);
+  await rig.performOk(cancelMessage, { id: mail.id });
+  expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({
+    error: { code: 'conflict', message: expect.stringContaining('is not authenticated') },
+  });
+  expect((await rig.store.listAudit(null, 9)).map(({ action }) => action)).toEqual(['message.cancel']);
+});
+
+test('the id of a resent message is a message id with the time of the resend', () => {
+  const id = createOperatorMessageId(Date.UTC(2030, 0, 1), (bytes) => Buffer.alloc(bytes, 0xff));
+  expect([isMessageId(id), getIdTimestamp(id)]).toEqual([true, Date.UTC(2030, 0, 1)]);
 });

@@ -1,0 +1,115 @@
+/**
+ * Submits an ended message again as a new message. The new message is accepted like every message: the lock and the limits of
+ * the account, the domain of the sender and the suppression lists apply. The new message has a new id and a new age. Both histories name
+ * the other message.
+ */
+import { parseAddress } from '../model/address.ts';
+import { findSendingDomain, maySend } from '../model/domain.ts';
+import type { ResendResult, StoredMessage } from '../model/message.ts';
+import { Type } from '../model/schema.ts';
+import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/submission.ts';
+import type { OperationContext } from './context.ts';
+import { conflict, type ErrorResult, ok } from './errors.ts';
+import { messageNotFound, parseMessageId } from './messages.ts';
+import { operation } from './operation.ts';
+import { createStringEnum, MessageId } from './schemas.ts';
+
+export const ResendOutcome = Type.Object({
+  id: Type.String({ format: 'uuid', description: 'The id of the new message.' }),
+  resendOf: Type.String({ format: 'uuid', description: 'The id of the ended message.' }),
+  state: createStringEnum(['queued', 'suppressed'], {
+    description:
+      'The state of the new message. `suppressed`: the recipient is on a suppression list, and nothing is sent.',
+  }),
+});
+
+/** Submits an ended message again as a new message. */
+export const resendMessage = operation({
+  name: 'message.resend',
+  id: 'resendMessage',
+  summary: 'Submit an ended message again as a new message',
+  changes: true,
+  input: Type.Object({ id: MessageId }),
+  result: ResendOutcome,
+  errors: ['not-found', 'conflict'],
+  async run({ id: idText }, context) {
+    const { store, clock, random, warn } = context;
+    const id = parseMessageId('id', idText);
+    if (!id.ok) return id;
+    const source = await store.findMessage(id.value);
+    if (source === null) return messageNotFound(id.value);
+    const now = clock.now();
+    if (!(await isSenderAuthorized(source, context))) {
+      return conflict(
+        'id',
+        `the domain of the sender ${source.from} is not authenticated for the account; \`postrider domain list\` shows the domains`,
+      );
+    }
+    const result = await store.resendMessage({ id: id.value, newId: createOperatorMessageId(now, random) }, now);
+    if (result.kind !== 'done') return toResendError(id.value, result);
+    const { id: newId, state, to } = result.message;
+    publishResent(result, context);
+    if (state === 'suppressed') warn('suppressed', `${to} is on a suppression list, so message ${newId} was not sent`);
+    return ok({ id: newId, resendOf: id.value, state });
+  },
+});
+
+/** Publishes the acceptance of the new message after the commit. */
+export function publishResent(
+  { message: { id, accountId, keyId, to, acceptedAt, state } }: Extract<ResendResult, { kind: 'done' }>,
+  { publish, clock }: Pick<OperationContext, 'publish' | 'clock'>,
+): void {
+  const at = clock.now();
+  publish({
+    type: 'message.accepted',
+    at,
+    id,
+    accountId,
+    keyId,
+    to,
+    state,
+    acceptedAt,
+    tookMs: Math.max(0, at - acceptedAt),
+  });
+  if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
+}
+
+/** Resolves to true if the account may send from the domain of the sender, by the rule of the public interface. */
+async function isSenderAuthorized(
+  { accountId, from }: Pick<StoredMessage, 'accountId' | 'from'>,
+  { store, settings }: Pick<OperationContext, 'store' | 'settings'>,
+): Promise<boolean> {
+  if (!requiresAuthenticatedSender(settings)) return true;
+  const domain = parseAddress(from)?.domain ?? null;
+  if (domain === null) return false;
+  const domains = new Map((await store.listDomains()).map((listed) => [listed.name, listed]));
+  const owned = findSendingDomain((name) => domains.get(name), accountId, domain);
+  return owned !== null && maySend(owned);
+}
+
+const REFUSALS = {
+  'volume-exhausted': 'the volume of its account is exhausted',
+  'volume-expired': 'the volume of its account has expired',
+  'rate-limit-exceeded': 'the rate limit of its account is exceeded',
+} as const;
+
+function toResendError(id: string, result: Exclude<ResendResult, { kind: 'done' }>): ErrorResult {
+  switch (result.kind) {
+    case 'missing':
+      return messageNotFound(id);
+    case 'not-ended':
+      return conflict(
+        'id',
+        `message ${id} is ${result.state}; only an ended message can be sent again. Retry or cancel it instead`,
+      );
+    case 'erased':
+      return conflict('id', `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it cannot be sent again`);
+    case 'locked':
+      return conflict('id', `the account of message ${id} is locked; unlock it with \`postrider account unlock\``);
+    case 'refused':
+      return conflict(
+        'id',
+        `message ${id} was not sent again: ${REFUSALS[result.reason]}; \`postrider account set\` changes it`,
+      );
+  }
+}

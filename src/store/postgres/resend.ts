@@ -1,0 +1,75 @@
+/**
+ * Submits an ended message again as a new message, in one transaction with both history entries and the audit log entry. The
+ * row of the ended message is locked, so that two operators submit it one after the other.
+ */
+import { createResentEntry } from '../../model/message.ts';
+import { isUuid } from '../../model/uuid.ts';
+import type { Store } from '../contract.ts';
+import { createResendAudit, decideResend, toResendResult } from '../rules/messages.ts';
+import * as rows from '../rules/rows.ts';
+import { acceptInTransaction } from './accept.ts';
+import { writeAuditEntry } from './audit.ts';
+import { appendEvents } from './queue.ts';
+import { type Database, forceDurableCommit, type Session, type Statement } from './session.ts';
+
+const LOCK_SOURCE: Statement = {
+  name: 'resend_lock_source',
+  text: 'SELECT account_id, state FROM mail_request WHERE id = $1::uuid FOR NO KEY UPDATE',
+};
+const SELECT_SOURCE: Statement = {
+  name: 'resend_source',
+  text: `SELECT m.id, m.account_id, m.key_id, coalesce(q.state, m.state) AS state, m."to", m.recipient, m."from", m.subject, b.message,
+      (SELECT e.by FROM event e WHERE e.id = $1::uuid AND e.verb = 'suppressed' AND e.by <> 'store' LIMIT 1) AS suppressed_by
+    FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
+      LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id AND b.id = $1::uuid WHERE m.id = $1::uuid`,
+};
+const SELECT_STORED: Statement = {
+  name: 'resend_stored',
+  text: 'SELECT 1 AS one FROM mail_request WHERE id = $1::uuid',
+};
+
+/** `requireStandby` rejects if the setting of the server does not protect messages. */
+export function prepareResend(
+  database: Database,
+  requireStandby: (session: Session) => Promise<void>,
+): Pick<Store, 'resendMessage'> {
+  return {
+    resendMessage: async ({ id, newId }, now, actor) => {
+      if (!isUuid(id)) return { kind: 'missing' };
+      return database.transaction(
+        async (transaction) => {
+          const [, , [row]] = await Promise.all([
+            requireStandby(transaction),
+            transaction.query(LOCK_SOURCE, [id]),
+            transaction.query(SELECT_SOURCE, [id]),
+          ]);
+          if (row === undefined) {
+            await forceDurableCommit(transaction);
+            return { kind: 'missing' };
+          }
+          const source = rows.toResendSource(row);
+          const decision = decideResend(source, newId, now);
+          if (decision.kind !== 'submit') {
+            await forceDurableCommit(transaction);
+            return decision;
+          }
+          const [accepted = { kind: 'locked' as const }] = await acceptInTransaction(
+            transaction,
+            [decision.message],
+            false,
+          );
+          const result = toResendResult(decision.message, accepted);
+          if (result.kind !== 'done') return result;
+          const entry = createResendAudit(actor, id, source.state, newId);
+          const { accountId, state } = source;
+          await Promise.all([
+            appendEvents(transaction, [{ ...createResentEntry(newId, now), id, accountId, state, suppresses: false }]),
+            entry === null ? undefined : writeAuditEntry(transaction, entry),
+          ]);
+          return result;
+        },
+        async (session, result) => result.kind !== 'done' || (await session.query(SELECT_STORED, [newId])).length === 1,
+      );
+    },
+  };
+}

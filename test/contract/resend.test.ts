@@ -1,0 +1,129 @@
+/** Tests the resend of an ended message on every store: the new message, both histories, the limits and the refusals. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { NewMessage } from '../../src/model/message.ts';
+import { toSeq } from '../../src/store/rules/messages.ts';
+import { NO_LIMITS, newIdAt, newMessage } from '../rig/messages.ts';
+import { STORES } from '../rig/stores.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function createStoreWith(limits = NO_LIMITS, overrides: Partial<NewMessage> = {}) {
+    const store = await open();
+    onTestFinished(() => store.close());
+    const account = await store.createAccount('acme', limits, NOW);
+    const accountId = account.kind === 'done' ? account.value.id : 0;
+    const message = newMessage({ accountId, acceptedAt: NOW, to: 'Rita@Example.com', ...overrides });
+    expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
+    return { store, message, accountId };
+  }
+
+  test('a resent message is queued with the content of the old message, and both histories name the other', async () => {
+    const { store, message } = await createStoreWith();
+    await store.cancelMessage(message.id, NOW + 1);
+    const newId = newIdAt(NOW + 2);
+    const result = await store.resendMessage({ id: message.id, newId }, NOW + 2, { name: 'page', at: NOW + 2 });
+    expect(result).toMatchObject({ kind: 'done', message: { id: newId, to: 'Rita@Example.com', state: 'queued' } });
+    const { to, from, subject, message: body } = message;
+    const resent = await store.findMessage(newId);
+    expect(resent).toMatchObject({
+      to,
+      from,
+      subject,
+      message: body,
+      state: 'queued',
+      acceptedAt: NOW + 2,
+      attempts: 0,
+    });
+    expect(resent?.events.map(({ verb, by, detail }) => [verb, by, detail])).toEqual([
+      ['accepted', 'key_1', null],
+      ['resend-of', 'operator', message.id],
+    ]);
+    const old = await store.findMessage(message.id);
+    expect(old?.state).toBe('cancelled');
+    expect(old?.events.at(-1)).toMatchObject({ verb: 'resent', by: 'operator', detail: newId, at: NOW + 2 });
+    expect(await store.listAudit(null, 1)).toMatchObject([
+      {
+        actor: 'page',
+        action: 'message.resend',
+        target: message.id,
+        after: JSON.stringify({ state: 'cancelled', resentAs: newId }),
+      },
+    ]);
+    const claimed = await store.claim({ messages: 9, bytes: 9e6 }, { owner: 'node', until: NOW + 9_000 }, NOW + 2);
+    expect(claimed.messages.map(({ id, message: text, attempts }) => [id, text, attempts])).toEqual([[newId, body, 1]]);
+  });
+
+  test('a message that has not ended, does not exist or has no body is refused, and nothing changes', async () => {
+    const { store, message } = await createStoreWith();
+    const resend = (id: string) => store.resendMessage({ id, newId: newIdAt(NOW) }, NOW, { name: 'page', at: NOW });
+    expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'queued' });
+    expect(await resend(newIdAt(NOW))).toEqual({ kind: 'missing' });
+    await store.claim({ messages: 9, bytes: 9e6 }, { owner: 'node', until: NOW + 9_000 }, NOW);
+    expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'sending' });
+    const other = newMessage({ acceptedAt: NOW + 5, accountId: message.accountId });
+    await store.accept([other]);
+    await store.cancelMessage(other.id, NOW + 5);
+    await store.purgeBodiesAndKeys(NOW + 6, 0, 10);
+    expect(await resend(other.id)).toEqual({ kind: 'erased' });
+    expect(await store.listAudit(null, 9)).toEqual([]);
+    expect((await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 9 })).length).toBe(
+      2,
+    );
+  });
+
+  test('the lock and the volume of the account apply to a resend, which counts like every message', async () => {
+    const { store, message } = await createStoreWith({ ...NO_LIMITS, volume: 2 });
+    await store.cancelMessage(message.id, NOW);
+    const resend = (id: string) => store.resendMessage({ id, newId: newIdAt(NOW) }, NOW);
+    await store.lockAccount('acme', 'unpaid', NOW);
+    expect(await resend(message.id)).toEqual({ kind: 'locked' });
+    await store.unlockAccount('acme', NOW);
+    expect(await resend(message.id)).toMatchObject({ kind: 'done' });
+    expect(await resend(message.id)).toEqual({ kind: 'refused', reason: 'volume-exhausted' });
+    expect(await store.listAccounts()).toMatchObject([{ volumeUsed: 2 }]);
+    expect((await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'resent').length).toBe(1);
+  });
+
+  test('a resend to a suppressed recipient ends as suppressed, and a local answer suppresses it again', async () => {
+    const { store, message } = await createStoreWith();
+    await store.cancelMessage(message.id, NOW);
+    await store.addSuppressions('acme', [{ address: 'rita@example.com', reason: 'manual', source: null, at: NOW }]);
+    const newId = newIdAt(NOW);
+    expect(await store.resendMessage({ id: message.id, newId }, NOW)).toMatchObject({
+      message: { state: 'suppressed' },
+    });
+    expect((await store.findMessage(newId))?.events.map(({ verb }) => verb)).toEqual([
+      'accepted',
+      'resend-of',
+      'suppressed',
+    ]);
+    const local = newMessage({
+      accountId: message.accountId,
+      acceptedAt: NOW,
+      to: 'b@example.com',
+      suppressedBy: 'simulator',
+    });
+    await store.accept([local]);
+    const again = await store.resendMessage({ id: local.id, newId: newIdAt(NOW) }, NOW);
+    expect(again).toMatchObject({ message: { state: 'suppressed' } });
+    const id = again.kind === 'done' ? again.message.id : '';
+    expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'suppressed', by: 'simulator' });
+  });
+
+  test('two resends of one message at the same time create two messages, also with ids at one position', async () => {
+    const { store, message } = await createStoreWith();
+    await store.cancelMessage(message.id, NOW);
+    const first = newIdAt(NOW + 50);
+    const second = `${first.slice(0, -4)}${first.endsWith('0000') ? '1111' : '0000'}`;
+    const results = await Promise.all(
+      [first, second].map((newId) => store.resendMessage({ id: message.id, newId }, NOW + 50)),
+    );
+    const ids = results.map((result) => (result.kind === 'done' ? result.message.id : ''));
+    expect(new Set(ids).size).toBe(2);
+    const resent = (await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'resent') ?? [];
+    expect(new Set(resent.map(({ detail }) => detail))).toEqual(new Set(ids));
+    for (const id of ids) expect(await store.findMessage(id)).toMatchObject({ id, state: 'queued' });
+    for (const id of ids) expect(toSeq(id)).toBeLessThanOrEqual(toSeq(first));
+  });
+});
