@@ -3,18 +3,17 @@
  * by the command that creates it.
  */
 import type { Command } from 'commander';
-import type { DeliveryEntry, WebhookEntry, WebhookSecret } from '../operations/webhooks/schemas.ts';
+import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
+import type { DeliveryEntry, WebhookEntry, WebhookFigures, WebhookSecret } from '../operations/webhooks/schemas.ts';
 import {
   createWebhook,
   deleteWebhook,
   disableWebhook,
   enableWebhook,
-  listDeliveries,
   listWebhooks,
-  replayWebhook,
   rotateWebhook,
   showWebhook,
-  testWebhook,
+  showWebhookStatistics,
   updateWebhook,
 } from '../operations/webhooks.ts';
 import { formatCount } from '../printing/text.ts';
@@ -40,6 +39,15 @@ export function addWebhookCommands(program: Command, context: Context): void {
         : formatTable(['ID', 'STATUS', 'ACCOUNT', 'NAME', 'URL'], webhooks.map(toRow), {
             truncatedHeadings: ['NAME', 'URL'],
           }),
+  });
+  addOperationCommand(group, context, 'statistics', showWebhookStatistics, {
+    formatResult: (figures) =>
+      figures.length === 0
+        ? 'There are no endpoints; create one with `postrider webhook create URL`.\n'
+        : formatTable(
+            ['ID', 'PENDING', 'OLDEST', 'FAILED', 'LAST SUCCESS', 'FAILING SINCE'],
+            figures.map(toFiguresRow),
+          ),
   });
   addOperationCommand(group, context, 'show <id>', showWebhook, { formatResult: formatWebhook });
   addOperationCommand(group, context, 'update <id>', updateWebhook, {
@@ -76,8 +84,10 @@ export function addWebhookCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'replay <id>', replayWebhook, {
     customFlags: { since: '--since <when>' },
-    formatResult: ({ id, replayed }) =>
-      `${formatCount(replayed)} ${replayed === 1 ? 'delivery' : 'deliveries'} of ${id} ${replayed === 1 ? 'is' : 'are'} due\n`,
+    formatResult: ({ id, replayed }, { dryRun }) => {
+      const verb = dryRun === true ? 'would be' : replayed === 1 ? 'is' : 'are';
+      return `${formatCount(replayed)} ${replayed === 1 ? 'delivery' : 'deliveries'} of ${id} ${verb} due\n`;
+    },
   });
 }
 
@@ -103,6 +113,17 @@ function formatWebhook({ id, url, account, name, events, status, ...webhook }: W
 function toRow({ id, url, account, name, status }: WebhookEntry): Cell[] {
   const style = status === 'enabled' ? 'success' : 'error';
   return [id, { text: status, style }, account ?? '*', name ?? '-', url];
+}
+
+function toFiguresRow({ id, pending, oldestPendingAt, failed, lastSuccessAt, failingSince }: WebhookFigures): Cell[] {
+  return [
+    id,
+    formatCount(pending),
+    formatIsoTime(oldestPendingAt, '-'),
+    failed === 0 ? '0' : { text: formatCount(failed), style: 'error' },
+    formatIsoTime(lastSuccessAt, 'never'),
+    failingSince === null ? '-' : { text: formatIsoTime(failingSince), style: 'error' },
+  ];
 }
 
 function toDeliveryRow({ id, type, status, attempts, nextAttemptAt }: DeliveryEntry): Cell[] {

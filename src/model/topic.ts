@@ -1,3 +1,12 @@
 /** The topics of live updates. The queries of the dashboard have the same names. */
-export const TOPICS = ['messages', 'overview', 'inbox', 'accounts', 'domains', 'suppressions', 'audit'] as const;
+export const TOPICS = [
+  'messages',
+  'overview',
+  'inbox',
+  'accounts',
+  'domains',
+  'suppressions',
+  'webhooks',
+  'audit',
+] as const;
 export type Topic = (typeof TOPICS)[number];

@@ -73,6 +73,9 @@ export type DisabledReason = (typeof DISABLED_REASONS)[number];
 /** An endpoint without a success for this time, while an attempt failed, is disabled. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 
+/** The time of the last success is stored at most once in this time, so that successes write few rows of endpoints. */
+export const LAST_SUCCESS_STEP_MS = 10_000;
+
 /** The maximum number of endpoints of an installation. */
 export const MAX_WEBHOOKS = 10_000;
 
@@ -104,6 +107,8 @@ export interface Webhook {
   readonly createdAt: number;
   /** The time of the first failed attempt since the last success. Null if no attempt has failed since. */
   readonly failingSince: number | null;
+  /** The time of the last success, at most `LAST_SUCCESS_STEP_MS` too early. Null if there was none. */
+  readonly lastSuccessAt: number | null;
 }
 
 /** An endpoint to be stored. */

@@ -134,6 +134,7 @@ export function createLiveUpdates({
 /** Returns the event handlers. The handler of an event publishes the topics that the event changes. */
 function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
   const publishMessages = () => updates.publish('messages', 'overview');
+  const publishWebhooks = () => updates.publish('webhooks');
   const publishOverview = () => updates.publish('overview');
   const publishSettlement = ({ suppresses }: { readonly suppresses: boolean }) => {
     publishMessages();
@@ -159,7 +160,10 @@ function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Han
     'account.changed': () => updates.publish('accounts', 'overview'),
     'domain.changed': () => updates.publish('domains', 'overview'),
     'operator.changed': () => updates.poll(),
-    'webhook.disabled': publishOverview,
+    'webhook.attempt_succeeded': publishWebhooks,
+    'webhook.attempt_failed': publishWebhooks,
+    'webhook.delivery_failed': publishWebhooks,
+    'webhook.disabled': () => updates.publish('webhooks', 'overview'),
     'store.files_lost': publishOverview,
     'store.files_restored': publishOverview,
     'circuit_breaker.opened': publishOverview,
@@ -176,7 +180,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   suppression: ['suppressions'],
   message: ['messages', 'overview'],
   token: [],
-  webhook: ['overview'],
+  webhook: ['webhooks', 'overview'],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 

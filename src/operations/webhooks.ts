@@ -1,22 +1,19 @@
 /**
- * The operations on the endpoints of webhooks and on their deliveries. Only the operations that create a signing secret
+ * The operations on the endpoints of webhooks. Only the operations that create a signing secret
  * return it.
  */
-import { formatIsoTime, formatIsoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
+import { formatIsoTime, formatIsoTimeOrNull, parseDuration, quote } from '../config/units.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
 import { Type } from '../model/schema.ts';
-import { createMessageIdGenerator } from '../model/submission.ts';
-import { isUuid } from '../model/uuid.ts';
 import {
   DEFAULT_WEBHOOK_EVENT_TYPES,
   formatWebhookId,
   MAX_WEBHOOKS,
-  parseWebhookId,
   WEBHOOK_EVENT_TYPES,
   type Webhook,
-  type WebhookDelivery,
   type WebhookEventType,
+  type WebhookStatistics,
 } from '../model/webhook.ts';
 import { maskUrl } from '../printing/escape.ts';
 import { sealSigningSecret } from '../webhooks/sealing.ts';
@@ -26,10 +23,8 @@ import type { OperationContext } from './context.ts';
 import {
   accountNotFound,
   conflict,
-  type ErrorResult,
   invalid,
   invalidTemplate,
-  notFound,
   ok,
   type Result,
   toMemberResult,
@@ -37,12 +32,11 @@ import {
 } from './errors.ts';
 import { parseName } from './labels.ts';
 import { operation } from './operation.ts';
-import { createPageSizeMember, nullable, Time } from './schemas.ts';
-import { DeliveryEntry, WebhookEntry, WebhookId, WebhookSecret } from './webhooks/schemas.ts';
+import { parseId, webhookNotFound } from './webhooks/ids.ts';
+import { WebhookEntry, WebhookFigures, WebhookId, WebhookSecret } from './webhooks/schemas.ts';
 
 /** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;
-const MAX_PAGE_SIZE = 1_000;
 /** The maximum grace period of a rotation. */
 const MAX_GRACE_MS = 30 * 24 * 3_600_000;
 
@@ -110,6 +104,22 @@ export const listWebhooks = operation({
   result: Type.Array(WebhookEntry),
   errors: [],
   run: async (_input, { store }) => ok((await store.listWebhooks()).map(toWebhookEntry)),
+});
+
+/** Shows the figures of every endpoint. They are not part of the list, because the store counts all pending deliveries. */
+export const showWebhookStatistics = operation({
+  name: 'webhook.statistics',
+  id: 'showWebhookStatistics',
+  summary: 'Show the pending and failed deliveries of each endpoint, its last success, and since when it fails',
+  changes: false,
+  input: Type.Object({}),
+  result: Type.Array(WebhookFigures),
+  errors: [],
+  async run(_input, { store }) {
+    const [webhooks, statistics] = await Promise.all([store.listWebhooks(), store.readWebhookStatistics()]);
+    const statisticsById = new Map(statistics.map((entry) => [entry.webhookId, entry]));
+    return ok(webhooks.map((webhook) => toFigures(webhook, statisticsById.get(webhook.id))));
+  },
 });
 
 export const showWebhook = operation({
@@ -250,108 +260,6 @@ export const rotateWebhook = operation({
   },
 });
 
-/** Sends a test to an endpoint, once, whatever its subscription. */
-export const testWebhook = operation({
-  name: 'webhook.test',
-  id: 'testWebhook',
-  summary: 'Send a test event to an endpoint, once',
-  changes: true,
-  input: Type.Object({ id: WebhookId }),
-  result: DeliveryEntry,
-  errors: ['not-found', 'conflict'],
-  async run({ id: text }, { store, clock, random }) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    const now = clock.now();
-    const result = await store.addTestDelivery(id.value, createDeliveryId(now, random), now);
-    switch (result.kind) {
-      case 'done':
-        return ok(toDeliveryEntry(result.value));
-      case 'missing':
-        return webhookNotFound(id.value);
-      case 'exists':
-        return conflict(null, `endpoint ${formatWebhookId(id.value)} is disabled; enable it first`);
-    }
-  },
-});
-
-export const listDeliveries = operation({
-  name: 'webhook.deliveries',
-  id: 'listWebhookDeliveries',
-  summary: 'List the deliveries of an endpoint with their attempts, newest first',
-  changes: false,
-  input: Type.Object({
-    id: WebhookId,
-    failed: Type.Boolean({ default: false, description: 'Only deliveries whose last attempt failed.' }),
-    before: Type.Optional(Type.String({ description: 'The last id of the previous page; lists older deliveries.' })),
-    limit: createPageSizeMember(MAX_PAGE_SIZE),
-  }),
-  result: Type.Array(DeliveryEntry),
-  errors: ['not-found'],
-  async run({ id: text, failed, before, limit }, { store }) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    const cursor = before === undefined ? ok(null) : parseDeliveryId('before', before);
-    if (!cursor.ok) return cursor;
-    const result = await store.listDeliveries(id.value, failed ? 'failed' : null, cursor.value, limit);
-    return result.kind === 'done' ? ok(result.value.map(toDeliveryEntry)) : webhookNotFound(id.value);
-  },
-});
-
-/** Makes deliveries due at once. Id and body stay the same. */
-export const replayWebhook = operation({
-  name: 'webhook.replay',
-  id: 'replayWebhook',
-  summary: 'Send deliveries without a success again, with the same id and body',
-  changes: true,
-  input: Type.Object({
-    id: WebhookId,
-    delivery: Type.Optional(Type.String({ description: 'The id of one delivery, in any status.' })),
-    since: Type.Optional(
-      Type.String({ description: 'A date (UTC) or a duration such as `1h`; without it all deliveries.' }),
-    ),
-    all: Type.Boolean({ default: false, description: 'Also deliveries that succeeded.' }),
-  }),
-  result: Type.Object({
-    id: WebhookId,
-    replayed: Type.Integer({ description: 'The number of deliveries that are due.' }),
-    since: nullable(Time),
-  }),
-  errors: ['not-found'],
-  async run({ id: text, delivery, since: sinceText, all }, { store, clock }) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    const now = clock.now();
-    const webhookId = formatWebhookId(id.value);
-    if (delivery !== undefined) {
-      if (sinceText !== undefined || all) {
-        const names = ['since', 'all'];
-        return invalidTemplate(
-          'delivery',
-          (getName) => `${getName('delivery')} cannot be combined with ${names.map(getName).join(' or ')}`,
-        );
-      }
-      const deliveryId = parseDeliveryId('delivery', delivery);
-      if (!deliveryId.ok) return deliveryId;
-      const result = await store.replayDelivery(id.value, deliveryId.value, now);
-      if (result.kind === 'done') return ok({ id: webhookId, replayed: 1, since: null });
-      const message = `endpoint ${webhookId} has no delivery ${quote(delivery)}; \`postrider webhook deliveries ${webhookId}\` lists deliveries`;
-      return (await store.findWebhook(id.value)) === null ? webhookNotFound(id.value) : notFound('delivery', message);
-    }
-    const since = sinceText === undefined ? ok(null) : toMemberResult('since', parseTimestamp(sinceText, now, 'back'));
-    if (!since.ok) return since;
-    const selection = { since: since.value ?? 0, includesDelivered: all };
-    let replayed = 0;
-    for (let after: string | null = null; ; ) {
-      const step = await store.replayDeliveries(id.value, selection, after, now, MAX_ROWS_PER_STEP);
-      if (step.kind !== 'done') return webhookNotFound(id.value);
-      replayed += step.value.replayed;
-      after = step.value.next;
-      if (after === null) return ok({ id: webhookId, replayed, since: formatIsoTimeOrNull(since.value) });
-    }
-  },
-});
-
 /** Checks the URL of an endpoint, and that its host resolves to permitted addresses. Returns the normalized URL. */
 async function checkUrl(text: string, { settings }: Pick<OperationContext, 'settings'>): Promise<Result<string>> {
   const { webhookTargets: targets, dns } = settings;
@@ -382,32 +290,6 @@ function parseEndpointName(text: string | undefined): Result<string | null> {
   return text === undefined || text === '' ? ok(null) : parseName('name', text);
 }
 
-/** Parses the number of an endpoint from `wh_12` or `12`. */
-function parseId(text: string): Result<number> {
-  const id = parseWebhookId(text) ?? parseWebhookId(formatWebhookId(Number(text)));
-  if (id !== null) return ok(id);
-  return invalid(
-    'id',
-    `${quote(text)} is not the id of an endpoint such as wh_12; \`postrider webhook list\` lists endpoints`,
-  );
-}
-
-function parseDeliveryId(field: string, text: string): Result<string> {
-  return isUuid(text) ? ok(text) : invalid(field, `${quote(text)} is not the id of a delivery, which is a UUID`);
-}
-
-function webhookNotFound(id: number): ErrorResult {
-  return notFound('id', `there is no endpoint ${formatWebhookId(id)}; \`postrider webhook list\` lists endpoints`);
-}
-
-/** Creates a UUIDv7. */
-function createDeliveryId(now: number, random: (bytes: number) => Buffer): string {
-  const hex = random(8).toString('hex');
-  // The generator uses the end of a version 4 UUID: its variant and random digits.
-  const uuid = `${'0'.repeat(18)}-8${hex.slice(0, 3)}-${hex.slice(3, 15)}`;
-  return createMessageIdGenerator(null, () => uuid).next(now);
-}
-
 function toEntryResult(
   id: number,
   result: { readonly kind: 'done'; readonly value: Webhook } | { readonly kind: 'missing' | 'exists' },
@@ -429,15 +311,16 @@ function toWebhookEntry({ id, url, account, name, events, disabled, createdAt }:
   };
 }
 
-function toDeliveryEntry(delivery: WebhookDelivery): DeliveryEntry {
-  const { id, webhookId, type, messageId, status, attempts, nextAttemptAt } = delivery;
+function toFigures(
+  { id, lastSuccessAt, failingSince }: Webhook,
+  statistics: WebhookStatistics | undefined,
+): WebhookFigures {
   return {
-    id,
-    webhookId: formatWebhookId(webhookId),
-    type,
-    message: messageId,
-    status,
-    attempts: attempts.map(({ at, ...attempt }) => ({ at: formatIsoTime(at), ...attempt })),
-    nextAttemptAt: formatIsoTimeOrNull(nextAttemptAt),
+    id: formatWebhookId(id),
+    pending: statistics?.pending ?? 0,
+    oldestPendingAt: formatIsoTimeOrNull(statistics?.oldestPendingAt ?? null),
+    failed: statistics?.failed ?? 0,
+    lastSuccessAt: formatIsoTimeOrNull(lastSuccessAt),
+    failingSince: formatIsoTimeOrNull(failingSince),
   };
 }

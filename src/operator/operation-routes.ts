@@ -33,17 +33,16 @@ import { cancelMessage, explainMessage, retryMessage, showMessage } from '../ope
 import { showOverview } from '../operations/overview.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
+import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
 import {
   createWebhook,
   deleteWebhook,
   disableWebhook,
   enableWebhook,
-  listDeliveries,
   listWebhooks,
-  replayWebhook,
   rotateWebhook,
   showWebhook,
-  testWebhook,
+  showWebhookStatistics,
   updateWebhook,
 } from '../operations/webhooks.ts';
 import { createOperationRoute, type OperationRoute } from './operation-route.ts';
@@ -85,6 +84,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('DELETE', '/accounts/{account}/suppressions/{address}', 'Suppressions', removeSuppression),
   createOperationRoute('GET', '/webhooks', 'Webhooks', listWebhooks),
   createOperationRoute('POST', '/webhooks', 'Webhooks', createWebhook, 201),
+  createOperationRoute('GET', '/webhooks/statistics', 'Webhooks', showWebhookStatistics),
   createOperationRoute('GET', '/webhooks/{id}', 'Webhooks', showWebhook),
   createOperationRoute('PATCH', '/webhooks/{id}', 'Webhooks', updateWebhook),
   createOperationRoute('DELETE', '/webhooks/{id}', 'Webhooks', deleteWebhook),

@@ -593,6 +593,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   findDelivery: 'operator-read',
   replayDelivery: 'change',
   replayDeliveries: 'change',
+  countReplayable: 'operator-read',
   releaseDeliveries: 'change',
   readWebhookStatistics: 'operator-read',
   fanOutEvents: 'change',

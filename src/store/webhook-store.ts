@@ -76,6 +76,8 @@ export interface WebhookStore {
     limit: number,
     actor?: Actor,
   ): Promise<ChangeResult<{ readonly replayed: number; readonly next: string | null }>>;
+  /** Counts the deliveries that `replayDeliveries` would replay. */
+  countReplayable(id: number, selection: ReplaySelection, now: number): Promise<ChangeResult<number>>;
   /**
    * Makes up to `limit` pending deliveries of the endpoint due at `now` that are due later and have no attempt in
    * progress. Resolves to their number. If it equals `limit`, more may remain.

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import {
+  LAST_SUCCESS_STEP_MS,
   type LeasedDelivery,
   MAX_FAILING_MS,
   type NewWebhook,
@@ -462,6 +463,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'failing', at: last });
   });
 
+  test('the time of the last success of an endpoint is stored at most every ten seconds, and a failure keeps it', async () => {
+    const store = await createStore();
+    const { id } = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    const now = Date.now();
+    const [one, two, three, four] = await receive(store, now);
+    if (!one || !two || !three || !four) throw new Error('not leased');
+    const lastSuccess = async () => (await store.findWebhook(id))?.lastSuccessAt;
+    await settle(store, one, { kind: 'failed' }, now);
+    expect(await lastSuccess()).toBe(null);
+    await settle(store, two, { kind: 'delivered' }, now + 1);
+    await settle(store, three, { kind: 'delivered' }, now + LAST_SUCCESS_STEP_MS);
+    expect(await lastSuccess()).toBe(now + 1);
+    await settle(store, four, { kind: 'delivered' }, now + 1 + LAST_SUCCESS_STEP_MS);
+    expect(await lastSuccess()).toBe(now + 1 + LAST_SUCCESS_STEP_MS);
+  });
+
   test('during a rotation a delivery is leased with both secrets, and after it with the new one', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
@@ -504,6 +522,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
         if (after === null) return replayed;
       }
     };
+    const count = (since: number, includesDelivered: boolean) =>
+      store.countReplayable(id, { since, includesDelivered }, now);
+    expect(await store.countReplayable(id + 1, { since: 0, includesDelivered: true }, now)).toEqual({
+      kind: 'missing',
+    });
+    expect([await count(now + 1, true), await count(now, false), await count(now, true)]).toEqual([
+      { kind: 'done', value: 0 },
+      { kind: 'done', value: 2 },
+      { kind: 'done', value: 3 },
+    ]);
     expect(await replayAll(now + 1, true)).toBe(0);
     // The delivery in progress (`four`) stays unchanged.
     expect(await replayAll(now, false)).toBe(2);

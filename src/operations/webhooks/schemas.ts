@@ -28,6 +28,23 @@ export const WebhookEntry = Type.Object({
 });
 export type WebhookEntry = Static<typeof WebhookEntry>;
 
+/** The figures of an endpoint. */
+export const WebhookFigures = Type.Object({
+  id: WebhookId,
+  pending: Type.Integer({ description: 'The number of pending deliveries.' }),
+  oldestPendingAt: nullable(Time),
+  failed: Type.Integer({ description: 'The number of deliveries whose schedule ended without a success.' }),
+  lastSuccessAt: nullable({
+    ...Time,
+    description: 'The time of the last success, at most ten seconds too early; null if there was none.',
+  }),
+  failingSince: nullable({
+    ...Time,
+    description: 'The time of the first failed attempt since the last success; null if none has failed since.',
+  }),
+});
+export type WebhookFigures = Static<typeof WebhookFigures>;
+
 /** A new signing secret. */
 export const WebhookSecret = Type.Object({ id: WebhookId, secret: SigningSecret });
 export type WebhookSecret = Static<typeof WebhookSecret>;

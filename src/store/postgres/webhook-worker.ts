@@ -25,6 +25,7 @@ import {
   MAX_DELIVERIES_PER_STEP,
   receivesEvent,
   SERVICE_ACCOUNT_ID,
+  storesSuccess,
   toDeliveryId,
   toOutboxEvent,
   toRecordedEvent,
@@ -126,7 +127,11 @@ const RELEASE_LEASES: Statement = {
 };
 const READ_FAILING: Statement = {
   name: 'webhook_read_failing',
-  text: 'SELECT id, failing_since FROM webhook WHERE id = ANY($1::int[]) AND NOT removed',
+  text: 'SELECT id, failing_since, last_success_at FROM webhook WHERE id = ANY($1::int[]) AND NOT removed',
+};
+const SET_LAST_SUCCESS: Statement = {
+  name: 'webhook_set_last_success',
+  text: 'UPDATE webhook SET last_success_at = greatest(last_success_at, $2) WHERE id = $1',
 };
 const SET_FAILING: Statement = {
   name: 'webhook_set_failing',
@@ -307,14 +312,15 @@ async function settleInTransaction(
     ]),
     transaction.query(READ_FAILING, [[...new Set(settled.map(({ settlement }) => settlement.webhookId))]]),
   ]);
-  const failingSince = new Map(
-    failing.map((row) => [rows.readInteger(row, 'id'), rows.readIntegerOrNull(row, 'failing_since')]),
-  );
+  const endpoints = new Map(failing.map((row) => [rows.readInteger(row, 'id'), row]));
   const disabled = new Map<number, DisabledReason>();
   // Endpoints are locked in order of id, and only those that change.
   for (const [id, effect] of collectEffects(settled)) {
-    const since = failingSince.get(id);
-    if (since === undefined) continue;
+    const endpoint = endpoints.get(id);
+    if (endpoint === undefined) continue;
+    const since = rows.readIntegerOrNull(endpoint, 'failing_since');
+    if (storesSuccess(rows.readIntegerOrNull(endpoint, 'last_success_at'), effect, now))
+      await transaction.query(SET_LAST_SUCCESS, [id, now]);
     const decision = decideEndpointChange(since, effect, now);
     if (decision.failingSince === since && decision.disable === null) continue;
     const reason = await applyEffect(transaction, id, effect, now);

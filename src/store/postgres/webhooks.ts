@@ -131,6 +131,11 @@ const REPLAY_FOLLOWING: Statement = {
     SELECT (SELECT count(*) FROM replayed)::int AS replayed, (SELECT count(*) FROM following)::int AS read,
       (SELECT id FROM following ORDER BY id DESC LIMIT 1) AS last`,
 };
+const COUNT_REPLAYABLE: Statement = {
+  name: 'webhook_count_replayable',
+  text: `SELECT count(*)::int AS n FROM webhook_delivery
+    WHERE webhook_id = $1 AND id >= $2::uuid AND ${IS_IDLE} AND ($4 OR status <> 'delivered')`,
+};
 const RELEASE_DUE: Statement = {
   name: 'webhook_release_due',
   text: `UPDATE webhook_delivery SET due_at = $2 WHERE webhook_id = $1 AND id = ANY(ARRAY(
@@ -280,6 +285,12 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         const next = rows.readInteger(row, 'read') < limit ? null : rows.readText(row, 'last');
         return { kind: 'done', value: { replayed: rows.readInteger(row, 'replayed'), next } };
       });
+    },
+    async countReplayable(id, selection, now) {
+      if ((await findWebhook(database, id)) === null) return { kind: 'missing' };
+      const values = [id, getMinIdAt(selection.since), now, selection.includesDelivered];
+      const [row = {}] = await database.query(COUNT_REPLAYABLE, values);
+      return { kind: 'done', value: rows.readInteger(row, 'n') };
     },
     releaseDeliveries: async (id, now, limit) => (await database.query(RELEASE_DUE, [id, now, limit])).length,
     async readWebhookStatistics() {

@@ -8,6 +8,7 @@ import {
   type DeliverySettlement,
   DISABLED_REASONS,
   type DisabledReason,
+  LAST_SUCCESS_STEP_MS,
   listEventTypes,
   MAX_FAILING_MS,
   MAX_STORED_ATTEMPTS,
@@ -139,6 +140,11 @@ export function decideEndpointChange(
   return { failingSince: newFailingSince, disable: isFailing ? 'failing' : null };
 }
 
+/** Returns true if the time of this success is to be stored. */
+export function storesSuccess(lastSuccessAt: number | null, { hasSucceeded }: EndpointEffect, now: number): boolean {
+  return hasSucceeded && (lastSuccessAt === null || now >= lastSuccessAt + LAST_SUCCESS_STEP_MS);
+}
+
 /** Converts a row of `webhook` with the name of its account. */
 export function toWebhook(row: rows.Row): Webhook {
   const disabledAt = rows.readIntegerOrNull(row, 'disabled_at');
@@ -153,6 +159,7 @@ export function toWebhook(row: rows.Row): Webhook {
       disabledAt === null ? null : { reason: rows.readOneOf(row, 'disabled_reason', DISABLED_REASONS), at: disabledAt },
     createdAt: rows.readInteger(row, 'created_at'),
     failingSince: rows.readIntegerOrNull(row, 'failing_since'),
+    lastSuccessAt: rows.readIntegerOrNull(row, 'last_success_at'),
   };
 }
 

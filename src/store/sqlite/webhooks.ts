@@ -36,6 +36,7 @@ import {
   receivesEvent,
   recordsEvents,
   SERVICE_ACCOUNT_ID,
+  storesSuccess,
   toDelivery,
   toDeliveryId,
   toOutboxEvent,
@@ -79,6 +80,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const writeTypes = database.prepare('UPDATE webhook_subscription SET events = ?');
   const selectTypes = database.prepare('SELECT DISTINCT events FROM webhook WHERE removed = 0');
+  const setLastSuccess = database.prepare('UPDATE webhook SET last_success_at = ? WHERE id = ?');
   const setFailingSince = database.prepare('UPDATE webhook SET failing_since = ? WHERE id = ?');
 
   const selectEvents = database.prepare(
@@ -136,6 +138,10 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectDelivery = database.prepare('SELECT * FROM webhook_delivery WHERE webhook_id = ? AND id = ?');
   const selectFollowing = database.prepare(
     'SELECT id, status, owner, due_at FROM webhook_delivery WHERE webhook_id = ? AND id > ? AND id >= ? ORDER BY id LIMIT ?',
+  );
+  const countReplayable = database.prepare(
+    `SELECT count(*) AS n FROM webhook_delivery
+     WHERE webhook_id = ? AND id >= ? AND (? OR status <> 'delivered') AND (owner IS NULL OR due_at <= ?)`,
   );
   const replay = database.prepare(
     `UPDATE webhook_delivery SET status = 'pending', due_at = ?, owner = NULL, attempt = 0, ended_at = NULL
@@ -240,6 +246,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     if (webhook === null) return null;
     const decision = decideEndpointChange(webhook.failingSince, effect, now);
     if (decision.failingSince !== webhook.failingSince) setFailingSince.run(decision.failingSince, id);
+    if (storesSuccess(webhook.lastSuccessAt, effect, now)) setLastSuccess.run(now, id);
     const reason = decision.disable;
     if (reason === null || webhook.disabled !== null) return null;
     disable.run(reason, now, id);
@@ -344,6 +351,12 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       const last = found.at(-1);
       const next = found.length < limit || last === undefined ? null : rows.readText(last, 'id');
       return { kind: 'done', value: { replayed: selected.length, next } };
+    },
+    countReplayable(id: number, selection: ReplaySelection, now: number): ChangeResult<number> {
+      if (find(id) === null) return { kind: 'missing' };
+      const includesDelivered = selection.includesDelivered ? 1 : 0;
+      const row = countReplayable.get(id, getMinIdAt(selection.since), includesDelivered, now) ?? {};
+      return { kind: 'done', value: rows.readInteger(row, 'n') };
     },
     releaseDeliveries: (id: number, now: number, limit: number): number =>
       Number(releaseDue.run(now, id, limit).changes),

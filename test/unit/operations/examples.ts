@@ -10,7 +10,8 @@ import { createKey } from '../../../src/operations/keys.ts';
 import type { Operation } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { createToken } from '../../../src/operations/tokens.ts';
-import { createWebhook, disableWebhook, testWebhook } from '../../../src/operations/webhooks.ts';
+import { testWebhook } from '../../../src/operations/webhook-deliveries.ts';
+import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';
 import type { FakeDns } from '../../rig/dns.ts';
 import { newMessage } from '../../rig/messages.ts';
 import type { OperationRig } from './operation-rig.ts';
@@ -129,6 +130,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'suppression.export': { input: { account: 'acme' }, precedingOperations: [[addSuppression, ADDRESS]] },
   'webhook.create': { input: { ...ENDPOINT, name: 'shop', events: 'message.bounced' }, audit: ['webhook.create wh_1'] },
   'webhook.list': { input: {}, precedingOperations: [[createWebhook, ENDPOINT]] },
+  'webhook.statistics': { input: {}, precedingOperations: [[createWebhook, ENDPOINT]] },
   'webhook.show': { input: { id: 'wh_1' }, precedingOperations: [[createWebhook, ENDPOINT]] },
   'webhook.update': {
     input: { id: 'wh_1', events: 'all' },

@@ -178,7 +178,15 @@ test('feedback is reported only if it is configured, with the number of reports 
 });
 
 test('an endpoint that the service disabled is listed with the cause, the consequence and the remedy, without secrets', () => {
-  const members = { accountId: null, account: null, name: null, events: [], createdAt: 0, failingSince: 0 };
+  const members = {
+    accountId: null,
+    account: null,
+    name: null,
+    events: [],
+    createdAt: 0,
+    failingSince: 0,
+    lastSuccessAt: null,
+  };
   const store = {
     ...createInput(RELAY).store,
     disabledWebhooks: [
