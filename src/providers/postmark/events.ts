@@ -22,8 +22,23 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   Unsubscribe: 'unsubscribed',
   Transient: 'deferred',
   DnsError: 'deferred',
+  Unknown: 'by-text',
+  VirusNotification: 'block',
+  // Postmark accepted these messages from the relay and did not send them.
+  Unconfirmed: 'block',
+  SMTPApiError: 'block',
+  TemplateRenderingFailed: 'block',
+  // Automatic replies and reports about other messages. The message is delivered.
   AutoResponder: 'ignored',
+  Subscribe: 'ignored',
+  AddressChange: 'ignored',
+  OpenRelayTest: 'ignored',
+  ChallengeVerification: 'ignored',
+  InboundError: 'ignored',
 };
+
+/** The meaning of a bounce of another type. It suppresses no recipient. */
+const OTHER_BOUNCE: EventMeaning = 'soft';
 
 const readPostmarkEvent = createEventReader({
   sources: {
@@ -37,7 +52,7 @@ const readPostmarkEvent = createEventReader({
   },
   meanings: {
     Bounce: decideBounceMeaning,
-    SpamComplaint: decideBounceMeaning,
+    SpamComplaint: 'complaint',
     Delivery: 'delivered',
     SubscriptionChange: decideSubscriptionMeaning,
   },
@@ -67,6 +82,17 @@ export const POSTMARK_EVENTS: EventFormat = {
     { type: 'Bounce, Type Transient', meaning: 'deferred', sample: 'bounce-transient.json' },
     { type: 'Bounce, Type DnsError', meaning: 'deferred', sample: 'bounce-dns-error.json' },
     { type: 'Bounce, Type AutoResponder', meaning: 'ignored', sample: 'bounce-auto-responder.json' },
+    { type: 'Bounce, Type Unknown', meaning: 'by-text', sample: 'bounce-unknown.json' },
+    { type: 'Bounce, Type VirusNotification', meaning: 'block', sample: 'bounce-virus-notification.json' },
+    { type: 'Bounce, Type Unconfirmed', meaning: 'block', sample: 'bounce-unconfirmed.json' },
+    { type: 'Bounce, Type SMTPApiError', meaning: 'block', sample: 'bounce-smtp-api-error.json' },
+    { type: 'Bounce, Type TemplateRenderingFailed', meaning: 'block', sample: 'bounce-template-rendering-failed.json' },
+    { type: 'Bounce, Type Subscribe', meaning: 'ignored', sample: 'bounce-subscribe.json' },
+    { type: 'Bounce, Type AddressChange', meaning: 'ignored', sample: 'bounce-address-change.json' },
+    { type: 'Bounce, Type OpenRelayTest', meaning: 'ignored', sample: 'bounce-open-relay-test.json' },
+    { type: 'Bounce, Type ChallengeVerification', meaning: 'ignored', sample: 'bounce-challenge-verification.json' },
+    { type: 'Bounce, Type InboundError', meaning: 'ignored', sample: 'bounce-inbound-error.json' },
+    { type: 'Bounce, another Type', meaning: 'soft', sample: 'bounce-undocumented-type.json' },
     { type: 'SpamComplaint', meaning: 'complaint', sample: 'spam-complaint.json' },
     { type: 'Delivery', meaning: 'delivered', sample: 'delivery.json' },
     {
@@ -96,9 +122,8 @@ export const POSTMARK_EVENTS: EventFormat = {
   sources: ['https://postmarkapp.com/developer/webhooks/webhooks-overview'],
 };
 
-/** Returns the meaning of a bounce or a complaint. The type of a complaint can be absent. */
-function decideBounceMeaning({ RecordType: recordType, Type: type }: Json): EventMeaning {
-  return findRow(BOUNCE_TYPES, toText(type) ?? toText(recordType)) ?? 'ignored';
+function decideBounceMeaning({ Type: type }: Json): EventMeaning {
+  return findRow(BOUNCE_TYPES, toText(type)) ?? OTHER_BOUNCE;
 }
 
 /**

@@ -15,7 +15,7 @@ export const POSTMARK_RELAY: RelayProfile = {
   maxMessageBytes: 10 * 1024 * 1024,
   spf: null,
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://postmarkapp.com/developer/user-guide/send-email-with-smtp',
     'https://postmarkapp.com/support/article/1125-custom-metadata-faq',
