@@ -46,7 +46,7 @@ type FeedbackChange =
       readonly kind: 'history-entry';
       readonly verb: ReportEntryType;
       readonly detail: string;
-      /** The failure of a bounce, or null. */
+      /** The failure of a bounce or of a delay, or null. */
       readonly failure: RecordedFailure | null;
       readonly suppress: FeedbackSuppression | null;
       /** False if the report never counts towards the account's reputation. */
@@ -143,7 +143,7 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
         null,
       );
     case 'delayed':
-      return createHistoryEntry('delay-reported', detail, null);
+      return createHistoryEntry('delay-reported', detail, failure);
     case 'delivered':
       return createHistoryEntry('delivery-reported', detail, null);
     case 'confirmed':
@@ -296,8 +296,9 @@ function findFailure(event: RecipientEvent): RecordedFailure | null {
       return { ...event.failure, status, diagnostic };
     case 'provider-suppressed':
       return { ...PROVIDER_SUPPRESSION, status, diagnostic };
-    case 'complaint':
     case 'delayed':
+      return event.failure === undefined ? null : { ...event.failure, status, diagnostic };
+    case 'complaint':
     case 'delivered':
     case 'confirmed':
     case 'unsubscribed':
@@ -369,8 +370,11 @@ export type FeedbackEvent =
    * `other`, `not-spam` or `opt-out`.
    */
   | (RecipientMembers & { readonly kind: 'complaint'; readonly feedbackType: string })
-  /** Another server still tries to deliver the message. */
-  | (RecipientMembers & { readonly kind: 'delayed' })
+  /**
+   * Another server still tries to deliver the message. `failure` is the failure of its last attempt, and its class is never
+   * `hard`. An event that an earlier version kept has no `failure`.
+   */
+  | (RecipientMembers & { readonly kind: 'delayed'; readonly failure?: Failure })
   /** Another server has delivered, relayed or expanded the message. */
   | (RecipientMembers & { readonly kind: 'delivered' })
   /** A provider has delivered the message to the recipient's mail server. */
@@ -481,7 +485,7 @@ export type FeedbackResult =
       readonly id: string;
       readonly verb: ReportEntryType;
       readonly suppressed: boolean;
-      /** The failure of a bounce, or null. */
+      /** The failure of a bounce or of a delay, or null. */
       readonly failure: RecordedFailure | null;
     }
   /** The same report was recorded earlier. */

@@ -1,6 +1,7 @@
 /** Tests how every store applies feedback reports. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { FailureClass } from '../../src/model/failure.ts';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -8,6 +9,7 @@ import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../ri
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
+const ANY_MESSAGE = { accountId: null, state: null, to: null, since: 0, limit: 10 } as const;
 const HARD: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
@@ -21,6 +23,7 @@ const SOFT: FeedbackEvent = {
   permanent: false,
   failure: { class: 'soft', category: 'mailbox-full' },
 };
+const DELAY: FeedbackEvent = { ...HARD, kind: 'delayed', failure: { class: 'soft', category: 'greylisted' } };
 const COMPLAINT: FeedbackEvent = { ...HARD, kind: 'complaint', feedbackType: 'abuse' };
 const UNKNOWN: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 
@@ -74,6 +77,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const window = await store.readReputation('default', Date.now());
     return window.kind === 'done' ? window.value : null;
   };
+
+  test('a delay sets the last failure of its message, but does not replace the failure of a bounce', async () => {
+    const store = await createStoreWith();
+    const message = await storeDeliveredMessage(store);
+    const listByClass = async (failureClass: FailureClass) =>
+      (await store.listMessages({ ...ANY_MESSAGE, failureClass })).map(({ id }) => id);
+    await recordOne(store, report({ id: message.id }, DELAY));
+    expect(await listByClass('soft')).toEqual([message.id]);
+    expect((await store.findMessage(message.id))?.events.at(-1)).toMatchObject({
+      verb: 'delay-reported',
+      failure: { class: 'soft', category: 'greylisted', status: '5.1.1', diagnostic: 'no such user' },
+    });
+    await recordOne(store, report({ id: message.id }, HARD));
+    await recordOne(store, report({ id: message.id }, DELAY));
+    expect([await listByClass('soft'), await listByClass('hard')]).toEqual([[], [message.id]]);
+  });
 
   test('a bounce changes only its message, and writes state, history, suppression and reputation in one transaction', async () => {
     const store = await createStoreWith();

@@ -4,7 +4,7 @@ import type { Failure } from '../../model/failure.ts';
 import type { Evidence, FeedbackEvent, FeedbackReport } from '../../model/feedback.ts';
 import type { Diagnosis, ProviderEvent, ProviderFact } from '../../providers/event.ts';
 import type { EventProviderName } from '../../providers/provider.ts';
-import { withFailureClass } from '../read/classify-failure.ts';
+import { toTemporaryFailure, withFailureClass } from '../read/classify-failure.ts';
 import { parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
@@ -31,10 +31,10 @@ export function createEventReports(
   return events.map((event) => {
     const type = toOneLine(event.type, MAX_TYPE_LENGTH) ?? 'event';
     return {
-      messageRef: messageRefOf(provider, event, usesReferences),
+      messageRef: createMessageRef(provider, event, usesReferences),
       events: [toFeedbackEvent(event, type, classifier)],
       source: provider,
-      digest: digestOfKey(provider, event.key),
+      digest: computeKeyDigest(provider, event.key),
       at: now,
       summary: `${provider} ${type}`,
       raw: new Uint8Array(),
@@ -51,7 +51,7 @@ export function createKeyReport(provider: EventProviderName, key: string, now: n
     messageRef: null,
     events: [],
     source: provider,
-    digest: digestOfKey(provider, key),
+    digest: computeKeyDigest(provider, key),
     at: now,
     summary: `${provider} key`,
     raw: new Uint8Array(),
@@ -64,7 +64,7 @@ export function createKeyReport(provider: EventProviderName, key: string, now: n
  * Returns the reference to the message, or null. A reference begins with the name of the provider, because two
  * providers can use the same id.
  */
-function messageRefOf(
+function createMessageRef(
   provider: EventProviderName,
   { messageId, reference }: ProviderEvent,
   usesReferences: boolean,
@@ -75,8 +75,8 @@ function messageRefOf(
 
 function toFeedbackEvent(event: ProviderEvent, type: string, classifier: FailureClassifier): FeedbackEvent {
   const { fact } = event;
-  const evidence = evidenceOf(fact.diagnosis, type);
-  const members = { recipient: recipientOf(event), alias: null, evidence };
+  const evidence = createEventEvidence(fact.diagnosis, type);
+  const members = { recipient: readRecipient(event), alias: null, evidence };
   switch (fact.kind) {
     case 'bounce':
       return { ...members, kind: 'bounce', permanent: true, failure: classifyBounce(fact, classifier) };
@@ -85,7 +85,7 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
     case 'provider-suppressed':
       return { ...members, kind: 'provider-suppressed' };
     case 'deferred':
-      return { ...members, kind: 'delayed' };
+      return { ...members, kind: 'delayed', failure: toTemporaryFailure(classifyText(fact.diagnosis, classifier)) };
     case 'delivered':
       return { ...members, kind: 'confirmed' };
     case 'unsubscribed':
@@ -102,15 +102,19 @@ function classifyBounce(
   { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
   classifier: FailureClassifier,
 ): Failure {
-  const text = classifier.classify(diagnosis.diagnostic ?? '', parseEnhancedStatus(diagnosis.status ?? ''));
-  return failureClass === 'by-text' ? text.failure : withFailureClass(failureClass, text.failure);
+  const failure = classifyText(diagnosis, classifier);
+  return failureClass === 'by-text' ? failure : withFailureClass(failureClass, failure);
+}
+
+function classifyText({ diagnostic, status }: Diagnosis, classifier: FailureClassifier): Failure {
+  return classifier.classify(diagnostic ?? '', parseEnhancedStatus(status ?? '')).failure;
 }
 
 /**
  * Creates the evidence. The text begins with the type of the event, which an operator finds in the provider's
  * documentation.
  */
-function evidenceOf({ status, diagnostic, host }: Diagnosis, type: string): Evidence {
+function createEventEvidence({ status, diagnostic, host }: Diagnosis, type: string): Evidence {
   const text = diagnostic === null ? type : `${type}: ${diagnostic}`;
   return createEvidence(parseEnhancedStatus(status ?? ''), text, host);
 }
@@ -119,11 +123,11 @@ function evidenceOf({ status, diagnostic, host }: Diagnosis, type: string): Evid
  * Returns the recipient of the event. A text that is not an address is returned as one line, so that it differs from
  * every recipient of a message.
  */
-function recipientOf({ recipient }: ProviderEvent): string | null {
+function readRecipient({ recipient }: ProviderEvent): string | null {
   if (recipient === null) return null;
   return parseFieldAddress(recipient, true) ?? toOneLine(recipient, MAX_ADDRESS_LENGTH) ?? '?';
 }
 
-function digestOfKey(provider: EventProviderName, key: string): string {
+function computeKeyDigest(provider: EventProviderName, key: string): string {
   return createHash('sha256').update(`${provider}\n${key}`).digest('hex');
 }

@@ -115,6 +115,11 @@ export function withFailureClass(failureClass: FailureClass, { category }: Failu
   return { class: failureClass, category: selectCategory(failureClass, [category]) };
 }
 
+/** Returns the failure of an attempt after which the server tries again. A temporary failure does not prove that the mailbox is missing. */
+export function toTemporaryFailure(failure: Failure): Failure {
+  return failure.class === 'hard' ? withFailureClass('soft', failure) : failure;
+}
+
 /** The parts of a failure report that determine its classification. */
 interface FailureText {
   readonly text: string;

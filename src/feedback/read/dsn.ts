@@ -4,7 +4,7 @@
  * the notification determines the result.
  */
 import type { FeedbackEvent } from '../../model/feedback.ts';
-import type { FailureClassification } from './classify-failure.ts';
+import { type FailureClassification, toTemporaryFailure } from './classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
 import { type Entity, listLeafParts } from './entity.ts';
@@ -174,8 +174,10 @@ function createEvent(
       const { permanent, failure } = classifyFields(diagnostics, status, context, alias ?? recipient);
       return { ...recipientMembers, kind: 'bounce', permanent, failure };
     }
-    case 'delayed':
-      return { ...recipientMembers, kind: 'delayed' };
+    case 'delayed': {
+      const { failure } = classifyFields(diagnostics, status, context, alias ?? recipient);
+      return { ...recipientMembers, kind: 'delayed', failure: toTemporaryFailure(failure) };
+    }
     case 'delivered':
       return { ...recipientMembers, kind: 'delivered' };
   }

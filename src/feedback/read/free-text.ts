@@ -5,7 +5,7 @@
  */
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
-import type { FailureClassification } from './classify-failure.ts';
+import { type FailureClassification, toTemporaryFailure } from './classify-failure.ts';
 import { findEnhancedStatus, findReplyCode } from './codes.ts';
 import { createEvidence } from './evidence.ts';
 import type { FailureClassifier } from './failure-classifier.ts';
@@ -141,8 +141,9 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   return targets.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
     const sectionText = freeText.section(alias ?? recipient);
     const evidence = createEvidence(findEnhancedStatus(sectionText), sectionText, reportingHost);
-    if (isDelay && !isFinal(sectionText)) return { kind: 'delayed', recipient, alias, evidence };
     const { permanent, failure } = freeText.classify(alias ?? recipient, null);
+    if (isDelay && !isFinal(sectionText))
+      return { kind: 'delayed', recipient, alias, evidence, failure: toTemporaryFailure(failure) };
     return { kind: 'bounce', recipient, alias, evidence, permanent, failure };
   });
 }

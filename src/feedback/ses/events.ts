@@ -7,7 +7,7 @@ import type { Failure } from '../../model/failure.ts';
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
 import { type Json, toObject, toText } from '../../providers/json.ts';
-import { withFailureClass } from '../read/classify-failure.ts';
+import { toTemporaryFailure, withFailureClass } from '../read/classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
@@ -189,12 +189,33 @@ function readDelivery(delivery: Json): readonly FeedbackEvent[] {
   }));
 }
 
+/**
+ * The failure of a delay by its type. The diagnostic determines the failure of other types.
+ * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-delivery-delay-object
+ */
+const DELAY_FAILURES: Readonly<Record<string, Failure>> = {
+  InternalFailure: { class: 'soft', category: 'network' },
+  MailboxFull: { class: 'soft', category: 'mailbox-full' },
+  SpamDetected: { class: 'block', category: 'reputation' },
+  RecipientServerError: { class: 'soft', category: 'network' },
+  IPFailure: { class: 'block', category: 'reputation' },
+  TransientCommunicationFailure: { class: 'soft', category: 'network' },
+  BYOIPHostNameLookupUnavailable: { class: 'block', category: 'auth' },
+  SendingDeferral: { class: 'soft', category: 'throttled' },
+};
+
 function readDelay(delay: Json): readonly FeedbackEvent[] {
+  const classifier = createFailureClassifier();
+  const type = toText(delay.delayType) ?? '';
   const recipients = toObjects(delay.delayedRecipients);
-  return (recipients.length === 0 ? [{}] : recipients).map((item) => ({
-    ...toRecipientMembers(item.emailAddress, readEvidence(item, delay, toText(delay.delayType) ?? '')),
-    kind: 'delayed',
-  }));
+  return (recipients.length === 0 ? [{}] : recipients).map((item) => {
+    const { failure } = classifier.classify(toText(item.diagnosticCode) ?? '', readStatus(item));
+    return {
+      ...toRecipientMembers(item.emailAddress, readEvidence(item, delay, type)),
+      kind: 'delayed',
+      failure: (Object.hasOwn(DELAY_FAILURES, type) ? DELAY_FAILURES[type] : undefined) ?? toTemporaryFailure(failure),
+    };
+  });
 }
 
 /** The provider refuses a message because of a virus, or because it cannot render the template. */

@@ -30,6 +30,7 @@ import {
   type PackedSettlement,
   packSettlements,
   requireTransition,
+  setsLastFailure,
 } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
@@ -91,7 +92,7 @@ const SET_FAILURES: Statement = {
 
 /**
  * Appends entries to histories and records their events. The entries of one message keep the given order. The last failure among
- * them becomes the last failure of the message. An entry `expired` without a failure receives the last failure of its message. The
+ * them becomes the last failure of the message (`setsLastFailure`). An entry `expired` without a failure receives the last failure of its message. The
  * transaction must have locked the message or its queue row.
  */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
@@ -100,7 +101,11 @@ export async function appendEvents(session: Session, events: readonly NewEvent[]
 }
 
 async function setFailures(session: Session, events: readonly NewEvent[]): Promise<void> {
-  const failures = new Map(events.flatMap(({ id, failure }) => (failure === null ? [] : [[id, failure] as const])));
+  const failures = new Map(
+    events.flatMap(({ id, verb, state, failure }) =>
+      failure === null || !setsLastFailure(verb, state) ? [] : [[id, failure] as const],
+    ),
+  );
   if (failures.size === 0) return;
   const values = [...failures.values()];
   await session.query(SET_FAILURES, [

@@ -10,6 +10,7 @@
 import { countMessage, findExceededLimit, getRemainingLimits, type LimitUsage } from '../../model/account.ts';
 import { type Actor, createAuditEntry, type NewAuditEntry, toAuditedMessage } from '../../model/audit.ts';
 import type { RecordedFailure } from '../../model/failure.ts';
+import type { ReportEntryType } from '../../model/feedback.ts';
 import {
   type AcceptResult,
   type Cause,
@@ -96,6 +97,16 @@ export function getStateAfterChange(from: State, to: State, isFirst: boolean): S
 export function inheritsFailure(verb: string): boolean {
   return verb === RECORDED_EVENTS['message.expired'].verb;
 }
+
+/**
+ * Returns true if the failure of an entry of this type becomes the last failure of the message. `state` is the state after the
+ * change. A report of a delay that arrives after the bounce does not replace the failure that ended the message.
+ */
+export function setsLastFailure(verb: string, state: State): boolean {
+  return verb !== DELAY_VERB || state !== 'bounced';
+}
+
+const DELAY_VERB = 'delay-reported' satisfies ReportEntryType;
 
 /** Returns the value of the column `lane` after an attempt: 0 for first attempts, 1 for retries. */
 export function getLane(verb: string): 0 | 1 {

@@ -28,6 +28,7 @@ import {
   inheritsFailure,
   type PackedSettlement,
   requireTransition,
+  setsLastFailure,
   toSeq,
 } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
@@ -402,7 +403,7 @@ const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure
 /**
  * Returns the function that appends an entry to the history of a message, and records its event. The attempt is JSON or
  * null. `state` is the state after the change. `suppresses` is true if the change suppresses the recipient. The failure
- * of the entry becomes the last failure of the message. An entry `expired` without a failure receives the last failure
+ * of the entry becomes the last failure of the message (`setsLastFailure`). An entry `expired` without a failure receives the last failure
  * of the message.
  */
 export function prepareAppend(
@@ -423,7 +424,8 @@ export function prepareAppend(
         ? rows.readTextOrNull(selectLastFailure.get(seq) ?? { failure: null }, 'failure')
         : rows.toFailureColumn(failure);
     appendEntry.run(seq, seq, at, verb, by, detail, failureText, attempt);
-    if (failure !== null) setFailure.run({ class: failure.class, category: failure.category, seq });
+    if (failure !== null && setsLastFailure(verb, state))
+      setFailure.run({ class: failure.class, category: failure.category, seq });
     const type = findEventType(verb);
     if (type !== null) outbox.recordEntry(type, seq, state, suppresses);
   };
