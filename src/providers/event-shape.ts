@@ -54,38 +54,38 @@ export interface EventShape {
  * `ignored`.
  */
 export function createEventReader({ sources, meanings, listReason, requiredObject }: EventShape): ReadEvent {
-  const typeOf = createReader(sources.type, toText);
+  const readType = createReader(sources.type, toText);
   const subtypeReaders = (sources.subtypes ?? []).map((source) => createReader([source], toText));
-  const keyOf = createReader(sources.key, toId);
-  const messageIdIn = createReader(sources.messageId, findPostriderId);
-  const referenceOf = createReader(sources.reference, toId);
-  const recipientOf = createReader(sources.recipient, toText);
-  const timeIn = createReader(sources.at, parseTime);
-  const statusOf = createReader(sources.status, toText);
-  const diagnosticOf = createReader(sources.diagnostic, toText);
-  const hostOf = createReader(sources.host, toText);
+  const readKey = createReader(sources.key, toId);
+  const readMessageId = createReader(sources.messageId, findPostriderId);
+  const readReference = createReader(sources.reference, toId);
+  const readRecipient = createReader(sources.recipient, toText);
+  const readTime = createReader(sources.at, parseTime);
+  const readStatus = createReader(sources.status, toText);
+  const readDiagnostic = createReader(sources.diagnostic, toText);
+  const readHost = createReader(sources.host, toText);
   const requiredValue = requiredObject === undefined ? null : createGetter(requiredObject);
 
-  function factOf(type: string, event: Json): ProviderFact | 'ignored' | 'broken' {
+  function readFact(type: string, event: Json): ProviderFact | 'ignored' | 'broken' {
     const row = findRow(meanings, type) ?? 'ignored';
     if (row === 'ignored') return row;
     if (requiredValue !== null && toObject(requiredValue(event)) === null) return 'broken';
-    const diagnosis = { status: statusOf(event), diagnostic: diagnosticOf(event), host: hostOf(event) };
+    const diagnosis = { status: readStatus(event), diagnostic: readDiagnostic(event), host: readHost(event) };
     const meaning = typeof row === 'function' ? row(event, diagnosis) : row;
     return createFact(meaning, diagnosis, listReason?.(event, diagnosis)) ?? 'ignored';
   }
 
   return (event) => {
-    const type = typeOf(event);
-    const fact = type === null ? 'broken' : factOf(type, event);
+    const type = readType(event);
+    const fact = type === null ? 'broken' : readFact(type, event);
     if (typeof fact === 'string') return fact;
     return {
       type: [type, ...subtypeReaders.map((read) => read(event))].filter((part) => part !== null).join('/'),
-      key: keyOf(event) ?? computeDigest(event),
-      messageId: messageIdIn(event),
-      reference: referenceOf(event),
-      recipient: recipientOf(event),
-      at: timeIn(event),
+      key: readKey(event) ?? computeDigest(event),
+      messageId: readMessageId(event),
+      reference: readReference(event),
+      recipient: readRecipient(event),
+      at: readTime(event),
       fact,
     };
   };

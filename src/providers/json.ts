@@ -126,9 +126,9 @@ export function parseTime(value: unknown): number | null {
  */
 export function findPostriderId(value: unknown): string | null {
   const [found] = toList(value);
-  if (typeof found !== 'string') return messageIdOfMetadata(toObject(found));
-  if (found.startsWith('{')) return messageIdOfMetadata(toObject(parseShortJson(found)));
-  return toMessageId(found) ?? messageIdOfHeader(found);
+  if (typeof found !== 'string') return findIdInMetadata(toObject(found));
+  if (found.startsWith('{')) return findIdInMetadata(toObject(parseShortJson(found)));
+  return toMessageId(found) ?? findIdInHeader(found);
 }
 
 /** Returns the id of a message of Postrider, or null for another value. */
@@ -136,12 +136,12 @@ export function toMessageId(value: unknown): string | null {
   return typeof value === 'string' && isMessageId(value) ? value : null;
 }
 
-function messageIdOfMetadata(metadata: Json | null): string | null {
+function findIdInMetadata(metadata: Json | null): string | null {
   return toMessageId(toList(metadata?.[MESSAGE_ID_TAG])[0]);
 }
 
 /** Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another text. */
-function messageIdOfHeader(text: string): string | null {
+function findIdInHeader(text: string): string | null {
   const bare = text.startsWith('<') ? text.slice(1) : text;
   const id = bare.slice(0, UUID_LENGTH);
   return bare[UUID_LENGTH] === '@' && isMessageId(id) ? id : null;

@@ -62,7 +62,7 @@ export interface RelayProfile {
    * Returns the provider's id of the message in the text of the reply to the message, or null. Null if replies contain
    * no id.
    */
-  readonly referenceOfReply: ((text: string) => string | null) | null;
+  readonly findReference: ((text: string) => string | null) | null;
   /** The pages of the provider's documentation that this profile follows. */
   readonly sources: readonly string[];
 }

@@ -184,7 +184,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         format: events,
         authenticate: (request, now) => authenticators.authenticate(name, request, now),
         url: publicUrlOf(path),
-        usesReferences: relay !== null && relay.referenceOfReply !== null,
+        usesReferences: relay !== null && relay.findReference !== null,
         connections,
         clock,
         largeBodies,

@@ -3,8 +3,8 @@
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
  * committed every event of the request. Events that are repeated, in the same request or in another one, change
- * nothing. If the store fails or a large body cannot be read now, the status of the response makes the provider send the
- * request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread.
+ * nothing. If the store fails or a large body is not read, the status of the response makes the provider send the request
+ * again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread.
  */
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
@@ -18,7 +18,7 @@ import type { EventFormat, EventProviderName } from '../../providers/provider.ts
 import type { EventRoute } from '../http-listener.ts';
 import type { HttpAnswer, BodyReader as RequestReader } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
-import { type BodyContext, readBody } from './body.ts';
+import { type BodyContext, readBody, type SerializedBody } from './body.ts';
 import { type BodyReader, deserializeParts, MAX_INLINE_BYTES } from './body-reader.ts';
 
 /** The maximum size of a request body. Providers send up to 1,000 events in one request. */
@@ -44,7 +44,7 @@ export interface ProviderReceiverParts {
 }
 
 /** The reason for a refusal. The label of the metric is the name of the provider, a hyphen and the reason. */
-type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'store';
+type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'unread' | 'store';
 
 const RECORDED: HttpAnswer = { status: 200, message: 'recorded' };
 const TEST_SUCCEEDED: HttpAnswer = { status: 200, message: 'the test of the URL has succeeded' };
@@ -62,7 +62,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   }
 
   async function receive(request: IncomingMessage, bodies: RequestReader): Promise<HttpAnswer | null> {
-    const early = { method: 'POST', headers: headersOf(request), body: NO_BODY, url } as const;
+    const early = { method: 'POST', headers: readHeaders(request), body: NO_BODY, url } as const;
     if (format.authenticatesByHeader) {
       const refusal = check(early);
       if (refusal !== null) return refusal;
@@ -107,12 +107,29 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'busy':
         return refuse('busy', format.storeFailureStatus, 'the body cannot be read now; send the events again');
       case 'too-expensive':
-        return refuse('too-large', 413, 'reading the body exceeds the limits of time and memory');
-      case 'read': {
-        const { value } = result;
-        if (value.kind === 'broken') return refuse('broken', 400, value.reason);
-        return recordAll(deserializeParts(value.parts), value);
-      }
+        // A busy machine can be the cause, so the same body can succeed later.
+        return refuse(
+          'unread',
+          format.storeFailureStatus,
+          'reading the body exceeded the limits of time and memory; send the events again',
+        );
+      case 'read':
+        return recordRead(result.value);
+    }
+  }
+
+  async function recordRead(body: SerializedBody): Promise<HttpAnswer> {
+    switch (body.kind) {
+      case 'broken':
+        return refuse('broken', 400, body.reason);
+      case 'failed':
+        return refuse(
+          'unread',
+          format.storeFailureStatus,
+          'reading the body failed because of a defect in Postrider; send the events again',
+        );
+      case 'reports':
+        return recordAll(deserializeParts(body.parts), body);
     }
   }
 
@@ -181,7 +198,7 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
     const body = await bodies.read(request, MAX_TEST_BYTES);
     if (body.kind === 'aborted') return null;
     if (body.kind !== 'complete') return missing;
-    return isEndpointTest({ method: 'POST', headers: headersOf(request), body: body.bytes, url })
+    return isEndpointTest({ method: 'POST', headers: readHeaders(request), body: body.bytes, url })
       ? TEST_SUCCEEDED
       : missing;
   };
@@ -192,7 +209,7 @@ function answerGet(provider: EventProviderName): HttpAnswer {
   return { status: 200, message: `the endpoint for events of ${provider}` };
 }
 
-function headersOf({ headers }: IncomingMessage): ProviderRequest['headers'] {
+function readHeaders({ headers }: IncomingMessage): ProviderRequest['headers'] {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
   );

@@ -31,7 +31,7 @@ const readBrevoEvent = createEventReader({
     reference: ['message-id'],
     recipient: ['email'],
     // `date` is not read, because it has no time zone.
-    at: [secondsOfEpoch, 'ts_event', 'ts'],
+    at: [readEpochSeconds, 'ts_event', 'ts'],
     diagnostic: ['reason'],
   },
   meanings: {
@@ -87,7 +87,7 @@ export const BREVO_EVENTS: EventFormat = {
 };
 
 /** Returns `ts_epoch` in seconds, or null. Brevo documents milliseconds, but its examples contain seconds. */
-function secondsOfEpoch({ ts_epoch: epoch }: Json): number | null {
+function readEpochSeconds({ ts_epoch: epoch }: Json): number | null {
   const found = toNumber(epoch);
   return found !== null && found > MAX_SECONDS ? found / 1000 : found;
 }

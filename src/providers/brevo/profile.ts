@@ -11,6 +11,6 @@ export const BREVO_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: null,
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: ['https://developers.brevo.com/docs/smtp-integration'],
 };

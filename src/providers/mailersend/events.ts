@@ -21,7 +21,7 @@ const REASON_MEMBERS: readonly string[] = [
 const readMailerSendEvent = createEventReader({
   sources: {
     type: ['type'],
-    key: [keyOf],
+    key: [createKey],
     // The reply of the relay contains the same id. `data.email` is an object in version 1.0.
     reference: ['data.email.message.id', 'data.message_id'],
     // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
@@ -81,7 +81,7 @@ export const MAILERSEND_EVENTS: EventFormat = {
 };
 
 /** Returns the key of an event with an id, or null. The events of one message have the same `data.id`. */
-function keyOf({ type, data }: Json): string | null {
+function createKey({ type, data }: Json): string | null {
   const id = toId(toObject(data)?.id);
   return id === null ? null : `${toText(type)}/${id}`;
 }

@@ -15,7 +15,7 @@ export const MAILERSEND_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: 'v=spf1 include:_spf.mailersend.net ~all',
   connections: null,
-  referenceOfReply: findMessageId,
+  findReference: findMessageId,
   sources: [
     'https://developers.mailersend.com/smtp-relay.html',
     'https://www.mailersend.com/help/how-to-verify-and-authenticate-a-sending-domain',

@@ -26,7 +26,7 @@ import {
 import { createEventReader } from '../event-shape.ts';
 import { findRow, type Json, parseJson, toId, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-import { type FormFields, isForm, lastOf, readForm } from './form.ts';
+import { type FormFields, findLast, isForm, readForm } from './form.ts';
 import { readLegacyEvent } from './legacy.ts';
 import { findListReasonByCode, formatReply, isTooOld } from './reply.ts';
 
@@ -59,7 +59,7 @@ const readEvent = createEventReader({
     type: ['event'],
     subtypes: ['severity', 'reason'],
     messageId: ['user-variables', 'message.headers.message-id'],
-    recipient: ['recipient', bareAddressOfTo],
+    recipient: ['recipient', findBareAddress],
     at: ['timestamp'],
     status: ['delivery-status.enhanced-code'],
     diagnostic: [formatDeliveryStatus, 'reject.description', 'reject.reason'],
@@ -190,7 +190,7 @@ function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null 
   const contentType = headers['content-type'] ?? '';
   if (isForm(contentType)) {
     const fields = readForm(contentType, body);
-    const members = Object.fromEntries(SIGNATURE_MEMBERS.map((name) => [name, lastOf(fields, name)]));
+    const members = Object.fromEntries(SIGNATURE_MEMBERS.map((name) => [name, findLast(fields, name)]));
     return createSignedBody(members, { kind: 'form', fields });
   }
   const json = body.length > MAX_JSON_BYTES ? null : toObject(parseJson(body));
@@ -251,7 +251,7 @@ function formatDeliveryStatus(event: Json): string | null {
  * Returns the address in `To`, or null if the value is not an address without a display name. The event of a rejected
  * message has no member `recipient`. Postrider writes one address without a display name to `To`.
  */
-function bareAddressOfTo({ message }: Json): string | null {
+function findBareAddress({ message }: Json): string | null {
   const text = toText(toObject(toObject(message)?.headers)?.to);
   return text !== null && [' ', ',', '<', ';'].every((character) => !text.includes(character)) ? text : null;
 }

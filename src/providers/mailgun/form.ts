@@ -26,21 +26,16 @@ export function isForm(contentType: string): boolean {
 export function readForm(contentType: string, body: Buffer): FormFields {
   if (!contentType.toLowerCase().startsWith(MULTIPART))
     return (parseForm(body) ?? []).map(({ name, value }) => [name, value]);
-  const boundary = boundaryOf(contentType);
+  const boundary = findBoundary(contentType);
   return boundary === null ? [] : readParts(body, `--${boundary}`);
 }
 
-/** Returns the value of the first field with this name, or null. */
-export function firstOf(fields: FormFields, name: string): string | null {
-  return fields.find(([other]) => other === name)?.[1] ?? null;
-}
-
 /** Returns the value of the last field with this name, or null. */
-export function lastOf(fields: FormFields, name: string): string | null {
+export function findLast(fields: FormFields, name: string): string | null {
   return fields.findLast(([other]) => other === name)?.[1] ?? null;
 }
 
-function boundaryOf(contentType: string): string | null {
+function findBoundary(contentType: string): string | null {
   const at = contentType.toLowerCase().indexOf('boundary=');
   if (at < 0) return null;
   const value = contentType.slice(at + 'boundary='.length);
@@ -57,7 +52,7 @@ function readParts(body: Buffer, delimiter: string): FormFields {
     if (next < 0) break;
     const part = body.subarray(start, next);
     const headerEnd = part.subarray(0, MAX_HEADER_BYTES).indexOf(HEADER_END);
-    const name = headerEnd < 0 ? null : nameOf(part.toString('utf8', 0, headerEnd));
+    const name = headerEnd < 0 ? null : findName(part.toString('utf8', 0, headerEnd));
     if (name !== null) fields.push([name, part.toString('utf8', headerEnd + HEADER_END.length)]);
     at = next + LINE_END.length;
   }
@@ -65,7 +60,7 @@ function readParts(body: Buffer, delimiter: string): FormFields {
 }
 
 /** Returns the field name of a part. Returns null if the part is a file or has no name. */
-function nameOf(header: string): string | null {
+function findName(header: string): string | null {
   if (header.toLowerCase().includes('filename')) return null;
   const at = header.indexOf('name="');
   return at < 0 ? null : (header.slice(at + 'name="'.length).split('"', 1)[0] ?? null);

@@ -8,7 +8,7 @@ import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import type { MemberResult } from '../batch.ts';
 import { createEventReader } from '../event-shape.ts';
 import { type Json, parseJson, toList, toText } from '../json.ts';
-import { type FormFields, lastOf } from './form.ts';
+import { type FormFields, findLast } from './form.ts';
 import { findListReasonByCode, formatReply } from './reply.ts';
 
 const MAX_HEADERS_LENGTH = 256 * 1024;
@@ -50,7 +50,7 @@ const readEvent = createEventReader({
 
 /** Reads the event of a form. The first field of a name applies, except for the timestamp of the signature. */
 export function readLegacyEvent(fields: FormFields): MemberResult {
-  return readEvent({ ...Object.fromEntries(fields.toReversed()), timestamp: lastOf(fields, 'timestamp') });
+  return readEvent({ ...Object.fromEntries(fields.toReversed()), timestamp: findLast(fields, 'timestamp') });
 }
 
 /**

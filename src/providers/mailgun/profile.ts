@@ -11,7 +11,7 @@ export const MAILGUN_RELAY: RelayProfile = {
   maxMessageBytes: 25 * 1024 * 1024,
   spf: 'v=spf1 include:mailgun.org ~all',
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://documentation.mailgun.com/docs/mailgun/user-manual/sending-messages/send-smtp',
     'https://documentation.mailgun.com/docs/mailgun/user-manual/sending-messages/send-http',

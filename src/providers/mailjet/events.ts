@@ -34,7 +34,7 @@ const readMailjetEvent = createEventReader({
   sources: {
     type: ['event'],
     messageId: ['CustomID'],
-    reference: ['Message_GUID', 'mj_message_id', exactMessageId],
+    reference: ['Message_GUID', 'mj_message_id', readExactMessageId],
     recipient: ['email'],
     at: ['time'],
     diagnostic: [joinErrorTexts],
@@ -46,7 +46,7 @@ const readMailjetEvent = createEventReader({
     spam: 'complaint',
     unsub: 'unsubscribed',
   },
-  listReason: (event) => findRow(LIST_ERRORS, errorOf(event)),
+  listReason: (event) => findRow(LIST_ERRORS, readError(event)),
 });
 
 export const MAILJET_EVENTS: EventFormat = {
@@ -104,18 +104,18 @@ export const MAILJET_EVENTS: EventFormat = {
 function decideBounceMeaning(event: Json): EventMeaning {
   const isHard = toBoolean(event.hard_bounce);
   if (isHard === true) return 'hard';
-  if (errorOf(event) === GREYLISTED) return 'deferred';
+  if (readError(event) === GREYLISTED) return 'deferred';
   return isHard === false ? 'soft' : 'by-text';
 }
 
 function decideBlockedMeaning(event: Json): EventMeaning {
-  const error = errorOf(event);
+  const error = readError(event);
   if (error === GREYLISTED) return 'deferred';
   if (findRow(LIST_ERRORS, error) !== undefined) return 'provider-suppressed';
   return REFUSALS.has(error) ? 'block' : 'soft';
 }
 
-function errorOf({ error }: Json): string {
+function readError({ error }: Json): string {
   return toText(error)?.toLowerCase() ?? '';
 }
 
@@ -131,6 +131,6 @@ function joinErrorTexts(event: Json): string | null {
 /**
  * Returns `MessageID`, or null if it has lost digits. Most of its values exceed the greatest safe integer of JavaScript.
  */
-function exactMessageId({ MessageID: id }: Json): unknown {
+function readExactMessageId({ MessageID: id }: Json): unknown {
   return typeof id === 'number' && !Number.isSafeInteger(id) ? null : id;
 }

@@ -10,7 +10,7 @@ export const MAILJET_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: 'v=spf1 include:spf.mailjet.com ~all',
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://dev.mailjet.com/docs/smtp_relay/custom_headers',
     'https://documentation.mailjet.com/hc/en-us/articles/360049641733-Authenticating-Domains-with-SPF-and-DKIM-A-Complete-Guide',

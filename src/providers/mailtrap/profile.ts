@@ -11,7 +11,7 @@ export const MAILTRAP_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: null,
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://docs.mailtrap.io/email-api-smtp/setup/smtp-integration',
     'https://docs.mailtrap.io/email-api-smtp/advanced/custom-variables',

@@ -23,8 +23,8 @@ const readMandrillEvent = createEventReader({
     at: ['ts'],
     // The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is in the last element of
     // `smtp_events`.
-    diagnostic: ['msg.diag', (event) => lastSessionOf(event)?.diag, 'msg.bounce_description'],
-    host: [(event) => lastSessionOf(event)?.destination_ip],
+    diagnostic: ['msg.diag', (event) => findLastSession(event)?.diag, 'msg.bounce_description'],
+    host: [(event) => findLastSession(event)?.destination_ip],
   },
   meanings: {
     hard_bounce: 'hard',
@@ -79,6 +79,6 @@ function readMandrillEvents(body: Buffer): ReadResult {
   return readBatch(list, readMandrillEvent);
 }
 
-function lastSessionOf({ msg }: Json): Json | null {
+function findLastSession({ msg }: Json): Json | null {
   return toObject(toList(toObject(msg)?.smtp_events).at(-1));
 }

@@ -11,7 +11,7 @@ export const MANDRILL_RELAY: RelayProfile = {
   maxMessageBytes: 25 * 1024 * 1024,
   spf: null,
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://mailchimp.com/developer/transactional/docs/smtp-integration/',
     'https://mailchimp.com/developer/transactional/docs/authentication-delivery/',

@@ -115,14 +115,14 @@ function authenticateBySignature({ headers, body }: ProviderRequest, keys: reado
 function readPostalEvent(body: Json): MemberResult {
   const payload = toObject(body.payload) ?? body;
   const message = toObject(payload.message) ?? toObject(payload.original_message) ?? {};
-  const event = readEvent({ body, type: toText(body.event) ?? typeOfPayload(payload), payload, message });
+  const event = readEvent({ body, type: toText(body.event) ?? findPayloadType(payload), payload, message });
   if (typeof event === 'string') return event;
   // Postal identifies a message only by its Message-ID. A Message-ID without a message id of Postrider is from another
   // program.
   return event.messageId === null || message.direction === 'incoming' ? 'ignored' : event;
 }
 
-function typeOfPayload(payload: Json): string | null {
+function findPayloadType(payload: Json): string | null {
   if (toObject(payload.original_message) !== null && toObject(payload.bounce) !== null) return 'MessageBounced';
   return findRow(EVENTS_BY_STATUS, toText(payload.status)) ?? null;
 }

@@ -14,6 +14,6 @@ export const POSTAL_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: null,
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: ['https://docs.postalserver.io/getting-started/dns-configuration', 'https://github.com/postalserver/postal'],
 };

@@ -17,7 +17,7 @@ export const RESEND_RELAY: RelayProfile = {
   // The SPF record of Resend is at a subdomain, `send` by default, and not at the sending domain.
   spf: null,
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://resend.com/docs/send-with-smtp',
     'https://resend.com/docs/dashboard/domains/introduction',

@@ -13,7 +13,7 @@ export const SENDGRID_RELAY: RelayProfile = {
   maxMessageBytes: 30 * 1024 * 1024,
   spf: null,
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://www.twilio.com/docs/sendgrid/for-developers/sending-email/integrating-with-the-smtp-api',
     'https://www.twilio.com/docs/sendgrid/for-developers/sending-email/building-an-x-smtpapi-header',

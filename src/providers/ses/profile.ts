@@ -22,7 +22,7 @@ export const SES_RELAY: RelayProfile = {
   maxMessageBytes: 40 * 1024 * 1024,
   spf: 'v=spf1 include:amazonses.com ~all',
   connections: null,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://docs.aws.amazon.com/ses/latest/dg/send-email-smtp.html',
     'https://docs.aws.amazon.com/ses/latest/dg/event-publishing-send-email.html',

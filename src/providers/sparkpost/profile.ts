@@ -13,7 +13,7 @@ export const SPARKPOST_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: null,
   connections: 10,
-  referenceOfReply: null,
+  findReference: null,
   sources: [
     'https://developers.sparkpost.com/api/smtp/',
     'https://support.sparkpost.com/docs/tech-resources/smtp-rest-api-performance',

@@ -164,10 +164,10 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
  * reply to the message. Events of the provider name the message by this id.
  */
 function createReferenceReader(name: SmtpSetting['provider']): (outcome: Outcome) => Outcome {
-  const referenceOfReply = findProvider(name)?.relay?.referenceOfReply ?? null;
-  if (referenceOfReply === null) return (outcome) => outcome;
+  const findReference = findProvider(name)?.relay?.findReference ?? null;
+  if (findReference === null) return (outcome) => outcome;
   return (outcome) => {
-    const reference = outcome.kind === 'delivered' ? referenceOfReply(outcome.reply.text) : null;
+    const reference = outcome.kind === 'delivered' ? findReference(outcome.reply.text) : null;
     return outcome.kind !== 'delivered' || reference === null
       ? outcome
       : { ...outcome, reference: `${name}:${reference}` };

@@ -139,6 +139,6 @@ describe('the reply of the relay of MailerSend', () => {
     ['Ok', null],
     [`Message queued as ${'x'.repeat(300)}`, null],
   ])('%j names the message %j', (reply, reference) => {
-    expect(relay.referenceOfReply?.(reply)).toBe(reference);
+    expect(relay.findReference?.(reply)).toBe(reference);
   });
 });
