@@ -10,6 +10,8 @@ import type { EventProviderName } from '../../src/providers/provider.ts';
 /** The message id and the recipient in the sample files. */
 const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
 const SAMPLE_RECIPIENT = 'recipient@example.com';
+/** The provider's id of the message in the sample files of MailerSend. */
+const SAMPLE_REFERENCE = '61eec2dc16ae8b627a4b87e7';
 const SAMPLES = join(import.meta.dirname, '../../src/providers');
 
 /** A request of a provider, without its path. */
@@ -34,6 +36,11 @@ export interface EventSenderRow {
   readonly samples: { readonly hardBounce: string; readonly delivery: string };
   /** The ids in the samples by which the provider identifies an event. `createEventBody` replaces their digits. */
   readonly eventIds: readonly string[];
+  /**
+   * Matches the message id in the header of a message to the relay of the provider. Null if the events contain the provider's
+   * id, which is in the reply of the relay (`createReference`).
+   */
+  readonly metadata: RegExp | null;
 }
 
 export const EVENT_SENDERS: readonly EventSenderRow[] = [
@@ -42,60 +49,77 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
     createSender: createBasicSender,
     samples: { hardBounce: 'bounce-hard-bounce.json', delivery: 'delivery.json' },
     eventIds: [],
+    metadata: /^X-PM-Metadata-postrider-id: (\S+)\r$/m,
   },
   {
     name: 'sendgrid',
     createSender: createSendgridSender,
     samples: { hardBounce: 'bounce.json', delivery: 'delivered.json' },
     eventIds: ['c2FtcGxl17942420340004', 'c2FtcGxl17942420340003'],
+    metadata: /^X-SMTPAPI: \{"unique_args":\{"postrider-id":"([^"]+)"\}\}\r$/m,
   },
   {
     name: 'mailgun',
     createSender: createMailgunSender,
     samples: { hardBounce: 'failed-permanent.json', delivery: 'delivered.json' },
     eventIds: ['05'.repeat(25), '03'.repeat(25)],
+    metadata: /^X-Mailgun-Variables: \{"postrider-id":"([^"]+)"\}\r$/m,
   },
   {
     name: 'resend',
     createSender: createResendSender,
     samples: { hardBounce: 'bounced-permanent.json', delivery: 'email-delivered.json' },
     eventIds: [],
+    metadata: /^X-Postrider-Id: (\S+)\r$/m,
   },
   {
     name: 'brevo',
     createSender: createBasicSender,
     samples: { hardBounce: 'hard-bounce.json', delivery: 'delivered.json' },
     eventIds: [],
+    metadata: /^X-Mailin-custom: \{"postrider-id":"([^"]+)"\}\r$/m,
   },
   {
     name: 'mailjet',
     createSender: createBasicSender,
     samples: { hardBounce: 'bounce-hard.json', delivery: 'sent.json' },
     eventIds: [],
+    metadata: /^X-MJ-CustomID: (\S+)\r$/m,
   },
   {
     name: 'sparkpost',
     createSender: createBasicSender,
     samples: { hardBounce: 'bounce-10.json', delivery: 'delivery.json' },
     eventIds: ['92356927693813858', '92356927693813893'],
+    metadata: /^X-MSYS-API: \{"metadata":\{"postrider-id":"([^"]+)"\}\}\r$/m,
   },
   {
     name: 'mandrill',
     createSender: createMandrillSender,
     samples: { hardBounce: 'hard-bounce.form', delivery: 'delivered.form' },
     eventIds: [],
+    metadata: /^X-MC-Metadata: \{"postrider-id":"([^"]+)"\}\r$/m,
+  },
+  {
+    name: 'mailersend',
+    createSender: () => createHexSender('signature'),
+    samples: { hardBounce: 'hard-bounced.json', delivery: 'delivered.json' },
+    eventIds: ['6892766a5b66e2daf3dc915c'],
+    metadata: null,
   },
   {
     name: 'mailtrap',
-    createSender: createMailtrapSender,
+    createSender: () => createHexSender('mailtrap-signature'),
     samples: { hardBounce: 'bounce.json', delivery: 'delivery.json' },
     eventIds: ['bede7236-2284-43d6-a953-1fdcafd0f001', 'bede7236-2284-43d6-a953-1fdcafd0f007'],
+    metadata: /^X-MT-Custom-Variables: \{"postrider-id":"([^"]+)"\}\r$/m,
   },
   {
     name: 'postal',
     createSender: createPostalSender,
     samples: { hardBounce: 'message-delivery-failed.json', delivery: 'message-sent.json' },
     eventIds: ['62498fda-ffc5-42f9-b23e-cea5274c5003', '62498fda-ffc5-42f9-b23e-cea5274c5001'],
+    metadata: /^Message-ID: <([^@]+)@\S+>\r$/m,
   },
 ];
 
@@ -109,10 +133,16 @@ export function createEventBody(
     [SAMPLE_ID, about.id],
     [SAMPLE_RECIPIENT, about.recipient],
     [encodeURIComponent(SAMPLE_RECIPIENT), encodeURIComponent(about.recipient)],
+    [SAMPLE_REFERENCE, createReference(about.id)],
     ...eventIds.map((eventId): [string, string] => [eventId, replaceDigits(eventId)]),
   ];
   const text = readFileSync(join(SAMPLES, name, 'samples', sample), 'utf8');
   return Buffer.from(replacements.reduce((body, [from, to]) => body.replaceAll(from, to), text));
+}
+
+/** Returns the id that a provider without metadata gives to the message. */
+export function createReference(messageId: string): string {
+  return createHash('sha256').update(messageId).digest('hex').slice(0, SAMPLE_REFERENCE.length);
 }
 
 function replaceDigits(text: string): string {
@@ -163,12 +193,12 @@ function createMailgunSender(): EventSender {
   };
 }
 
-/** Creates a sender that signs the body with a hexadecimal HMAC-SHA256. */
-function createMailtrapSender(): EventSender {
+/** Creates a sender that signs the body with a hexadecimal HMAC-SHA256. `field` is the header field of the signature. */
+function createHexSender(field: string): EventSender {
   const secret = randomBytes(16).toString('hex');
   const sign = (body: Buffer): EventRequest => {
     const signature = createHmac('sha256', secret).update(body).digest('hex');
-    return { headers: { ...JSON_TYPE, 'mailtrap-signature': signature }, body };
+    return { headers: { ...JSON_TYPE, [field]: signature }, body };
   };
   return { secret, sign };
 }

@@ -72,7 +72,7 @@ export async function startReceiver(
     format,
     authenticate: authentication.secret,
     url: publicUrl,
-    usesReferences: false,
+    usesReferences: definition.relay?.findReference != null,
     connections,
     clock: systemClock,
     largeBodies: readLarge === undefined ? largeBodies : { read: readLarge },

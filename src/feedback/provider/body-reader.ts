@@ -45,7 +45,7 @@ export function createBodyReader({ threadModule = THREAD_MODULE, ...parts }: Bod
     timeoutMs: READ_TIMEOUT_MS,
     maxOldGenerationSizeMb: MAX_OLD_GENERATION_SIZE_MB,
     maxPending: MAX_PENDING,
-    failedValue: { kind: 'broken', reason: 'reading the body failed because of a defect in Postrider' },
+    failedValue: { kind: 'failed' },
   });
   return {
     read: (request, context) => reader.read({ request, context }, request.body.byteLength),

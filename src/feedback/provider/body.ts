@@ -47,4 +47,6 @@ export function readBody(
 /** A body that the thread has read. Each part contains a list of reports in the format of `node:v8`. */
 export type SerializedBody =
   | (MemberCounts & { readonly kind: 'reports'; readonly parts: readonly Uint8Array[] })
-  | { readonly kind: 'broken'; readonly reason: string };
+  | { readonly kind: 'broken'; readonly reason: string }
+  /** The thread threw, because of a defect in Postrider. */
+  | { readonly kind: 'failed' };

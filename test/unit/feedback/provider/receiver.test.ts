@@ -14,8 +14,8 @@ import { StoreError } from '../../../../src/store/error.ts';
 import { openStore } from '../../../../src/store/open.ts';
 import { createTemporaryFolder } from '../../../rig/folder.ts';
 import { DISCONNECTS, sendAndDisconnect } from '../../../rig/hostile-peer.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../../../rig/messages.ts';
-import { createEventBody, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
+import { NO_LIMITS, newAttempt, newMessage, newSettlement } from '../../../rig/messages.ts';
+import { createEventBody, createReference, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
 import { type ReceiverRig, startReceiver } from '../../../rig/provider-receiver.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -31,11 +31,16 @@ async function createStore(): Promise<Store> {
   return store;
 }
 
+const ACCEPTED = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+
 /** Stores a message that the relay has accepted. Resolves to its id. */
 async function storeDelivered(store: Store, to: string): Promise<string> {
   const message = newMessage({ lease: LEASE, to });
   await store.accept([message]);
-  await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE })]);
+  const reference = `mailersend:${createReference(message.id)}`;
+  const attempt = newAttempt({ kind: 'delivered', reply: ACCEPTED, reference });
+  const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
+  await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
   return message.id;
 }
 
@@ -276,14 +281,32 @@ describe('a body of more than 512 KB', () => {
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
 
-  test('that exhausts the memory of its thread gets 413, and the next request is applied', async () => {
+  test('that exhausts the memory of its thread gets 503, and the next request is applied', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const hostile = Buffer.from(`[${'{"msys":{"a":{"type":"bounce"}}},'.repeat(300_000)}{}]`);
-    expect((await post(receiver, sender.sign(hostile, receiver.publicUrl))).status).toBe(413);
-    expect(receiver.refusals()).toEqual(['sparkpost-too-large']);
+    expect((await post(receiver, sender.sign(hostile, receiver.publicUrl))).status).toBe(503);
+    expect(receiver.refusals()).toEqual(['sparkpost-unread']);
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}${event}]`);
     expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+  });
+
+  // Brevo sends an event again only after 429.
+  test.each([
+    ['sparkpost', 503, 'too-expensive', { kind: 'too-expensive' }],
+    ['sparkpost', 503, 'a defect', { kind: 'read', value: { kind: 'failed' } }],
+    ['brevo', 429, 'too-expensive', { kind: 'too-expensive' }],
+    ['brevo', 429, 'a defect', { kind: 'read', value: { kind: 'failed' } }],
+  ] as const)('of %s gets %i if the result of its thread is %s', async (name, status, _kind, result) => {
+    const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
+    if (row === undefined) throw new Error(`${name} has no row`);
+    const sender = row.createSender();
+    const receiver = await startReceiver(name, sender.secret, await createStore(), {
+      readLarge: () => Promise.resolve(result),
+    });
+    const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
+    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect(receiver.refusals()).toEqual([`${name}-unread`]);
   });
 
   // Brevo sends an event again only after 429.
