@@ -1,5 +1,5 @@
 // Builds the contents of the npm package of clients/typescript before `npm pack` and `npm publish`: src compiled to dist with its
-// declarations, and a copy of the license. All output goes to standard error.
+// declarations, and a copy of the license. All output is written to standard error.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,5 @@
 // Builds the contents of the npm package before `npm pack` and `npm publish`: src compiled to dist, and the dashboard. Node does
-// not strip types below node_modules, so the package contains JavaScript. All output goes to standard error.
+// not strip types below node_modules, so the package contains JavaScript. All output is written to standard error.
 import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -166,8 +166,8 @@ function formatFirstSteps(key: string, publicUrl: string | null, { transport, ro
 }
 
 /**
- * Returns a warning if senders must be authenticated: every request gets 403 until the first sending domain is
- * authenticated.
+ * Returns a warning if senders must be authenticated: every request is refused with 403 until the first sending domain
+ * is authenticated.
  */
 function getSenderWarning(settings: Settings): string | null {
   if (!requiresAuthenticatedSender(settings) || !settings.roles.has('api')) return null;

@@ -31,7 +31,7 @@ export async function checkReturnPath(
     return [
       createOkFinding(
         CHECK_NAME,
-        'POSTRIDER_RETURN_PATH_DOMAIN is not set: asynchronous bounces go to the sender of each message',
+        'POSTRIDER_RETURN_PATH_DOMAIN is not set: asynchronous bounces are sent to the sender of each message',
       ),
     ];
   }

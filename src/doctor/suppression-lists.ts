@@ -51,10 +51,7 @@ export async function checkSuppressionLists(parts: SuppressionListsParts): Promi
   const reasons = await parts.list.readReasons();
   if (reasons.kind === 'failed') return createUnreadFinding(reasons.failure, parts.usesSmtpInterface);
   if (reasons.value.size === 0)
-    return createOkFinding(
-      CHECK,
-      'not compared: the suppression list of Amazon SES is switched off for this AWS account',
-    );
+    return createOkFinding(CHECK, 'not compared: the suppression list of Amazon SES is disabled for this AWS account');
   const provider = await readProviderEntries(parts, reasons.value);
   if ('code' in provider) return createUnreadFinding(provider, parts.usesSmtpInterface);
   const own = provider.isComplete ? await findMissingAtProvider(parts, provider.addresses, reasons.value) : null;
@@ -127,7 +124,9 @@ async function readProviderEntries(
   return { addresses, missingHere, isComplete: false };
 }
 
-/** Returns the canonical address, as in the lists of Postrider. An entry that is not an address is compared as it is. */
+/**
+ * Returns the canonical address, as in the lists of Postrider. An entry that is not an address is compared unchanged.
+ */
 function toCanonical(text: string): string {
   const address = parseAddress(text);
   return address === null ? text : toCanonicalAddress(address);

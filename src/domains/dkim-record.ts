@@ -1,6 +1,6 @@
 /**
  * Formats DKIM key records (RFC 6376 section 3.6.1) and compares the records in DNS with the expected record. Records
- * with the same tags are equal, whatever their notation. The functions are pure.
+ * with the same tags are equal, regardless of their notation. The functions are pure.
  */
 import { createPublicKey } from 'node:crypto';
 import type { DkimKey, RecordCheck } from '../model/domain.ts';

@@ -119,9 +119,9 @@ async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> 
 const MAX_EXCHANGES = 10;
 
 /**
- * Checks the MX record of a return path. The record is `found` if each of its hosts has an address. The operator chooses
- * the host that receives the bounces of POSTRIDER_RETURN_PATH_DOMAIN, so its record can name any host. The return path of
- * one domain must lead to the same hosts.
+ * Checks the MX record of a return path. The record is `found` if each of its hosts has an address. The operator
+ * chooses the host that receives the bounces of POSTRIDER_RETURN_PATH_DOMAIN, so its record can name any host. The
+ * return path of one domain must point to the same hosts.
  */
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,
@@ -171,7 +171,7 @@ type ForeignHost =
   | { readonly kind: 'failed'; readonly reason: string };
 
 /**
- * Returns the first host that does not lead to the feedback listener. A host leads to the listener if it is
+ * Returns the first host that does not point to the feedback listener. A host points to the listener if it is
  * `listenerHost` or a host of the MX record of `listenerHost`, or if it has an address of one of these hosts.
  */
 async function findForeignHost(

@@ -49,7 +49,7 @@ const MAX_REFUSED_RECIPIENTS = 10;
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
-/** The reason of a refusal, which is also the label of a metric. */
+/** The reason for a refusal, which is also the label of a metric. */
 type FeedbackRefusal =
   | 'unknown-recipient'
   | 'expired-return-path'

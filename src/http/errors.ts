@@ -202,7 +202,7 @@ export const ERRORS = {
     example: 'draining',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &
-  // The type requires an entry for every reason of a refused submission.
+  // The type requires an entry for every reason for a refused submission.
   Readonly<Record<ForbiddenReason | ValidationFault['code'], ErrorEntry>>;
 
 export type ErrorCode = keyof typeof ERRORS;

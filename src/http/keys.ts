@@ -3,8 +3,8 @@
  * request with a cached key needs no query. The change feed of the store and the results of lookups update the cache.
  *
  * Guarantees: a raw key is hashed once and never stored. The final comparison takes constant time. Each lookup uses the
- * newest revision that has arrived, in whatever order revisions arrive. The use of a key is reported at most once per
- * minute.
+ * newest revision that has arrived, regardless of the order in which revisions arrive. The use of a key is reported at
+ * most once per minute.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';

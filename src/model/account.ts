@@ -246,7 +246,8 @@ function computeUsage(
 }
 
 /**
- * Compares the counts with the thresholds. The reason of a warning or a lock names the count, the limit and the window.
+ * Compares the counts with the thresholds. The reason for a warning or a lock names the count, the limit and the
+ * window.
  */
 export function determineReputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
   const statuses = computeThresholdUsages(counts, thresholds).map((usage) => determineStatus(usage, counts.emails));

@@ -28,7 +28,7 @@ interface MessageMembers {
   to: string;
 }
 
-/** The members of an event about a change of state. Members that the publisher does not know are null. */
+/** The members of an event about a change of state. A member whose value is unknown to the publisher is null. */
 interface StateChangeMembers {
   id: string;
   accountId: number | null;
@@ -46,7 +46,10 @@ interface StateChangeMembers {
   suppresses: boolean;
   /** The reason on one line, as in the history. Null if the history contains no reason. */
   detail: string | null;
-  /** The failure of the attempt or of the reported bounce, as in the history. Null if there is none or the publisher does not know it. */
+  /**
+   * The failure of the attempt or of the reported bounce, as in the history. Null if there is none or the publisher has
+   * no data about it.
+   */
   failure: RecordedFailure | null;
 }
 

@@ -43,12 +43,12 @@ export interface TokensGranted {
 // The runtime status of a process: the delivery, the alarms and the store. Only the refused reports are
 // stored: each heartbeat contains them.
 
-/** The reason of an alarm about a message that could not be signed. */
+/** The reason for an alarm about a message that could not be signed. */
 export const SIGNING_ALARM = 'signing';
 
 /** An alarm about a refusal that concerns this service itself, or about a message that could not be signed. */
 export interface Alarm {
-  /** The reason of the alarm, for example `configuration` or `signing`. */
+  /** The reason for the alarm, for example `configuration` or `signing`. */
   readonly reason: string;
   /** The text of the next hop (untrusted), or for `signing` a text of this service. */
   readonly text: string;
@@ -79,7 +79,7 @@ export interface RefusedReports {
   readonly lastAt: number;
 }
 
-/** The reason of the requests below `/events` that got 404, because no provider with a secret has their path. */
+/** The reason for a 404 below `/events`: no provider with a secret has the path. */
 export const UNKNOWN_PATH_REASON = 'events-not-found';
 
 export interface RuntimeStatus {

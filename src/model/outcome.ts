@@ -16,7 +16,7 @@ export interface Reply {
   readonly text: string;
 }
 
-/** The reason of a refusal, which `classify` determines. */
+/** The reason for a refusal, which `classify` determines. */
 export type Reason =
   | 'recipient-unknown'
   | 'recipient-disabled'
@@ -61,7 +61,7 @@ export type Outcome =
 /** The `remote` of an attempt that the mailbox simulator answered. */
 export const SIMULATOR = 'simulator';
 
-/** One finished attempt, as it is stored and shown to operators. */
+/** One finished attempt, in the form in which the store contains it. */
 export interface Attempt {
   readonly outcome: Outcome;
   /** Milliseconds since the epoch. */

@@ -124,7 +124,7 @@ function findSubjectFault(subject: string): string | null {
   return null;
 }
 
-// The reasons of a refusal are error codes with the parameters of their texts. http/errors.ts defines the status and
+// The reasons for a refusal are error codes with the parameters of their texts. http/errors.ts defines the status and
 // the text of each code.
 
 export type ValidationFault =

@@ -86,7 +86,7 @@ const DomainData = Type.Object({
       purpose: Type.String({ description: 'The purpose of the record: dkim, spf, dmarc, return-path or provider.' }),
       type: Type.String({ description: 'The type of the record, such as TXT.' }),
       name: Type.String({ description: 'The name of the record.' }),
-      found: createEnum(['found', 'missing', 'wrong', 'unknown'], 'The result of the last answered lookup.'),
+      found: createEnum(['found', 'missing', 'wrong', 'unknown'], 'The result of the last lookup that DNS answered.'),
       detail: Type.String({ description: 'The found value, the expected value and the remedy, in one line.' }),
     }),
     { description: 'The records of the last check.' },
@@ -96,7 +96,7 @@ export type DomainData = Static<typeof DomainData>;
 
 const AccountData = Type.Object({
   account: AccountName,
-  reason: nullable(Type.String({ description: 'The reason of the warning or the lock; null after an unlock.' })),
+  reason: nullable(Type.String({ description: 'The reason for the warning or the lock; null after an unlock.' })),
   figures: Type.Object(
     {
       messages: Type.Integer({ description: 'Delivered and bounced messages.' }),
@@ -107,8 +107,8 @@ const AccountData = Type.Object({
   ),
   limit: Type.Object(
     {
-      bounceRate: Type.Number({ description: 'The part of bounces at which the account is locked.' }),
-      complaintRate: Type.Number({ description: 'The part of complaints at which the account is locked.' }),
+      bounceRate: Type.Number({ description: 'The bounce rate at which the account is locked, as a fraction.' }),
+      complaintRate: Type.Number({ description: 'The complaint rate at which the account is locked, as a fraction.' }),
     },
     { description: 'The thresholds of the account.' },
   ),
@@ -119,7 +119,9 @@ const SuppressionData = Type.Object({
   account: Type.String({ description: 'The name of the account, or `*` for the list of the whole service.' }),
   address: Type.String({ description: 'The canonical address.' }),
   reason: createEnum(SUPPRESSION_REASONS, 'The reason of the entry.'),
-  source: nullable(Type.String({ description: 'The id of the message that caused the entry; null without one.' })),
+  source: nullable(
+    Type.String({ description: 'The id of the message that caused the entry; null if no message caused it.' }),
+  ),
 });
 export type SuppressionData = Static<typeof SuppressionData>;
 

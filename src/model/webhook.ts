@@ -64,13 +64,13 @@ export function listEventTypes(mask: number): readonly WebhookEventType[] {
 }
 
 /**
- * The reason why an endpoint is disabled. `operator`: an operator disabled it. `gone`: it answered 410. `failing`: it
- * had no success for five days, while attempts failed.
+ * The reason why an endpoint is disabled. `operator`: an operator disabled it. `gone`: the endpoint responded with 410.
+ * `failing`: its attempts failed for five days without a success.
  */
 export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
-/** An endpoint without a success for this time, while an attempt failed, is disabled. */
+/** The service disables an endpoint whose attempts have failed for this time without a success. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 
 /** The time of the last success is stored at most once in this time, so that successes write few rows of endpoints. */
@@ -132,7 +132,7 @@ export type CreateWebhookResult =
   | { readonly kind: 'missing' }
   /** There are `MAX_WEBHOOKS` endpoints. */
   | { readonly kind: 'too-many' }
-  /** A node of an earlier version is alive. It would record no events. */
+  /** A live node has an earlier version, which records no events. */
   | { readonly kind: 'earlier-node'; readonly node: string; readonly version: string };
 
 /** The facts about an event that determine its payload. */
@@ -157,7 +157,10 @@ export interface RecordedMessageEvent {
   readonly entry: HistoryEntry;
 }
 
-/** An event about another object, or a test. `data` is that of the payload, as the transaction of the change wrote it. */
+/**
+ * An event about another object, or a test. The transaction of the change wrote `data`, which is the member `data` of
+ * the payload.
+ */
 export interface RecordedResourceEvent {
   readonly kind: 'resource';
   readonly type: ResourceEventType | typeof WEBHOOK_TEST_TYPE;
@@ -169,19 +172,19 @@ export interface RecordedResourceEvent {
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** One attempt to send a webhook, as it is stored and shown to operators. */
+/** One stored attempt to send a webhook. */
 export interface WebhookAttempt {
   readonly at: number;
   readonly durationMs: number;
-  /** The HTTP status of the answer. Null without an answer. */
+  /** The HTTP status of the response. Null without a response. */
   readonly status: number | null;
-  /** The reason of the failure on one line. Null after a success. */
+  /** The reason for the failure, in one line. Null after a success. */
   readonly error: string | null;
-  /** The first 512 bytes of the body of the answer as text. Null without an answer. */
+  /** The first 512 bytes of the response body as text. Null without a response. */
   readonly body: string | null;
 }
 
-/** The maximum number of stored attempts of a delivery. The newest are kept. */
+/** The maximum number of stored attempts of a delivery. The store keeps the newest attempts. */
 export const MAX_STORED_ATTEMPTS = 30;
 
 /** The delivery of one event to one endpoint. */
@@ -224,7 +227,7 @@ export interface DeliverySettlement extends Pick<LeasedDelivery, 'id' | 'webhook
     /** `dueAt` is the time of the next attempt. */
     | { readonly kind: 'retry'; readonly dueAt: number }
     | { readonly kind: 'failed' };
-  /** True if the endpoint answered 410, so that it is disabled at once. */
+  /** True if the response was 410. The settlement then disables the endpoint. */
   readonly isGone: boolean;
 }
 
@@ -238,7 +241,7 @@ export type DeliverySettleResult =
 export interface ReplaySelection {
   /** Only deliveries that were created at or after this time. */
   readonly since: number;
-  /** True to include delivered ones. Otherwise only deliveries without a success are included. */
+  /** True if the replay includes deliveries with a success. If false, it includes only deliveries without a success. */
   readonly includesDelivered: boolean;
 }
 

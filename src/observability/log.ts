@@ -208,7 +208,7 @@ function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.
   }
   if (reportedBy !== null) return { id, accountId, to, reportSource: reportedBy, detail };
   if (type !== 'message.expired') return { id, accountId, to, detail };
-  // The sweeper knows only the id of an expired message.
+  // The sweeper has only the id of an expired message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
 }
 

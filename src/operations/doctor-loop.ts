@@ -144,7 +144,7 @@ function planLoopTests({
           'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/feedback.md)',
         );
       }
-      const remedy = `check that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
+      const remedy = `check that the relay keeps the envelope sender, that the MX of ${returnPathDomain} points to the feedback listener, and that port 25 there is open`;
       return [{ check: 'loop bounce', to: getLoopRecipient(returnPathDomain) ?? '', expectedState: 'bounced', remedy }];
     }
   }

@@ -110,7 +110,7 @@ function describePurpose(domain: SendingDomain, { purpose, type, name, value }: 
     case 'return-path':
       if (name === domain.returnPath?.name)
         return 'return path of this domain: the public name of the feedback listener, which receives the bounces';
-      return 'return path: the host that receives bounces. It needs an A or AAAA record; another host that leads to the feedback listener may replace it';
+      return 'return path: the host that receives bounces. It needs an A or AAAA record; another host that points to the feedback listener may replace it';
     case 'provider':
       return describeProviderRecord(domain, type, value);
   }

@@ -24,7 +24,7 @@ import { DeliveryEntry, WebhookId } from './webhooks/schemas.ts';
 const MAX_ROWS_PER_STEP = 500;
 const MAX_PAGE_SIZE = 1_000;
 
-/** Sends a test to an endpoint, once, whatever its subscription. */
+/** Sends a test to an endpoint once, regardless of its subscription. */
 export const testWebhook = operation({
   name: 'webhook.test',
   id: 'testWebhook',
@@ -83,7 +83,7 @@ export const listDeliveries = operation({
   },
 });
 
-/** Makes deliveries due at once. Id and body stay the same. */
+/** Makes deliveries due at once. Their ids and bodies do not change. */
 export const replayWebhook = operation({
   name: 'webhook.replay',
   id: 'replayWebhook',
@@ -96,11 +96,13 @@ export const replayWebhook = operation({
       Type.String({ description: 'A date (UTC) or a duration such as `1h`; without it all deliveries.' }),
     ),
     all: Type.Boolean({ default: false, description: 'Also deliveries that succeeded.' }),
-    dryRun: Type.Boolean({ default: false, description: 'Only count the deliveries; none is sent again.' }),
+    dryRun: Type.Boolean({ default: false, description: 'Only count the deliveries, and send none of them.' }),
   }),
   result: Type.Object({
     id: WebhookId,
-    replayed: Type.Integer({ description: 'The number of deliveries that are due; with `dryRun`, that would be due.' }),
+    replayed: Type.Integer({
+      description: 'The number of replayed deliveries; with `dryRun`, of the deliveries that a replay would send.',
+    }),
     since: nullable(Time),
   }),
   errors: ['not-found'],

@@ -195,7 +195,7 @@ export const deleteWebhook = operation({
   },
 });
 
-/** Enables an endpoint. Deliveries that were held while it was disabled are due at once. */
+/** Enables an endpoint and makes its pending deliveries due at once. */
 export const enableWebhook = operation({
   name: 'webhook.enable',
   id: 'enableWebhook',
@@ -264,7 +264,7 @@ export const rotateWebhook = operation({
 async function checkUrl(text: string, { settings }: Pick<OperationContext, 'settings'>): Promise<Result<string>> {
   const { webhookTargets: targets, dns } = settings;
   const url = parseTargetUrl(text, targets);
-  // A refused URL is well formed for the adapter. The installation does not permit it.
+  // The URL is a conflict and not an invalid input, because the settings of the installation do not permit it.
   if (!url.ok) return conflict('url', `the URL ${quote(maskUrl(text))} ${url.fault}`);
   const addresses = await resolveTarget(url.value, targets, createHostLookup(dns, targets === 'any'));
   if (addresses.ok) return ok(url.value.href);

@@ -192,7 +192,7 @@ function createSuccessResponses(variants: readonly Success[]): object {
 const ERROR_DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'A parameter is missing, unknown or invalid, or the request is malformed.',
   401: 'The credentials are missing or invalid.',
-  403: 'The request comes from a page of another origin, the token is read-only, or the sign-in link is invalid.',
+  403: 'The request is from a page of another origin, the token is read-only, or the sign-in link is invalid.',
   404: 'The named object does not exist.',
   409: 'The request conflicts with the current state.',
   413: 'The body is too large.',

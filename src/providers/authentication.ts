@@ -1,6 +1,6 @@
 /**
  * Authenticates requests of providers. The functions are pure and compare secrets in constant time. The functions never
- * throw, whatever the request contains.
+ * throw for any request.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
 import type { AuthenticationResult, ProviderRequest } from './event.ts';

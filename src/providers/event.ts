@@ -1,6 +1,6 @@
 /**
  * Defines the events of managed email providers in the form that the parsers of all providers return. The parsers are
- * pure. The parsers never throw, whatever the body of a request contains.
+ * pure. The parsers never throw for any body.
  */
 import type { FailureClass } from '../model/failure.ts';
 

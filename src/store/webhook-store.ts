@@ -34,8 +34,9 @@ export interface WebhookStore {
    */
   enableWebhook(id: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /**
-   * Disables the endpoint with the reason `operator`. Events are still recorded for it. An endpoint that the service has
-   * disabled gets the reason `operator` and the time `now`. An endpoint that an operator has disabled stays unchanged.
+   * Disables the endpoint with the reason `operator`. Events for the endpoint are still recorded. An endpoint that the
+   * service has disabled gets the reason `operator` and the time `now`. An endpoint that an operator has disabled stays
+   * unchanged.
    */
   disableWebhook(id: number, now: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /** Replaces the secret. Attempts are also signed with the previous secret until `previousUntil`. */
@@ -64,9 +65,9 @@ export interface WebhookStore {
    */
   replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): Promise<ChangeResult<WebhookDelivery>>;
   /**
-   * Does the same for the next selected deliveries with ids greater than `after`, in order of id, and reads at most
-   * `limit` rows. Resolves to the number of replayed deliveries and to the id after which the next call continues (null
-   * at the end). The call with `after` null writes the audit log entry.
+   * Makes selected deliveries due at `now`, as `replayDelivery` does. Selects deliveries with ids greater than `after`,
+   * in order of id. Reads at most `limit` rows. Resolves to the number of replayed deliveries and to the id after which
+   * the next call continues (null at the end). The call with `after` null writes the audit log entry.
    */
   replayDeliveries(
     id: number,
@@ -79,8 +80,8 @@ export interface WebhookStore {
   /** Counts the deliveries that `replayDeliveries` would replay. */
   countReplayable(id: number, selection: ReplaySelection, now: number): Promise<ChangeResult<number>>;
   /**
-   * Makes up to `limit` pending deliveries of the endpoint due at `now` that are due later and have no attempt in
-   * progress. Resolves to their number. If it equals `limit`, more may remain.
+   * Makes pending deliveries of the endpoint due at `now`: up to `limit` deliveries that are due later and have no
+   * attempt in progress. Resolves to their number. If it equals `limit`, more may remain.
    */
   releaseDeliveries(id: number, now: number, limit: number): Promise<number>;
   /** Returns the figures of every endpoint that has a pending or failed delivery, by id. */
@@ -93,7 +94,10 @@ export interface DeliveryClaimLimits {
   readonly total: number;
   /** The maximum number of deliveries of one endpoint that this node may have in progress. */
   readonly perWebhook: number;
-  /** The numbers of deliveries that this node has in progress, by endpoint. Endpoints without any may be absent. */
+  /**
+   * The numbers of deliveries that this node has in progress, by endpoint. Endpoints without such deliveries may be
+   * absent.
+   */
   readonly inProgress: readonly { readonly webhookId: number; readonly count: number }[];
 }
 
@@ -107,9 +111,9 @@ export interface ClaimedDeliveries {
 export interface WebhookWorkerStore {
   /**
    * Moves up to `limit` events from the outbox to deliveries, one for each endpoint that receives the event, in one
-   * transaction. The deliveries are due at `now`. Any number of nodes may call it concurrently. `seed` is a random text
-   * of 16 hexadecimal digits, which makes the ids of the deliveries unique. Resolves to the numbers of events and
-   * deliveries. If `hasMore` is true, the caller calls again at once.
+   * transaction. The deliveries are due at `now`. Any number of nodes may call the method concurrently. `seed` is a
+   * random text of 16 hexadecimal digits, which makes the ids of the deliveries unique. Resolves to the numbers of
+   * events and deliveries. If `hasMore` is true, the caller must call the method again at once.
    */
   fanOutEvents(
     now: number,
@@ -117,9 +121,9 @@ export interface WebhookWorkerStore {
     limit: number,
   ): Promise<{ readonly events: number; readonly deliveries: number; readonly hasMore: boolean }>;
   /**
-   * Leases due deliveries of enabled endpoints until `leaseUntil`: of each endpoint the earliest due ones. One claim
-   * examines a limited number of endpoints, and the next claim continues with the next endpoint. A delivery whose lease
-   * has expired is due again.
+   * Leases due deliveries of enabled endpoints until `leaseUntil`: for each endpoint, the deliveries with the earliest
+   * due times. One claim examines a limited number of endpoints, and the next claim continues with the next endpoint. A
+   * delivery whose lease has expired is due again.
    */
   claimDeliveries(
     limits: DeliveryClaimLimits,
@@ -129,7 +133,7 @@ export interface WebhookWorkerStore {
   ): Promise<ClaimedDeliveries>;
   /**
    * Records the attempts of leased deliveries. A failed attempt of an endpoint without a success for `MAX_FAILING_MS`,
-   * or the answer 410, disables the endpoint in the same transaction. Test deliveries never disable an endpoint for
+   * or a response 410, disables the endpoint in the same transaction. Test deliveries never disable an endpoint for
    * `failing`.
    */
   settleDeliveries(batch: readonly DeliverySettlement[], now: number): Promise<readonly DeliverySettleResult[]>;

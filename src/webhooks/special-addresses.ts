@@ -73,7 +73,7 @@ const IPV6_NETWORKS: readonly SpecialNetwork[] = [
   { network: '::/0', name: 'not allocated as global unicast, RFC 4291', reachable: false },
 ];
 
-/** Creates one list for each entry, because a list does not tell which of its entries contains an address. */
+/** Creates one list for each entry, because a `BlockList` does not return the entry that contains an address. */
 function createLists(networks: readonly SpecialNetwork[], family: 'ipv4' | 'ipv6') {
   return networks.map(({ network, ...entry }) => {
     const list = new BlockList();
@@ -89,8 +89,8 @@ const IPV6_LISTS = createLists(IPV6_NETWORKS, 'ipv6');
 /**
  * Returns null if the IP address is globally reachable. Otherwise returns the name of the network that contains the
  * address, such as `loopback, RFC 1122`. The IPv4 address in a NAT64 address is checked as well. IPv4-mapped, 6to4 and
- * Teredo addresses are never globally reachable, whatever IPv4 address they contain. A text that is not an IP address
- * is not globally reachable.
+ * Teredo addresses are never globally reachable, regardless of the IPv4 address that they contain. A text that is not
+ * an IP address is not globally reachable.
  */
 export function findSpecialNetwork(address: string): string | null {
   const zoneIndex = address.indexOf('%');

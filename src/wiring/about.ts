@@ -26,8 +26,8 @@ export interface InstallationInfoParts {
 }
 
 /**
- * Creates the function that returns the information about the service. The URL of the public listener comes from the
- * event `api.started`.
+ * Creates the function that returns the information about the service. The event `api.started` contains the URL of the
+ * public listener.
  */
 export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['installationInfo'] {
   const { settings, version, clock, directory, firstKey } = parts;

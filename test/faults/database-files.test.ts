@@ -1,6 +1,6 @@
 /**
- * Tests that only one service can use a SQLite file, whatever its path, and that a running service detects removed and
- * replaced files.
+ * Tests that only one service can use a SQLite file, regardless of its path, and that a running service detects removed
+ * and replaced files.
  */
 import {
   copyFileSync,

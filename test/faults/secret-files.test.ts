@@ -1,4 +1,4 @@
-/** Tests that a running service shows the settings that its start read, whatever happens to the files afterwards. */
+/** Tests that a running service shows the settings that its start read, even if the files change afterwards. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -99,7 +99,7 @@ describe('webhooks', () => {
     for (const signingSecret of [secret, nextSecret]) expect(verify(signingSecret, last)).toBeTruthy();
   });
 
-  test('test an endpoint once, whatever its subscription', async () => {
+  test('test an endpoint once, regardless of its subscription', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => ({ status: 404 });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'domain.failing');

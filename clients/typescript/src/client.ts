@@ -1,9 +1,10 @@
 /**
  * Submits messages to a Postrider service: `POST {baseUrl}/api/v1/send-mail`.
  *
- * Guarantees: `send` resolves only if the service answered 201 with an id. Every attempt of one `send` has the same idempotency
- * key, so that repetitions send no second message. The number of attempts and the total time are bounded, whatever the server
- * does. Redirects are not followed, so that the API key reaches no other server. No error contains the API key.
+ * Guarantees: `send` resolves only if the response is 201 with an id. Every attempt of one `send` has the same
+ * idempotency key, so that repetitions send no second message. The number of attempts and the total time are bounded,
+ * regardless of the server. Redirects are not followed, so that the API key reaches no other server. No error contains
+ * the API key.
  */
 import { SendError, type SendErrorDetails, type SendErrorKind } from './errors.ts';
 import { type JsonMembers, parseJson } from './json.ts';

@@ -1,5 +1,5 @@
 /**
- * The errors of the package. `kind` is the cause; programs use it, never the text.
+ * The errors of the package. `kind` is the cause. A program decides by `kind` and never by the text.
  *
  * Guarantee: no error contains the API key or a signing secret.
  */
@@ -20,7 +20,7 @@ export type SendErrorKind =
   | 'timeout'
   /** The connection failed or was closed before the response was complete. */
   | 'network'
-  /** The response is not one of Postrider: a page of a proxy, a redirect, a truncated body. */
+  /** The response is not from Postrider: a page of a proxy, a redirect, a truncated body. */
   | 'unexpected-response'
   /** The caller's signal was aborted. `cause` is its reason. */
   | 'aborted';
@@ -79,7 +79,7 @@ export type WebhookErrorKind =
   | 'invalid-header'
   /** `webhook-timestamp` differs from the clock by more than the tolerance. */
   | 'expired'
-  /** No signature belongs to the body, the headers and one of the secrets. */
+  /** No signature matches the body, the headers and one of the secrets. */
   | 'invalid-signature'
   /** The signature is valid, and the body is not an event. */
   | 'invalid-payload';

@@ -1,6 +1,7 @@
 /**
- * The events that a webhook of Postrider contains, as types. A later version of Postrider may add types of events, members and
- * values; a receiver ignores what it does not know. A test compares these types with the schemas of the service.
+ * The events that a webhook of Postrider contains, as types. A later version of Postrider may add types of events,
+ * members and values. A receiver must ignore unknown types, members and values. A test compares these types with the
+ * schemas of the service.
  */
 
 /** The states of a message. */
@@ -112,7 +113,7 @@ export interface DomainData {
 export interface AccountData {
   /** The name of the account. */
   readonly account: string;
-  /** The reason of the warning or the lock. Null after an unlock. */
+  /** The reason for the warning or the lock. Null after an unlock. */
   readonly reason: string | null;
   /** The figures of the last 7 days, or since the last unlock. */
   readonly figures: { readonly messages: number; readonly bounces: number; readonly complaints: number };
@@ -127,7 +128,7 @@ export interface SuppressionData {
   /** The canonical address. */
   readonly address: string;
   readonly reason: 'bounce' | 'complaint' | 'manual' | 'unsubscribed' | 'provider';
-  /** The id of the message that caused the entry. Null without one. */
+  /** The id of the message that caused the entry. Null if no message caused it. */
   readonly source: string | null;
 }
 

@@ -2,9 +2,9 @@
  * Verifies a webhook of Postrider by the rules of Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, header
  * `webhook-signature` with one or more signatures `v1,BASE64`.
  *
- * Guarantees: an event is returned only if one of the signatures belongs to its text and to one of the secrets, and the timestamp
- * is within the tolerance. Signatures are compared in constant time. The body is hashed once per secret, however many
- * signatures the header has.
+ * Guarantees: an event is returned only if one of the signatures matches its text and one of the secrets, and the
+ * timestamp is within the tolerance. Signatures are compared in constant time. The body is hashed once per secret,
+ * regardless of the number of signatures in the header.
  * @see https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 import { WebhookError } from './errors.ts';

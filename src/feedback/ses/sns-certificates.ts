@@ -185,7 +185,7 @@ type UntrustedResult = Exclude<SnsCertificateResult, { kind: 'trusted' }>;
 
 const NO_WILDCARDS = { wildcards: false };
 const OUTSIDE_VALIDITY = createRefused('a certificate of the chain is expired or not yet valid');
-const NO_TRUSTED_ROOT = createRefused('the chain of the certificate does not lead to a trusted root certificate');
+const NO_TRUSTED_ROOT = createRefused('the chain of the certificate does not end at a trusted root certificate');
 
 function createRefused(reason: string): UntrustedResult {
   return { kind: 'refused', reason };

@@ -37,7 +37,7 @@ const LAST_RETRY_AGE_MS = 45_000;
 const MAX_SEEN_IDS = 10_000;
 const MIN_LOG_INTERVAL_MS = 60_000;
 
-/** The reason of a refusal, which is also the label of a metric. */
+/** The reason for a refusal, which is also the label of a metric. */
 export type SnsRefusal =
   | 'sns-broken'
   | 'sns-forged'

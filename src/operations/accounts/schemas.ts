@@ -79,7 +79,7 @@ const Reputation = Type.Object(
 const accountMembers = {
   name: Type.String(),
   state: createStringEnum(['active', 'locked']),
-  reason: nullable(Type.String({ description: 'The reason of the lock.' })),
+  reason: nullable(Type.String({ description: 'The reason for the lock.' })),
   lockedAt: nullable(Time),
   created: Time,
   volume: nullable(Type.Integer({ description: 'The number of messages that may be sent; null: unlimited.' })),

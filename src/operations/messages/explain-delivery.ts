@@ -14,14 +14,14 @@ export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 export function explainDue(status: DeliveryStatus, now: number): readonly string[] {
   if (status === null) {
     return [
-      'a running service with the role deliver sends it unless its circuit breaker is open; only the service knows the state of its circuit breaker.',
+      'a running service with the role deliver sends it unless its circuit breaker is open; only the service can report the state of its circuit breaker.',
       '`postrider doctor` checks the next hop; the overview of the dashboard shows the circuit breaker.',
     ];
   }
   const { delivery } = status;
   if (delivery === null) {
     return [
-      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver, so it does not know that state.',
+      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver, so it cannot report that state.',
     ];
   }
   if (delivery.breaker.state === 'closed') return ['this node sends it as soon as a connection is free.'];

@@ -430,16 +430,16 @@ function explainSuppressionEffect(attempt: Attempt | null): readonly string[] {
   if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never suppressed.'];
   return attempt.outcome.suppress
     ? [`${describeMailboxFault(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
-    : ['It suppresses no recipient: the reply does not say that the mailbox does not exist.'];
+    : ['It suppresses no recipient: the reply does not state that the mailbox does not exist.'];
 }
 
 /** Describes the mailbox fault of a bounce that suppresses the recipient. */
 function describeMailboxFault(reason: Reason): string {
   switch (reason) {
     case 'recipient-unknown':
-      return 'The reply says that there is no such mailbox';
+      return 'The reply states that there is no such mailbox';
     case 'recipient-disabled':
-      return 'The reply says that the mailbox is disabled';
+      return 'The reply states that the mailbox is disabled';
     default:
       return `The reason (${reason}) concerns the mailbox`;
   }

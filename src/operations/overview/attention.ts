@@ -60,7 +60,7 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
   const items: AttentionItem[] = [];
   if (status !== null && status.storeFault !== null) {
     const { storeFault, storeRemedy = null } = status;
-    const remedy = 'Check the disk, or the database server and its log; clients get 500 and retry';
+    const remedy = 'Check the disk, or the database server and its log; requests fail with 500, and clients retry';
     items.push(
       storeRemedy === null
         ? createFailure('The database does not commit: no message is accepted', remedy)

@@ -1,6 +1,6 @@
 /**
  * Lists the health of the components of an installation, one line for each. In a command, a line may state that only
- * the running service knows the health. Pure.
+ * the running service can report the health. Pure.
  */
 
 import type { TransportSetting } from '../../config/settings.ts';
@@ -28,7 +28,7 @@ function getDatabaseHealth({ settings, status }: OverviewInput): HealthItem {
     return {
       part: 'database',
       level: 'ok',
-      text: `${name}: it answers; only the running service knows whether commits succeed`,
+      text: `${name}: it responds; only the running service can report whether commits succeed`,
     };
   if (status.storeFault !== null) return { part: 'database', level: 'failure', text: `${name}: ${status.storeFault}` };
   return { part: 'database', level: 'ok', text: `${name}: commits succeed` };
@@ -53,9 +53,9 @@ function getTransportHealth({ settings, status, recent, now }: OverviewInput): H
     level,
     text: `${name}: ${text}`,
   });
-  if (status === null) return createHealthItem('ok', 'only the running service knows its state');
+  if (status === null) return createHealthItem('ok', 'only the running service can report its state');
   if (status.delivery === null)
-    return createHealthItem('ok', 'this node does not deliver; only delivering nodes know its state');
+    return createHealthItem('ok', 'this node does not deliver; only delivering nodes can report its state');
   const { breaker, alarms } = status.delivery;
   switch (breaker.state) {
     case 'open':

@@ -1,10 +1,11 @@
 /**
- * Reads suppression lists as JSON: answers of the APIs of providers (export-formats.ts). A record is an object in an array, where the
- * array is the whole document or a member of it, or an object per document (JSON Lines). A text in an array is an address. The file may
- * contain several documents, such as the pages of a list. The reader streams the file with limited memory and a limited cost per byte.
+ * Reads suppression lists as JSON: responses of the APIs of providers (export-formats.ts). A record is an object in an
+ * array, where the array is the whole document or a member of it, or an object per document (JSON Lines). A text in an
+ * array is an address. The file may contain several documents, such as the pages of a list. The reader streams the file
+ * with limited memory and a limited cost per byte.
  *
- * Guarantees: the reader yields each record once, in order, with its line if it is invalid. It fails with a ListFault if the file ends
- * within a document, or if it is not JSON.
+ * Guarantees: the reader yields each record once, in order, with its line if it is invalid. It fails with a ListFault
+ * if the file ends within a document, or if it is not JSON.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { FORMAT_NAMES, normalizeName } from './export-formats.ts';

@@ -20,7 +20,7 @@ export const WebhookEntry = Type.Object({
   disabledReason: nullable(
     createStringEnum(DISABLED_REASONS, {
       description:
-        '`operator`, `gone` (the endpoint answered 410) or `failing` (no success for five days); null if enabled.',
+        '`operator`, `gone` (the endpoint responded with 410) or `failing` (no success for five days); null if enabled.',
     }),
   ),
   disabledAt: nullable(Time),
@@ -59,9 +59,9 @@ export const DeliveryEntry = Type.Object({
     Type.Object({
       at: Time,
       durationMs: Type.Integer(),
-      status: nullable(Type.Integer({ description: 'The HTTP status; null without an answer.' })),
-      error: nullable(Type.String({ description: 'The reason of the failure; null after a success.' })),
-      body: nullable(Type.String({ description: 'The first 512 bytes of the answer as text. Untrusted.' })),
+      status: nullable(Type.Integer({ description: 'The HTTP status; null without a response.' })),
+      error: nullable(Type.String({ description: 'The reason for the failure; null after a success.' })),
+      body: nullable(Type.String({ description: 'The first 512 bytes of the response body as text. Untrusted.' })),
     }),
   ),
   nextAttemptAt: nullable(Time),

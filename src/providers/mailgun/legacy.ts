@@ -1,7 +1,6 @@
 /**
  * Reads the legacy webhooks of Mailgun. A body is a form, and the variables of the message are fields of the form. If a
- * variable has the name of a field of the event, the field of the event comes first. The fields of the signature come
- * last.
+ * variable has the name of a field of the event, the field of the event is first. The fields of the signature are last.
  * https://help.mailgun.com/hc/en-us/articles/14048832145051-Legacy-Webhooks
  */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';

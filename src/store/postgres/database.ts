@@ -314,8 +314,7 @@ export interface Pool extends Database {
   readonly setting: Pick<PostgresSetting, 'schema' | 'pooler' | 'direct'>;
   /**
    * Rejects with a StoreError if a pooler in transaction mode was not declared, or does not track prepared statements
-   * although the setting says so. Opens no further connection if there is
-   * no pooler.
+   * although the setting states that it does. Opens no further connection if there is no pooler.
    */
   requireDeclaredPooler(): Promise<void>;
   /** Waits for calls in progress, then closes every connection. */
@@ -351,7 +350,7 @@ export function createPool(options: PoolOptions): Pool {
 
   /**
    * Releases a connection after `error`, or ends the connection if it can no longer be used. `pid` is the process id of
-   * the server connection; null if this id is not known.
+   * the server connection; null if this id is unknown.
    */
   function releaseAfter(connection: Connection, error: unknown, pid: number | null): void {
     // Prepared statements of existing connections are not valid for a changed schema. After a timeout on one

@@ -31,7 +31,7 @@ export function isSubscribed(subscribed: number, type: WebhookEventType): boolea
   return (subscribed & getEventBit(type)) !== 0;
 }
 
-/** Records the acceptance of messages. The caller has read that an endpoint subscribes to the type. */
+/** Records the acceptance of messages. The caller must have read that an endpoint subscribes to the type. */
 export async function recordAcceptances(
   session: Session,
   accepted: readonly { readonly id: string; readonly accountId: number; readonly state: State }[],
@@ -89,7 +89,7 @@ const MAX_POLLS = 500;
 
 /**
  * Waits until every transaction has ended that may have read the earlier subscriptions, at most for about 10 seconds.
- * Called after the commit of a change of the subscriptions.
+ * The caller must call the function after the commit that changes the subscriptions.
  */
 export async function waitForWriters(database: Database): Promise<void> {
   let writers = (await database.query(LIST_WRITERS, [])).map((row) => rows.readText(row, 'writer'));

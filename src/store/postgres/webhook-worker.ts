@@ -160,10 +160,10 @@ const PURGE_OLD: Statement = {
 type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;
 
 export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
-  /** The endpoint that the last claim examined last, or 0. */
+  /** The id of the last endpoint that the previous claim examined, or 0. */
   let position = 0;
 
-  /** Resolves to the enabled endpoints with due deliveries and free places, in the order of the rotation. */
+  /** Resolves to the enabled endpoints with due deliveries and free slots, in the order of the rotation. */
   async function findWaiting(
     transaction: Transaction,
     { perWebhook, inProgress }: DeliveryClaimLimits,
@@ -193,7 +193,8 @@ export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
       database.transaction(async (transaction) => {
         const found = await transaction.query(LOCK_EVENTS, [limit]);
         if (found.length === 0) return { events: 0, deliveries: 0, hasMore: false };
-        // A later statement, so that it reads every subscription that was changed before one of the events.
+        // This statement follows the lock on the events, so it reads every subscription that was changed before one of
+        // the events.
         const subscribers = (await transaction.query(SELECT_SUBSCRIBERS, [])).map(toSubscriber);
         const deliveries: { readonly webhookId: number; readonly row: Row }[] = [];
         const positions: number[] = [];
@@ -234,7 +235,7 @@ export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
         ];
         const leased = waiting.length === 0 ? [] : await transaction.query(LEASE, values);
         const deliveries = leased.map((row) => toLeasedDelivery(row, owner, now));
-        // The next claim continues after the last endpoint of this one.
+        // The next claim continues after the last endpoint of this claim.
         const isFull = deliveries.length >= limits.total;
         const served = new Set(deliveries.map(({ webhookId }) => webhookId));
         position = isFull ? (waiting.findLast(({ id }) => served.has(id))?.id ?? lastExamined) : lastExamined;

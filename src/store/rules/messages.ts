@@ -218,7 +218,7 @@ export interface ResendSource {
   readonly suppressedBy: string | null;
 }
 
-/** Returns the message that submits an ended message again, or the reason of a refusal. */
+/** Returns the message that submits an ended message again, or the reason for a refusal. */
 export function decideResend(
   source: ResendSource,
   newId: string,

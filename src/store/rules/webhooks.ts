@@ -128,7 +128,10 @@ export function collectEffects(
   return effects;
 }
 
-/** Returns the new start of the failures of an endpoint, and the reason to disable it or null. */
+/**
+ * Returns the time of the first failure since the last success of an endpoint. Also returns the reason to disable the
+ * endpoint, or null.
+ */
 export function decideEndpointChange(
   failingSince: number | null,
   { hasSucceeded, failedAt, isGone }: EndpointEffect,

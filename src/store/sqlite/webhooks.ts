@@ -174,7 +174,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const selectAllIds = database.prepare('SELECT id, removed FROM webhook ORDER BY id');
 
-  /** The endpoint that the last claim examined last, or 0. */
+  /** The id of the last endpoint that the previous claim examined, or 0. */
   let position = 0;
 
   function find(id: number): Webhook | null {

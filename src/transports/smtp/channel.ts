@@ -360,7 +360,10 @@ function describeConnectFault(peer: string, error: NodeJS.ErrnoException): strin
   }
 }
 
-/** Returns the reason of a refused certificate without the command-line option that Node adds. Returns null without an error. */
+/**
+ * Returns the reason why a certificate is refused, without the command-line option that Node adds. Returns null without
+ * an error.
+ */
 function describeCertificateFault(error: Error | null): string | null {
   return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
 }

@@ -483,7 +483,7 @@ describe('send', () => {
       expect((await run(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
     }));
 
-  it('has a help text that says how to pass a secret without the command line', () =>
+  it('has a help text that describes how to pass a secret without the command line', () =>
     runInFolder(async (folder) => {
       for (const command of ['send', 'migrate-store']) {
         const { stdout } = await run(folder, [command, '--help']);

@@ -158,7 +158,7 @@ describe('the command', () => {
     const { stdout } = await rig.run('overview');
     expect(stdout).toContain('No problems.');
     // A command cannot read the runtime status of the service.
-    expect(stdout).toContain('only the running service knows');
+    expect(stdout).toContain('only the running service can report');
   });
 
   test('reports locked accounts, expiring keys and domains without records, the most severe first', async () => {

@@ -316,7 +316,7 @@ describe('send', () => {
       expect(await fail(createRig([refuse(500, 'x')], limits))).toMatchObject({ kind: 'server-error', attempts: 1 });
   });
 
-  test('no error contains the API key or a control character, whatever a proxy answers', async () => {
+  test('no error contains the API key or a control character, regardless of the response of a proxy', async () => {
     const echo = `line\r\nAuthorization: ${KEY}`;
     const echoes = [
       refuse(400, echo),

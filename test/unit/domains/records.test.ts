@@ -108,7 +108,7 @@ describe('the facts about a relay', () => {
     ['ses', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
     ['postmark', 'v=spf1 ?all', []],
     ['postal', 'v=spf1 ?all', []],
-  ] as const)('of %s come from its profile: the SPF record is %s', (provider, spf, rewrites) => {
+  ] as const)('of %s are those of its profile: the SPF record is %s', (provider, spf, rewrites) => {
     const facts = getProviderFacts(provider);
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
   });

@@ -189,7 +189,7 @@ describe('the envelope sender', () => {
   });
 });
 
-test('the cache knows the return path of each domain, verified or not, until it is changed or its domain is removed', () => {
+test('the cache contains the return path of each domain, verified or not, until it is changed or its domain is removed', () => {
   const { cache } = createCache(
     createDomain('example.org', { returnPath: { name: 'b.example.org', isVerified: false } }),
     createDomain('example.net', { returnPath: { name: 'b.example.net', isVerified: true } }),

@@ -257,7 +257,7 @@ describe('MX and CNAME records', () => {
     expect(await check(RETURN_PATH, unknownZone)).toMatchObject({ found: 'unknown' });
   });
 
-  it('of the return path of one domain are found only if every host leads to the feedback listener', async () => {
+  it('of the return path of one domain are found only if every host points to the feedback listener', async () => {
     const own: DnsRecord = { ...RETURN_PATH, name: 'bounces.tenant.test', value: '10 bounces.host.test' };
     const listener: Zone = { 'bounces.host.test': { MX: [[10, 'mx.host.test']], A: ['192.0.2.25'] } };
     const hosts: Zone = {

@@ -12,7 +12,7 @@ const request = (remoteAddress: string | undefined, forwardedFor?: string, forwa
 });
 
 test.each([
-  ['an untrusted peer is the client, whatever it sends', '198.51.100.1', '203.0.113.9', '198.51.100.1'],
+  ['an untrusted peer is the client, regardless of its header fields', '198.51.100.1', '203.0.113.9', '198.51.100.1'],
   ['a trusted peer without the header is the client', '10.0.0.1', undefined, '10.0.0.1'],
   ['the client of a trusted proxy', '10.0.0.1', '203.0.113.9', '203.0.113.9'],
   [

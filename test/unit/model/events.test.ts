@@ -28,7 +28,7 @@ test('a recorded change has the verb and the state of its event', () => {
   }
 });
 
-test('every recorded event leads to a state of the transition table, and every state except sending has an event', () => {
+test('every recorded event results in a state of the transition table, and every state except sending has an event', () => {
   const reachedStates = new Set(TRANSITIONS.map(({ to }) => to));
   for (const { state } of Object.values(RECORDED_EVENTS)) expect(reachedStates).toContain(state);
   const states = new Set<string>(Object.values(RECORDED_EVENTS).map(({ state }) => state));

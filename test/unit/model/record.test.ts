@@ -76,7 +76,7 @@ test('for every outcome, the change is an allowed transition, and only a queued 
   );
 });
 
-test('only a permanent outcome leads to a permanent state: after an unknown outcome the message stays queued until its maximum age', () => {
+test('only a permanent outcome results in a permanent state: after an unknown outcome the message stays queued until its maximum age', () => {
   fc.assert(
     fc.property(
       outcome,

@@ -203,9 +203,9 @@ describe('the explanation', () => {
     ).toContain('At present the circuit breaker is open after several failures in a row');
   });
 
-  it('states what this process does not know about deliveries of other processes', () => {
+  it('states which facts about the deliveries of other processes it cannot contain', () => {
     for (const [status, expectedPart] of [
-      [null, 'only the service knows'],
+      [null, 'only the service can report'],
       [{ delivery: null }, 'This node does not deliver'],
     ] as const) {
       const text = explainText({ dueAt: BASE_TIME }, ACCOUNT, BASE_TIME + MINUTE_MS, [], status);

@@ -97,7 +97,7 @@ describe('the events of SparkPost', () => {
       expect(readBounce({ raw_reason: reason, reason }, sample).kind).toBe(expected);
   });
 
-  it('a delay stays a deferral, whatever its class', () => {
+  it('a delay stays a deferral, regardless of its class', () => {
     for (const bounceClass of ['10', '25', '51', undefined])
       expect(readBounce({ bounce_class: bounceClass }, 'delay.json').kind).toBe('deferred');
   });

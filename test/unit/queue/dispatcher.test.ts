@@ -849,7 +849,7 @@ test('a node without the role deliver stores every message without a lease', asy
   expect([calls, committedMessages[0]?.lease]).toEqual([[], null]);
 });
 
-test('an idempotency key is valid for 24 hours of running time, whatever the steps of the clock', async () => {
+test('an idempotency key is valid for 24 hours of running time, even if the clock is set', async () => {
   const { submit, committedMessages } = intakeRig(createAccepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
   await submit(newMessage({ idempotency }));

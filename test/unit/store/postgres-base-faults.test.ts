@@ -157,7 +157,7 @@ describe('one line reports', () => {
     );
   });
 
-  test('an option that the server does not know', async () => {
+  test('an option that is unknown to the server', async () => {
     const url = changeUrl(await createTemporaryDatabase(), (parts) =>
       parts.searchParams.set('options', '-c no_such_setting=1'),
     );

@@ -41,7 +41,7 @@ async function setCarelessDefaults(url: string): Promise<void> {
   await runStatement(url, changes.join('; '));
 }
 
-test('every transaction and every single statement sets what durability requires, whatever the database says', async () => {
+test('every transaction and every single statement sets the parameters that durability requires, regardless of the settings of the database', async () => {
   const database = await createTemporaryDatabase();
   await setCarelessDefaults(database);
   const { pooler, url } = await pooled(database);

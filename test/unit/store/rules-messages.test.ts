@@ -111,7 +111,7 @@ describe('acceptance', () => {
       'suppressed',
       () => decideAcceptance({ ...plainMessage, suppressedBy: 'simulator' }, toLimitUsage(createAccount()), nothing),
     ],
-  ])('%s leads to the decision %s', (_label, kind, state, decide) => {
+  ])('%s results in the decision %s', (_label, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
   });
 

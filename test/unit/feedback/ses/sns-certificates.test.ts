@@ -27,7 +27,7 @@ describe('a certificate', () => {
     return { status: (await post(createSnsMessage(key, createBounceNotification()))).status, fetchedUrls };
   };
 
-  test('whose chain does not lead to a trusted root is refused', async () => {
+  test('whose chain does not end at a trusted root is refused', async () => {
     expect((await postWithCertificate(untrustedSigner.cert, untrustedSigner.key)).status).toBe(403);
     expect((await postWithCertificate('no certificate', untrustedSigner.key)).status).toBe(403);
     expect((await postWithCertificate('', untrustedSigner.key)).status).toBe(403);
@@ -77,7 +77,7 @@ describe('a certificate', () => {
     expect(fetchedUrls).toEqual([CERT_URL]);
   });
 
-  test('that cannot be fetched leads to a 503, and the message is accepted later', async () => {
+  test('that cannot be fetched causes a 503, and the message is accepted later', async () => {
     const pages: Record<string, number> = { [CERT_URL]: 503 };
     const answers: (() => Response)[] = [
       () => new Response('', { status: pages[CERT_URL] ?? 500 }),
