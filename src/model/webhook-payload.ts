@@ -44,17 +44,23 @@ const messageMembers = {
   to: Type.String({ description: 'The recipient.' }),
   from: Type.String({ description: 'The sender.' }),
   subject: Type.String(),
-  state: createEnum(STATES, 'The state of the message after the change.'),
+  state: createEnum(
+    STATES,
+    'The state of the message after the change. After the acceptance: queued, sending or suppressed.',
+  ),
   sequence: Type.Integer({
     minimum: 0,
     description:
-      'The position of the change in the history of the message, from 0 (accepted). Deliveries may arrive in another order.',
+      'The position of the change in the history of the message, from 0 (accepted). Entries without an event count. Deliveries may arrive in another order.',
   }),
 };
 const diagnosticMembers = {
   status: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
   diagnostic: nullable(
-    Type.String({ description: 'The reply or the report, in one line. Untrusted: another server wrote it.' }),
+    Type.String({
+      description:
+        'The reply with its codes, or the report, in one line, as in `message show`. Untrusted: another server wrote it.',
+    }),
   ),
 };
 const failureMembers = {
@@ -218,15 +224,16 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
   }
 }
 
-/** Returns the status code and the text of the reply of the attempt, or of the report that caused the entry. */
+/**
+ * Returns the status code and the text of the reply of the attempt, or of the report that caused the entry. The text is the
+ * one that `message show` prints.
+ */
 function describeReply({ entry: { attempt, failure, detail } }: RecordedMessageEvent): {
   status: string | null;
   diagnostic: string | null;
 } {
-  if (attempt === null)
-    return { status: failure?.status ?? null, diagnostic: cutTextOrNull(failure?.diagnostic ?? detail) };
-  const { enhanced, text } = attempt.outcome.reply;
-  return { status: enhanced, diagnostic: cutTextOrNull(text) };
+  const status = failure === null ? (attempt?.outcome.reply.enhanced ?? null) : failure.status;
+  return { status, diagnostic: cutTextOrNull(failure?.diagnostic ?? detail) };
 }
 
 /** Returns the data of a domain whose status changed to `authenticated` or `failing`. */

@@ -76,19 +76,20 @@ test('a payload contains every member of its schema and no other', () => {
   }
 });
 
-test('a bounce states class, category, status and diagnostic of the reply or of the report', () => {
+test('a bounce states class, category, status and diagnostic of the reply or of the report, as message show does', () => {
   const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
   const attempt = {
     outcome: { kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true },
     ...{ startedAt: 0, tookMs: 1, remote: null, conversation: [] },
   } as const;
-  expect(build(createEvent('message.bounced', { attempt, detail: '550 5.1.1 no such user' }))).toEqual({
+  const detail = '550 5.1.1 no such user';
+  expect(build(createEvent('message.bounced', { attempt, detail }))).toEqual({
     type: 'message.bounced',
     timestamp: '1970-01-01T00:00:00.000Z',
     data: {
       ...{ id: '019aaaaa-0000-7000-8000-000000000000', account: 'shop', to: 'bob@example.net' },
       ...{ from: 'shop@example.com', subject: 'Reset', state: 'bounced', sequence: 1 },
-      ...{ class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: 'no such user', suppressed: true },
+      ...{ class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: detail, suppressed: true },
     },
   });
   const failure = {
@@ -97,8 +98,8 @@ test('a bounce states class, category, status and diagnostic of the reply or of 
     status: '4.2.2',
     diagnostic: '452 4.2.2 over quota',
   } as const;
-  const detail = '452 4.2.2 over quota (reported by mx.example.net)';
-  expect(build(createEvent('message.bounced', { by: 'feedback:smtp', detail, failure })).data).toMatchObject(failure);
+  const report = { by: 'feedback:smtp', detail: '452 4.2.2 over quota (reported by mx.example.net)', failure };
+  expect(build(createEvent('message.bounced', report)).data).toMatchObject(failure);
 });
 
 test('the data of domains, accounts, suppressions and endpoints satisfy their schemas and are below 20 kB', () => {
