@@ -17,7 +17,13 @@ import { ApiKeyCache } from './http/keys.ts';
 import type { ListenerLimits } from './http/listener-options.ts';
 import { readCertificate } from './http/tls.ts';
 import { generateApiKey } from './model/credentials.ts';
-import { type RefusedReports, type RuntimeStatus, STANDBY_TEXTS, type Standby } from './model/node.ts';
+import {
+  type NodeDelivery,
+  type RefusedReports,
+  type RuntimeStatus,
+  STANDBY_TEXTS,
+  type Standby,
+} from './model/node.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, logHandlers } from './observability/log.ts';
 import { watchHealth } from './store/commits.ts';
@@ -153,8 +159,17 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const secretFault = getSecretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   let readRefusedReports = (): readonly RefusedReports[] => [];
+  let readDelivery = (): NodeDelivery | null => null;
   const reportNodeFailure = createFailureReporter(publish, machineClock);
-  const ownNode = await startNode(node, settings, store, machineClock, reportNodeFailure, () => readRefusedReports());
+  const ownNode = await startNode(
+    node,
+    settings,
+    store,
+    machineClock,
+    reportNodeFailure,
+    () => readRefusedReports(),
+    () => readDelivery(),
+  );
   const { clock } = ownNode;
   const reportFailure = createFailureReporter(publish, clock);
   // If the node cannot be removed from the store, the other nodes treat it as dead after the liveness timeout.
@@ -174,6 +189,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     startObservability({ settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events }),
   );
   readRefusedReports = observability.refusedReports;
+  if (roles.has('deliver')) readDelivery = observability.deliveryStatus;
 
   const directory = new ApiKeyCache({ clock, publish });
   const domains = new DomainCache({ clock, publish });

@@ -14,11 +14,22 @@ import {
 } from './failure.ts';
 import type { Attempt, Reply } from './outcome.ts';
 
+/**
+ * The key id of a notification to operators. API keys have positive ids, and the test message of `doctor --loop` has 0.
+ */
+export const NOTIFICATION_KEY_ID = -1;
+
+/** Returns the submitter of a message: an API key, such as `key_12`, or `notification`. */
+export function formatSubmitter(keyId: number): string {
+  return keyId === NOTIFICATION_KEY_ID ? 'notification' : `key_${keyId}`;
+}
+
 /** A valid message that is not stored yet. */
 export interface NewMessage {
   /** Lower-case UUIDv7 of `MessageIdGenerator`. It is greater than every id in the store. */
   readonly id: string;
   readonly accountId: number;
+  /** The API key. A message with `NOTIFICATION_KEY_ID` is outside the limits, and is accepted for a locked account. */
   readonly keyId: number;
   readonly acceptedAt: number;
   readonly to: string;

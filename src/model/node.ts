@@ -19,6 +19,8 @@ export interface NodeStatus extends NodeIdentity {
   readonly aliveUntil: number;
   /** True if the liveness timeout has not expired, by the clock of the store. */
   readonly isAlive: boolean;
+  /** The delivery status of the node as of its last heartbeat. Null if the node does not deliver. */
+  readonly delivery: NodeDelivery | null;
   /** The requests that the node refused, as of its last heartbeat. */
   readonly refusedReports: readonly RefusedReports[];
 }
@@ -40,8 +42,8 @@ export interface TokensGranted {
   readonly nextTokenMs: number;
 }
 
-// The runtime status of a process: the delivery, the alarms and the store. Only the refused reports are
-// stored: each heartbeat contains them.
+// The runtime status of a process: the delivery, the alarms and the store. Each heartbeat stores the refused reports, the
+// state of the circuit breaker and the alarms.
 
 /** The reason for an alarm about a message that could not be signed. */
 export const SIGNING_ALARM = 'signing';
@@ -70,6 +72,9 @@ export interface DeliveryStatus {
   /** The last attempt that failed for a reason other than the message. */
   readonly lastFailure: DeliveryFailure | null;
 }
+
+/** The part of the delivery status that each heartbeat stores, so that every process can read it. */
+export type NodeDelivery = Pick<DeliveryStatus, 'breaker' | 'alarms'>;
 
 /** The feedback reports and provider-event requests that a process refused for one reason since its start. */
 export interface RefusedReports {

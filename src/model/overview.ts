@@ -28,7 +28,7 @@ export interface QueueStatistics {
   readonly queued: number;
   readonly sending: number;
   readonly uncertain: number;
-  /** The oldest message that is queued or being sent. */
+  /** The oldest message that is queued or being sent, without notifications to operators. */
   readonly oldest: { readonly id: string; readonly acceptedAt: number } | null;
 }
 

@@ -26,6 +26,8 @@ const MAX_MARK_MS = 30_000;
 export interface AttemptParts {
   readonly clock: MonotonicClock;
   readonly policy: DeliveryPolicy;
+  /** Returns true for a notification to operators, which is never held as `uncertain`. */
+  readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
   /** Marks the lease, which `hold` requires. A message with a marked lease may have been delivered. */
@@ -151,7 +153,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
 
   function transmit(message: LeasedMessage, outgoing: OutgoingMessage): Promise<TransmissionResult> {
     return new Promise((resolve) => {
-      const needsMark = policy.onUncertain === 'hold';
+      const needsMark = policy.onUncertain === 'hold' && parts.isNotification?.(message) !== true;
       const transmission: Transmission = {
         startedAt: clock.now(),
         startedMonotonicMs: clock.monotonic(),

@@ -68,6 +68,11 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
    * nor counts towards the reputation.
    */
   readonly loopRecipient?: string | null;
+  /**
+   * Returns true for a notification to operators. Its outcome does not count towards the reputation, and it is never held
+   * as `uncertain`, because both would be notified again. Default: no message is one.
+   */
+  readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   /** Receives each change before the store writes it. */
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
   readonly publish: Publish;
@@ -119,7 +124,7 @@ type NextStep =
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
-  const { node, clock, ages, policy, transport, breaker, publish } = parts;
+  const { node, clock, ages, policy, transport, breaker, publish, isNotification = () => false } = parts;
   const onError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
   const mode = createModeHolder();
@@ -296,7 +301,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       { ...message, acceptedAt },
       attempt,
       classifyAttempt(attempt),
-      policy,
+      isNotification(message) ? { ...policy, onUncertain: 'resend' } : policy,
       node,
       now,
       parts.random(),
@@ -310,7 +315,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     return {
       changes: [change, ...followingChanges],
       refundAttempt: false,
-      excludedFromReputation: isLoopTest || localAnswer !== null,
+      excludedFromReputation: isLoopTest || isNotification(message) || localAnswer !== null,
     };
   }
 

@@ -8,7 +8,7 @@
  * heartbeats have succeeded for the whole liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
-import type { NodeIdentity, RefusedReports } from '../model/node.ts';
+import type { NodeDelivery, NodeIdentity, RefusedReports } from '../model/node.ts';
 import { advanceRunningTime, computeAgeCutoff, computeRunningAgeMs, type RunningTime } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
@@ -44,13 +44,15 @@ interface MembershipParts {
   readonly onError: (operation: string, error: unknown) => void;
   /** Returns the requests that this node refused since its start. Each heartbeat stores them. */
   readonly readRefusedReports: () => readonly RefusedReports[];
+  /** Returns the delivery status for the next heartbeat. Default: none. */
+  readonly readDelivery?: () => NodeDelivery | null;
 }
 
 /**
  * Starts the heartbeats. Resolves after the first heartbeat. Rejects if the store cannot record the first heartbeat.
  */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
-  const { node, store, clock, monotonic, onStoreTime, onError, readRefusedReports } = parts;
+  const { node, store, clock, monotonic, onStoreTime, onError, readRefusedReports, readDelivery = () => null } = parts;
   /** The time when the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
   /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
@@ -64,7 +66,13 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
 
   async function sendHeartbeat(): Promise<void> {
     const sentAt = monotonic();
-    const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now(), readRefusedReports());
+    const storeNow = await store.recordHeartbeat(
+      node,
+      LIVENESS_TIMEOUT_MS,
+      clock.now(),
+      readRefusedReports(),
+      readDelivery(),
+    );
     const answeredAt = monotonic();
     onStoreTime(storeNow, sentAt, answeredAt);
     // The check follows the answer, because the process may have been suspended during the query.

@@ -45,7 +45,14 @@ import type {
   StoredMessage,
   StoredMessageSummary,
 } from '../model/message.ts';
-import type { NodeIdentity, NodeStatus, RefusedReports, TokenRequest, TokensGranted } from '../model/node.ts';
+import type {
+  NodeDelivery,
+  NodeIdentity,
+  NodeStatus,
+  RefusedReports,
+  TokenRequest,
+  TokensGranted,
+} from '../model/node.ts';
 import type { ChangeFeedPosition, OverviewData, QueueStatistics } from '../model/overview.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type {
@@ -57,6 +64,7 @@ import type {
 } from '../model/suppression.ts';
 import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
 import type { StoreError } from './error.ts';
+import type { NotificationStore } from './notification-store.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
 import type { WebhookStore, WebhookWorkerStore } from './webhook-store.ts';
@@ -220,9 +228,15 @@ export interface NodeStore {
   /**
    * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the time of the store in milliseconds since the
    * epoch. This time is that of the database server if nodes share one; otherwise it is `now`.
-   * `refused` replaces the refused reports of the node. Default: none.
+   * `refused` replaces the refused reports of the node, and `delivery` its delivery status. Default: none.
    */
-  recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number, refused?: readonly RefusedReports[]): Promise<number>;
+  recordHeartbeat(
+    node: NodeIdentity,
+    ttlMs: number,
+    now: number,
+    refused?: readonly RefusedReports[],
+    delivery?: NodeDelivery | null,
+  ): Promise<number>;
   /** Removes the node. Other nodes may then recover the leases of this node immediately. */
   removeNode(name: string): Promise<void>;
   /** Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, by name. */
@@ -437,7 +451,8 @@ export interface AccessStore {
 /** The operations that read the data of the overview page. */
 export interface OverviewStore {
   readQueueStatistics(): Promise<QueueStatistics>;
-  readOverviewData(now: number): Promise<OverviewData>;
+  /** Resolves to at most `maxItems` items of each kind, by default `MAX_OVERVIEW_ITEMS`. */
+  readOverviewData(now: number, maxItems?: number): Promise<OverviewData>;
   changeFeedPosition(now: number): Promise<ChangeFeedPosition>;
 }
 
@@ -453,6 +468,7 @@ export interface OperatorStore
     AccessStore,
     OverviewStore,
     WebhookStore,
+    Pick<NotificationStore, 'listNotifications'>,
     Pick<AcceptStore, 'newestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'readTraffic'>,
@@ -469,6 +485,7 @@ export type StoreMethods = AcceptStore &
   TrafficStore &
   IndexStore &
   WebhookWorkerStore &
+  NotificationStore &
   OperatorStore;
 
 /** The operations that probe and close the store. */
@@ -601,5 +618,11 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   settleDeliveries: 'outcome',
   releaseDeliveryLeases: 'outcome',
   purgeDeliveries: 'change',
+  readAttentionCheck: 'read',
+  recordAttention: 'change',
+  claimNotifications: 'change',
+  settleNotification: 'outcome',
+  listNotifications: 'operator-read',
+  purgeNotifications: 'change',
   probe: 'change',
 };

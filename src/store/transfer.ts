@@ -138,6 +138,19 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     ],
     booleanColumns: ['suppressed'],
   },
+  {
+    name: 'attention',
+    keyColumns: ['key'],
+    columns: ['key', 'state'],
+  },
+  {
+    name: 'notification',
+    keyColumns: ['id', 'target'],
+    columns: [
+      ...['id', 'target', 'payload', 'status', 'created_at', 'due_at', 'owner', 'attempt', 'attempted_at', 'error'],
+      'message_id',
+    ],
+  },
 ];
 
 /**
@@ -149,6 +162,8 @@ export const TABLES_NOT_TRANSFERRED: readonly string[] = [
   ...['meta', 'node', 'throttle', 'search_segment', 'search_page'],
   // The target computes the subscribed types from the endpoints.
   'webhook_subscription',
+  // The checks of the target begin with round 0.
+  'attention_check',
 ];
 
 /** A message with its body, queue row and events. The members are the columns. */

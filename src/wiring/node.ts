@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import type { MonotonicClock } from '../clock.ts';
 import { createSynchronizedClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { NodeIdentity, RefusedReports } from '../model/node.ts';
+import type { NodeDelivery, NodeIdentity, RefusedReports } from '../model/node.ts';
 import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 import { readVersion } from '../version.ts';
@@ -40,7 +40,8 @@ export function createNodeName(): string {
 }
 
 /**
- * Adds this node to the cluster. `clock` is the clock of this machine. The heartbeats store the result of `readRefusedReports`.
+ * Adds this node to the cluster. `clock` is the clock of this machine. The heartbeats store the results of `readRefusedReports`
+ * and `readDelivery`.
  * Rejects if the store cannot write.
  */
 export async function startNode(
@@ -50,10 +51,11 @@ export async function startNode(
   clock: MonotonicClock,
   reportFailure: (operation: string, error: unknown) => void,
   readRefusedReports: () => readonly RefusedReports[],
+  readDelivery: () => NodeDelivery | null = () => null,
 ): Promise<ClusterNode> {
   const node: NodeIdentity = { name, roles: [...settings.roles], version: readVersion() };
   if (settings.database.kind === 'sqlite') {
-    const membership = await startSingleNode(node, store, clock, reportFailure, readRefusedReports);
+    const membership = await startSingleNode(node, store, clock, reportFailure, readRefusedReports, readDelivery);
     return withAges({ name, clock, membership, sharesStore: false }, store, reportFailure);
   }
   const { monotonic } = clock;
@@ -66,13 +68,14 @@ export async function startNode(
     onStoreTime: sharedClock.synchronize,
     onError: reportFailure,
     readRefusedReports,
+    readDelivery,
   });
   return withAges({ name, clock: sharedClock, membership, sharesStore: true }, store, reportFailure);
 }
 
 /**
  * Removes the nodes that did not stop cleanly, because the embedded store has one service, and starts the heartbeats. A heartbeat is
- * sent if the refused requests changed, and at least twice within the liveness timeout.
+ * sent if the refused requests or the delivery status changed, and at least twice within the liveness timeout.
  */
 async function startSingleNode(
   node: NodeIdentity,
@@ -80,6 +83,7 @@ async function startSingleNode(
   clock: MonotonicClock,
   reportFailure: (operation: string, error: unknown) => void,
   readRefusedReports: () => readonly RefusedReports[],
+  readDelivery: () => NodeDelivery | null,
 ): Promise<Membership> {
   for (const { name } of await store.listNodes(clock.now())) await store.removeNode(name);
   let storedReports = '';
@@ -90,10 +94,11 @@ async function startSingleNode(
 
   async function sendHeartbeat(): Promise<void> {
     const refused = readRefusedReports();
-    const reports = JSON.stringify(refused);
+    const delivery = readDelivery();
+    const reports = JSON.stringify([refused, delivery?.breaker, delivery?.alarms]);
     const now = clock.monotonic();
     if (reports === storedReports && now - heartbeatAt < SINGLE_NODE_HEARTBEAT_MS) return;
-    await store.recordHeartbeat(node, SINGLE_NODE_TTL_MS, clock.now(), refused);
+    await store.recordHeartbeat(node, SINGLE_NODE_TTL_MS, clock.now(), refused, delivery);
     storedReports = reports;
     heartbeatAt = now;
   }

@@ -8,6 +8,7 @@ import { formatIsoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import {
+  formatSubmitter,
   type HistoryEntry,
   RESEND_OF_VERB,
   RESENT_VERB,
@@ -186,7 +187,7 @@ export function toMessageDetails(
   return {
     ...toMessageSummary(storedMessage),
     account: owner?.name ?? null,
-    key: `key_${storedMessage.keyId}`,
+    key: formatSubmitter(storedMessage.keyId),
     keyName,
     due: toIsoOrNull(storedMessage.dueAt),
     owner: storedMessage.owner,

@@ -4,8 +4,9 @@
  */
 
 import type { Account } from '../../model/account.ts';
+import type { AttentionCode } from '../../model/attention.ts';
 import { GRACE_PERIOD_MS, maySend } from '../../model/domain.ts';
-import { SIGNING_ALARM } from '../../model/node.ts';
+import { type Alarm, type NodeDelivery, SIGNING_ALARM } from '../../model/node.ts';
 import {
   type DomainProblem,
   MAX_OVERVIEW_ITEMS,
@@ -24,6 +25,9 @@ import type { AttentionItem } from './schemas.ts';
 const OLD_MESSAGE_AGE_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 const MAX_TEXT_LENGTH = 200;
+
+/** The code and the subject of an item. They do not change while the problem lasts. */
+type Identity = readonly [code: AttentionCode, subject: string | null];
 const MAX_URL_LENGTH = 80;
 
 export function listAttention(input: OverviewInput): readonly AttentionItem[] {
@@ -43,12 +47,22 @@ export function listAttention(input: OverviewInput): readonly AttentionItem[] {
   return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
 }
 
-function createFailure(text: string, remedy: string, page: string | null = null): AttentionItem {
-  return { level: 'failure', text, remedy, page };
+function createFailure(
+  [code, subject]: Identity,
+  text: string,
+  remedy: string,
+  page: string | null = null,
+): AttentionItem {
+  return { code, subject, level: 'failure', text, remedy, page };
 }
 
-function createWarning(text: string, remedy: string, page: string | null = null): AttentionItem {
-  return { level: 'warning', text, remedy, page };
+function createWarning(
+  [code, subject]: Identity,
+  text: string,
+  remedy: string,
+  page: string | null = null,
+): AttentionItem {
+  return { code, subject, level: 'warning', text, remedy, page };
 }
 
 function getAccountPage(name: string): string {
@@ -63,16 +77,20 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
     const remedy = 'Check the disk, or the database server and its log; requests fail with 500, and clients retry';
     items.push(
       storeRemedy === null
-        ? createFailure('The database does not commit: no message is accepted', remedy)
-        : createFailure(`No message is accepted: ${storeFault}`, storeRemedy),
+        ? createFailure(['database-unavailable', null], 'The database does not commit: no message is accepted', remedy)
+        : createFailure(['database-unavailable', null], `No message is accepted: ${storeFault}`, storeRemedy),
     );
   }
-  const { breaker, alarms } = status?.delivery ?? { breaker: null, alarms: [] };
-  if (breaker !== null && breaker.state !== 'closed') {
+  const deliveries = listDeliveries(input);
+  const alarms = listLatestAlarms(deliveries);
+  const openCount = deliveries.filter(({ breaker }) => breaker.state !== 'closed').length;
+  if (openCount > 0) {
+    const where = deliveries.length === 1 ? '' : ` on ${openCount} of ${deliveries.length} nodes`;
     const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
     items.push(
       createFailure(
-        `The circuit breaker of the next hop is open: ${getTransportName(settings.transport)}`,
+        ['circuit-breaker-open', null],
+        `The circuit breaker of the next hop is open${where}: ${getTransportName(settings.transport)}`,
         remedy,
         '/messages?state=queued',
       ),
@@ -84,29 +102,46 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
     items.push(
       reason === SIGNING_ALARM
-        ? createFailure(`Messages cannot be signed, ${details}`, remedy, '/domains')
-        : createFailure(`The next hop rejects this service (${reason}), ${details}`, remedy),
+        ? createFailure(['signing-failed', null], `Messages cannot be signed, ${details}`, remedy, '/domains')
+        : createFailure(
+            ['next-hop-refusal', reason],
+            `The next hop rejects this service (${reason}), ${details}`,
+            remedy,
+          ),
     );
   }
   if (alarmed > 0 && alarms.length === 0) {
     const remedy = 'Read the events `attempt.alarm_raised` in the log of the delivering nodes';
     const text = `In the last hour ${formatAttemptCount(alarmed)} failed because the next hop rejected this service or signing failed`;
-    items.push(createWarning(text, remedy));
+    items.push(createWarning(['attempts-refused', null], text, remedy));
   }
   if (settings.database.kind === 'postgres') {
     for (const { name, aliveUntil, seenAt } of nodes) {
       if (aliveUntil > now) continue;
       const remedy =
         'Start it again, or do nothing: other nodes have recovered its leases, and its entry is removed within one hour';
-      items.push(createWarning(`Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`, remedy));
+      items.push(
+        createWarning(
+          ['node-lost', name],
+          `Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`,
+          remedy,
+        ),
+      );
     }
     const hasDeliveringNode = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));
     if (!hasDeliveringNode)
-      items.push(createFailure('No node delivers', 'Start a node with POSTRIDER_ROLES=all, or with the role deliver'));
+      items.push(
+        createFailure(
+          ['no-delivering-node', null],
+          'No node delivers',
+          'Start a node with POSTRIDER_ROLES=all, or with the role deliver',
+        ),
+      );
   }
   if (requiresAuthenticatedSender(settings) && input.store.domains.all === 0) {
     items.push(
       createWarning(
+        ['no-sending-domain', null],
         'There is no sending domain: messages of every sender are refused',
         'Add a domain and publish its records',
         '/domains',
@@ -114,6 +149,21 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
     );
   }
   return items;
+}
+
+/** Returns the delivery status of this process and those that the other live nodes have stored. */
+function listDeliveries({ status, nodes, now }: OverviewInput): readonly NodeDelivery[] {
+  const own = status?.delivery ?? null;
+  const others = nodes.filter(({ name, aliveUntil }) => name !== status?.node && aliveUntil > now);
+  return [own, ...others.map(({ delivery }) => delivery)].filter((delivery) => delivery !== null);
+}
+
+/** Returns the latest alarm of each reason, newest first. */
+function listLatestAlarms(deliveries: readonly NodeDelivery[]): readonly Alarm[] {
+  const latestFirst = deliveries.flatMap(({ alarms }) => alarms).sort((a, b) => b.lastAt - a.lastAt);
+  return [...new Set(latestFirst.map(({ reason }) => reason))].flatMap(
+    (reason) => latestFirst.find((alarm) => alarm.reason === reason) ?? [],
+  );
 }
 
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
@@ -130,6 +180,7 @@ function listQueueProblems({ queue: { uncertain, oldest }, now, settings }: Over
     const remedy = 'Decide for each message: retry sends it again, cancel ends it without another attempt';
     items.push(
       createWarning(
+        ['messages-uncertain', null],
         `${uncertain} ${uncertain === 1 ? 'message is' : 'messages are'} uncertain: sent without a recorded reply`,
         remedy,
         '/messages?state=uncertain',
@@ -140,6 +191,7 @@ function listQueueProblems({ queue: { uncertain, oldest }, now, settings }: Over
     const remedy = `The page of the message explains what it waits for; the message expires at the age of ${formatSpan(settings.maxAgeMs)}`;
     items.push(
       createWarning(
+        ['queue-delayed', null],
         `The oldest message in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
         remedy,
         `/messages/${oldest.id}`,
@@ -154,6 +206,7 @@ function describeDomainProblem(domain: DomainProblem, { settings, now }: Overvie
   const page = `/domains/${encodeURIComponent(name)}`;
   if (status !== 'authenticated' && !requiresAuthenticatedSender(settings))
     return createWarning(
+      [status === 'failing' ? 'domain-failing' : 'domain-pending', name],
       `${name} is not authenticated; its messages are accepted nevertheless`,
       'Publish its records, then verify the domain',
       page,
@@ -161,6 +214,7 @@ function describeDomainProblem(domain: DomainProblem, { settings, now }: Overvie
   switch (status) {
     case 'pending':
       return createWarning(
+        ['domain-pending', name],
         `${name} may not send yet: its records were not found`,
         'Publish its records, then verify the domain',
         page,
@@ -168,9 +222,15 @@ function describeDomainProblem(domain: DomainProblem, { settings, now }: Overvie
     case 'failing': {
       const remedy = 'Publish its DKIM records again';
       if (!maySend(domain))
-        return createFailure(`${name}: the DKIM records are missing, and its messages are refused`, remedy, page);
+        return createFailure(
+          ['domain-refused', name],
+          `${name}: the DKIM records are missing, and its messages are refused`,
+          remedy,
+          page,
+        );
       const remainingMs = (failingSince ?? now) + GRACE_PERIOD_MS - now;
       return createFailure(
+        ['domain-failing', name],
         `${name}: the DKIM records are missing; its messages are refused ${remainingMs > 0 ? `in ${formatSpan(remainingMs)}` : 'soon'}`,
         remedy,
         page,
@@ -179,6 +239,7 @@ function describeDomainProblem(domain: DomainProblem, { settings, now }: Overvie
     case 'authenticated': {
       const purposes = [...new Set(failedRecords.map(({ purpose }) => purpose))].join(', ');
       return createWarning(
+        ['domain-records', name],
         `${name} has missing or wrong records: ${purposes}`,
         'Compare the records with DNS on the page of the domain',
         page,
@@ -193,6 +254,7 @@ function listAccountProblems(account: Account, now: number): readonly AttentionI
   if (locked !== null)
     return [
       createFailure(
+        ['account-locked', name],
         `Account ${name} is locked: ${shorten(locked.reason, MAX_TEXT_LENGTH)}`,
         'Remove the cause, then unlock the account',
         page,
@@ -202,6 +264,7 @@ function listAccountProblems(account: Account, now: number): readonly AttentionI
   if (reputationWarning !== null)
     items.push(
       createWarning(
+        ['account-warned', name],
         `Account ${name} has reached half of a lock threshold`,
         'Check the counts on the page of the account, and the recipients of its messages',
         page,
@@ -210,16 +273,31 @@ function listAccountProblems(account: Account, now: number): readonly AttentionI
   const { volume, volumeExpiresAt } = limits;
   const volumeRemedy = 'Set a new volume, or inform the owner of the account';
   if (volume !== null && volumeUsed >= volume)
-    items.push(createFailure(`Account ${name} has used its volume of ${volume}`, volumeRemedy, page));
+    items.push(
+      createFailure(['volume-exhausted', name], `Account ${name} has used its volume of ${volume}`, volumeRemedy, page),
+    );
   else if (volume !== null && volumeUsed >= volume * VOLUME_WARNING_FRACTION)
-    items.push(createWarning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, volumeRemedy, page));
+    items.push(
+      createWarning(
+        ['volume-low', name],
+        `Account ${name} has used ${volumeUsed} of its volume of ${volume}`,
+        volumeRemedy,
+        page,
+      ),
+    );
   if (volumeExpiresAt !== null && volumeExpiresAt <= now)
     items.push(
-      createFailure(`The volume of account ${name} expired at ${formatTime(volumeExpiresAt)}`, volumeRemedy, page),
+      createFailure(
+        ['volume-expired', name],
+        `The volume of account ${name} expired at ${formatTime(volumeExpiresAt)}`,
+        volumeRemedy,
+        page,
+      ),
     );
   else if (volumeExpiresAt !== null && volumeExpiresAt - now < 7 * DAY_MS)
     items.push(
       createWarning(
+        ['volume-expiring', name],
         `The volume of account ${name} expires in ${formatSpan(volumeExpiresAt - now)}`,
         volumeRemedy,
         page,
@@ -232,19 +310,20 @@ function describeKeyProblem(
   { id, name, account, expiresAt, lastUsedAt, successor }: OverviewInput['store']['keys'][number],
   now: number,
 ): AttentionItem {
+  const identity: Identity = ['key-expiring', `key_${id}`];
   const remainingMs = (expiresAt ?? now) - now;
   if (successor !== null) {
     const usage = `clients still use it although key_${successor} replaces it`;
     const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
-    return createWarning(text, 'Configure the new key in all clients before that', getAccountPage(account));
+    return createWarning(identity, text, 'Configure the new key in all clients before that', getAccountPage(account));
   }
   const isInUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
   const usage = isInUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
   const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
   const remedy = 'Rotate it, or configure another key in its clients before that';
   return isInUse && remainingMs < DAY_MS
-    ? createFailure(text, remedy, getAccountPage(account))
-    : createWarning(text, remedy, getAccountPage(account));
+    ? createFailure(identity, text, remedy, getAccountPage(account))
+    : createWarning(identity, text, remedy, getAccountPage(account));
 }
 
 function listReportProblems({ store, settings }: OverviewInput): readonly AttentionItem[] {
@@ -252,7 +331,8 @@ function listReportProblems({ store, settings }: OverviewInput): readonly Attent
   if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
   const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
-  return [createWarning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
+  const remedy = 'Read them with `postrider feedback list` and `postrider feedback show ID`';
+  return [createWarning(['reports-not-understood', null], text, remedy)];
 }
 
 /** Describes an endpoint that the service disabled. The text does not change while the endpoint stays disabled. */
@@ -262,6 +342,7 @@ function describeDisabledWebhook({ id, url, disabled }: Webhook): AttentionItem 
   const since = disabled === null ? '' : ` at ${formatTime(disabled.at)}`;
   const consequence = 'its events are not sent and are purged after 30 days';
   return createFailure(
+    ['webhook-disabled', webhookId],
     `Endpoint ${webhookId} (${shorten(maskUrl(url), MAX_URL_LENGTH)}) was disabled${since}, because ${cause}: ${consequence}`,
     `Correct the receiver, then run \`postrider webhook enable ${webhookId}\`; or run \`postrider webhook disable ${webhookId}\` or \`postrider webhook delete ${webhookId}\``,
   );

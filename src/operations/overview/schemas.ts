@@ -3,6 +3,7 @@
  * types.
  */
 import type { Static } from 'typebox';
+import { ATTENTION_CODE_NAMES } from '../../model/attention.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
@@ -73,6 +74,10 @@ export const HealthItem = Type.Object({
 export type HealthItem = Static<typeof HealthItem>;
 
 export const AttentionItem = Type.Object({
+  code: createStringEnum(ATTENTION_CODE_NAMES, { description: 'The kind of the problem. Codes are stable.' }),
+  subject: nullable(
+    Type.String({ description: 'The object with the problem, such as `example.com`; null for the installation.' }),
+  ),
   level: createStringEnum(LEVELS),
   text: Type.String(),
   remedy: Type.String(),

@@ -15,6 +15,7 @@ import {
   createSuppressedEntry,
   getIdempotencyExpiryCutoff,
   type NewMessage,
+  NOTIFICATION_KEY_ID,
 } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
@@ -191,7 +192,11 @@ export async function acceptInTransaction(
   const answers = batch.map((message): AcceptResult => {
     const counts = context.accounts.get(message.accountId) ?? null;
     const storedRow = context.storedRows.get(message.id);
-    if (storedRow !== undefined && counts !== null && counts.account.locked === null)
+    if (
+      storedRow !== undefined &&
+      counts !== null &&
+      (counts.account.locked === null || message.keyId === NOTIFICATION_KEY_ID)
+    )
       return toStoredResult(storedRow, getRemainingLimits(counts, message.acceptedAt));
     const answer = decideAcceptance(message, counts, lookups);
     if (answer.kind !== 'accepted') return answer;

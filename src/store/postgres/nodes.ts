@@ -29,10 +29,10 @@ const WRITE_RUNNING_TIME: Statement = {
 const WRITE_HEARTBEAT: Statement = {
   name: 'node_heartbeat',
   text: `WITH t AS MATERIALIZED (SELECT ${nowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
-    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, refused_reports, records_events)
-    SELECT $1, $2, $3, now, now, now + $4::bigint, $6, true FROM t
+    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery, records_events)
+    SELECT $1, $2, $3, now, now, now + $4::bigint, $6, $7, true FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
-      refused_reports = excluded.refused_reports RETURNING n.seen_at`,
+      refused_reports = excluded.refused_reports, delivery = excluded.delivery RETURNING n.seen_at`,
 };
 const DELETE_NODE: Statement = { name: 'node_delete', text: 'DELETE FROM node WHERE name = $1' };
 const LIST_NODES: Statement = {
@@ -88,7 +88,7 @@ export function prepareNodes(
         await transaction.query(WRITE_RUNNING_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.segments)]);
         return running;
       }),
-    async recordHeartbeat({ name, roles, version }, ttlMs, _now, refused = []) {
+    async recordHeartbeat({ name, roles, version }, ttlMs, _now, refused = [], delivery = null) {
       const [row = {}] = await database.query(WRITE_HEARTBEAT, [
         name,
         roles.join(','),
@@ -96,6 +96,7 @@ export function prepareNodes(
         ttlMs,
         serverTime(),
         rows.formatRefusedReports(refused),
+        rows.formatNodeDelivery(delivery),
       ]);
       return rows.readInteger(row, 'seen_at');
     },

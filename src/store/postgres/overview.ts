@@ -37,7 +37,7 @@ const ACCOUNTS_WITH_PROBLEMS: Statement = {
   text: `${SELECT_ACCOUNTS} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
     OR (a.volume IS NOT NULL AND ${VOLUME_WARNING_FRACTION} * a.volume
       <= a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))
-    ORDER BY a.name LIMIT ${MAX_OVERVIEW_ITEMS}`,
+    ORDER BY a.name LIMIT $3`,
 };
 const EXPIRING_KEYS: Statement = {
   name: 'overview_keys',
@@ -48,7 +48,7 @@ const EXPIRING_KEYS: Statement = {
       AND (k.last_used_at > $3 OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
         AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > $2)))
       AND (n.id IS NULL OR k.last_used_at > n.created_at)
-    ORDER BY k.expires_at LIMIT ${MAX_OVERVIEW_ITEMS}`,
+    ORDER BY k.expires_at LIMIT $4`,
 };
 const DOMAIN_COUNTS: Statement = {
   name: 'overview_domain_counts',
@@ -58,7 +58,7 @@ const DOMAINS_WITH_PROBLEMS: Statement = {
   name: 'overview_domains',
   text: `SELECT name, status, checked_at, failing_since, checks FROM domain
     WHERE NOT removed AND (status <> 'authenticated' OR checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')
-    ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
+    ORDER BY name LIMIT $1`,
 };
 const COUNT_REPORTS: Statement = {
   name: 'overview_reports',
@@ -66,7 +66,7 @@ const COUNT_REPORTS: Statement = {
 };
 const DISABLED_WEBHOOKS: Statement = {
   name: 'overview_webhooks',
-  text: `${SELECT_WEBHOOKS} WHERE NOT w.removed AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT ${MAX_OVERVIEW_ITEMS}`,
+  text: `${SELECT_WEBHOOKS} WHERE NOT w.removed AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT $1`,
 };
 const READ_POSITION: Statement = {
   name: 'overview_position',
@@ -78,17 +78,17 @@ const READ_POSITION: Statement = {
 
 export function prepareOverview(database: Database): Pick<OverviewStore, 'readOverviewData' | 'changeFeedPosition'> {
   return {
-    async readOverviewData(now) {
+    async readOverviewData(now, maxItems = MAX_OVERVIEW_ITEMS) {
       const warnUntil = now + EXPIRY_WARNING_MS;
       const [newest, due, accounts, keys, counts, domainsWithProblems, reports, webhooks] = await Promise.all([
         database.query(SELECT_NEWEST_ID, []),
         database.query(NEXT_DUE, []),
-        database.query(ACCOUNTS_WITH_PROBLEMS, [now - EXPIRY_WARNING_MS, warnUntil]),
-        database.query(EXPIRING_KEYS, [now, warnUntil, now - RECENT_USE_MS]),
+        database.query(ACCOUNTS_WITH_PROBLEMS, [now - EXPIRY_WARNING_MS, warnUntil, maxItems]),
+        database.query(EXPIRING_KEYS, [now, warnUntil, now - RECENT_USE_MS, maxItems]),
         database.query(DOMAIN_COUNTS, []),
-        database.query(DOMAINS_WITH_PROBLEMS, []),
+        database.query(DOMAINS_WITH_PROBLEMS, [maxItems]),
         database.query(COUNT_REPORTS, [now - RECENT_USE_MS]),
-        database.query(DISABLED_WEBHOOKS, []),
+        database.query(DISABLED_WEBHOOKS, [maxItems]),
       ]);
       return {
         everAccepted: newest.length > 0,

@@ -19,6 +19,7 @@ import { startIndexThread } from './index-thread.ts';
 import { prepareMessages } from './messages.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
+import { prepareNotifications } from './notifications.ts';
 import { reportOpeningWaits } from './opening.ts';
 import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
@@ -104,6 +105,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareOperator(pool),
     ...prepareWebhooks(pool, serverTime),
     ...prepareWebhookWorker(pool),
+    ...prepareNotifications(pool),
     ...prepareTraffic(pool),
     ...prepareOverview(pool),
     ...prepareAccounts(pool),

@@ -14,14 +14,20 @@ import {
   isProviderSimulator,
   type ReportEntryType,
 } from '../../model/feedback.ts';
-import { type EntryWithoutAttempt, type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
+import {
+  type EntryWithoutAttempt,
+  type HistoryEntry,
+  NOTIFICATION_KEY_ID,
+  RECORDED_EVENTS,
+  type State,
+} from '../../model/message.ts';
 import { requireTransition } from './messages.ts';
 
 /** The stored message to which a report refers. */
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
-  /** The id of the API key; 0 for a message of `doctor --loop`. */
+  /** The id of the API key; 0 for a message of `doctor --loop`, `NOTIFICATION_KEY_ID` for a notification to operators. */
   readonly keyId: number;
   readonly state: State;
   readonly to: string;
@@ -122,6 +128,8 @@ export function decideFeedback(
   const { accountId, state: from, to } = storedMessage;
   // `doctor --loop` sends without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
+  // A bounce of a notification must not lock the account, because the lock would be notified again.
+  const isCounted = !isTest && storedMessage.keyId !== NOTIFICATION_KEY_ID;
   const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
   switch (change.kind) {
     case 'other-recipient':
@@ -138,7 +146,7 @@ export function decideFeedback(
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
         entries: [createHistoryEntry(report, verb, change.detail, failure)],
         countedAs: suppress === 'complaint' ? 'complained' : 'bounced',
-        reputationRule: counts ? 'if-suppressed' : 'never',
+        reputationRule: counts && isCounted ? 'if-suppressed' : 'never',
         answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
       };
     }
@@ -149,7 +157,7 @@ export function decideFeedback(
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
         countedAs: newState,
-        reputationRule: isTest || !counts ? 'never' : 'always',
+        reputationRule: isCounted && counts ? 'always' : 'never',
         answer: (suppressed) => ({
           ...{ kind: 'applied', id, accountId, to: newState, recipient: to },
           ...{ suppressed, detail, failure },

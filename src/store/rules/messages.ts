@@ -18,6 +18,7 @@ import {
   type EntryWithoutAttempt,
   isAllowedTransition,
   type NewMessage,
+  NOTIFICATION_KEY_ID,
   RECORDED_EVENTS,
   type ResendResult,
   type Settlement,
@@ -46,14 +47,16 @@ const SUPPRESSED = requireTransition(null, 'suppressed', 'accept');
 
 /**
  * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
- * exist.
+ * exist. A notification to operators is outside the limits: it is neither refused nor counted. For a locked account it is
+ * accepted and waits.
  */
 export function decideAcceptance(
   message: NewMessage,
   counts: LimitUsage | null,
   lookups: AcceptanceLookups,
 ): AcceptResult {
-  if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
+  const isNotification = message.keyId === NOTIFICATION_KEY_ID;
+  if (counts === null || (counts.account.locked !== null && !isNotification)) return { kind: 'locked' };
   const { idempotency, acceptedAt } = message;
   const earlierMessage = idempotency === null ? null : lookups.findByIdempotencyKey(message);
   if (idempotency !== null && earlierMessage !== null) {
@@ -61,9 +64,9 @@ export function decideAcceptance(
       ? { kind: 'replayed', id: earlierMessage.id }
       : { kind: 'idempotency-conflict' };
   }
-  const reason = findExceededLimit(counts, acceptedAt);
+  const reason = isNotification ? null : findExceededLimit(counts, acceptedAt);
   if (reason !== null) return { kind: 'refused', reason, limits: getRemainingLimits(counts, acceptedAt) };
-  countMessage(counts);
+  if (!isNotification) countMessage(counts);
   const suppressed = message.suppressedBy !== null || lookups.isSuppressed(message);
   const state = suppressed ? SUPPRESSED : message.lease === null ? QUEUED : SENDING;
   return { kind: 'accepted', state, limits: getRemainingLimits(counts, acceptedAt) };

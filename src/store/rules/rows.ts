@@ -25,6 +25,7 @@ import type { RecordedFailure } from '../../model/failure.ts';
 import { FEEDBACK_SOURCES, type LastFeedback, type UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
+  formatSubmitter,
   type HistoryEntry,
   type Lease,
   type LeasedMessage,
@@ -33,7 +34,7 @@ import {
   type State,
   type StoredMessageSummary,
 } from '../../model/message.ts';
-import type { NodeStatus, RefusedReports } from '../../model/node.ts';
+import type { NodeDelivery, NodeStatus, RefusedReports } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
@@ -227,7 +228,7 @@ export function toAcceptedEntry(row: Row): HistoryEntry {
   return {
     at: readInteger(row, 'accepted_at'),
     verb: ACCEPTED_VERB,
-    by: `key_${readInteger(row, 'key_id')}`,
+    by: formatSubmitter(readInteger(row, 'key_id')),
     detail: null,
     failure: null,
     attempt: null,
@@ -374,6 +375,7 @@ export function toWindowCounts(row: Row): WindowCounts {
 /** Converts a row of `node`. */
 export function toNodeStatus(row: Row): NodeStatus {
   const refusedReports = readTextOrNull(row, 'refused_reports');
+  const delivery = readTextOrNull(row, 'delivery');
   return {
     name: readText(row, 'name'),
     roles: readText(row, 'roles').split(','),
@@ -382,6 +384,7 @@ export function toNodeStatus(row: Row): NodeStatus {
     seenAt: readInteger(row, 'seen_at'),
     aliveUntil: readInteger(row, 'alive_until'),
     isAlive: readBoolean(row, 'alive'),
+    delivery: delivery === null ? null : parseJson('delivery', delivery),
     refusedReports: refusedReports === null ? [] : parseJson('refused_reports', refusedReports),
   };
 }
@@ -391,6 +394,22 @@ const MAX_REFUSAL_REASONS = 100;
 /** Returns the column `refused_reports`: at most 100 reasons as JSON, or null if there are none. */
 export function formatRefusedReports(refused: readonly RefusedReports[]): string | null {
   return refused.length === 0 ? null : JSON.stringify(refused.slice(0, MAX_REFUSAL_REASONS));
+}
+
+/** The maximum number of stored alarms of a node, and the maximum length of the text of an alarm. */
+const MAX_ALARMS = 10;
+const MAX_ALARM_LENGTH = 500;
+
+/** Returns the delivery status of a node as JSON for the column `delivery`. */
+export function formatNodeDelivery(delivery: NodeDelivery | null): string | null {
+  if (delivery === null) return null;
+  const { breaker, alarms } = delivery;
+  const stored = alarms.slice(0, MAX_ALARMS).map(({ reason, text, lastAt }) => ({
+    ...{ reason, lastAt },
+    // PostgreSQL cannot store NUL in a text.
+    text: text.slice(0, MAX_ALARM_LENGTH).replaceAll('\0', '\uFFFD').toWellFormed(),
+  }));
+  return JSON.stringify({ breaker, alarms: stored });
 }
 
 /** Converts a row of `throttle`. */

@@ -3,7 +3,14 @@
  * the throttles.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { NodeIdentity, NodeStatus, RefusedReports, TokenRequest, TokensGranted } from '../../model/node.ts';
+import type {
+  NodeDelivery,
+  NodeIdentity,
+  NodeStatus,
+  RefusedReports,
+  TokenRequest,
+  TokensGranted,
+} from '../../model/node.ts';
 import { advanceRunningTime, type RunningTime, startRunningTime } from '../../model/running-time.ts';
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
@@ -13,10 +20,10 @@ const LIST_DEAD_NODES_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
   const upsert = database.prepare(
-    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, refused_reports, records_events)
-     VALUES (?, ?, ?, ?, ?, ?, ?, 1)
+    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery, records_events)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
      ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
-       refused_reports = excluded.refused_reports`,
+       refused_reports = excluded.refused_reports, delivery = excluded.delivery`,
   );
   const purgeDead = database.prepare('DELETE FROM node WHERE alive_until < ?');
   const deleteNode = database.prepare('DELETE FROM node WHERE name = ?');
@@ -46,9 +53,11 @@ export function prepareNodes(database: DatabaseSync) {
       ttlMs: number,
       now: number,
       refused: readonly RefusedReports[] = [],
+      delivery: NodeDelivery | null = null,
     ): number {
       purgeDead.run(now - LIST_DEAD_NODES_MS);
-      upsert.run(name, roles.join(','), version, now, now, now + ttlMs, rows.formatRefusedReports(refused));
+      const report = [rows.formatRefusedReports(refused), rows.formatNodeDelivery(delivery)] as const;
+      upsert.run(name, roles.join(','), version, now, now, now + ttlMs, ...report);
       return now;
     },
     removeNode(name: string): void {

@@ -31,7 +31,7 @@ export function prepareOverview(database: DatabaseSync) {
   );
   const selectAccounts = database.prepare(
     `SELECT * FROM account WHERE locked_at IS NOT NULL OR warning IS NOT NULL OR volume_expires_at BETWEEN :from AND :until
-       OR volume_used >= volume * ${VOLUME_WARNING_FRACTION} ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
+       OR volume_used >= volume * ${VOLUME_WARNING_FRACTION} ORDER BY name LIMIT :max`,
   );
   const selectExpiringKeys = database.prepare(
     `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
@@ -41,20 +41,20 @@ export function prepareOverview(database: DatabaseSync) {
        AND (k.last_used_at > :recent OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
          AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > :until)))
        AND (n.id IS NULL OR k.last_used_at > n.created_at)
-     ORDER BY k.expires_at LIMIT ${MAX_OVERVIEW_ITEMS}`,
+     ORDER BY k.expires_at LIMIT :max`,
   );
   const countDomains = database.prepare(
     `SELECT count(*) AS "all", coalesce(sum(status = 'authenticated'), 0) AS authenticated FROM domain WHERE removed = 0`,
   );
   const selectProblemDomains = database.prepare(
     `SELECT name, status, checked_at, failing_since, checks FROM domain
-     WHERE removed = 0 AND (status <> 'authenticated' OR ${FAILED_CHECK}) ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
+     WHERE removed = 0 AND (status <> 'authenticated' OR ${FAILED_CHECK}) ORDER BY name LIMIT ?`,
   );
   const countNotUnderstood = database.prepare(
     `SELECT count(*) AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) WHERE at > ?`,
   );
   const selectDisabledWebhooks = database.prepare(
-    `${SELECT_WEBHOOKS} WHERE w.removed = 0 AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT ${MAX_OVERVIEW_ITEMS}`,
+    `${SELECT_WEBHOOKS} WHERE w.removed = 0 AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT ?`,
   );
   const selectLastAuditId = database.prepare('SELECT coalesce(max(id), 0) AS id FROM audit');
   const sumCounts = database.prepare(
@@ -82,21 +82,23 @@ export function prepareOverview(database: DatabaseSync) {
   }
 
   return {
-    readOverviewData(now: number): OverviewData {
+    readOverviewData(now: number, maxItems = MAX_OVERVIEW_ITEMS): OverviewData {
       const until = now + EXPIRY_WARNING_MS;
       const counts = countDomains.get() ?? {};
       return {
         everAccepted: selectNewest.get() !== undefined,
         nextDueAt: findNextDueAt(now),
-        accounts: selectAccounts.all({ from: now - EXPIRY_WARNING_MS, until }).map(rows.toAccount),
-        keys: selectExpiringKeys.all({ now, until, recent: now - RECENT_USE_MS }).map(rows.toExpiringKey),
+        accounts: selectAccounts.all({ from: now - EXPIRY_WARNING_MS, until, max: maxItems }).map(rows.toAccount),
+        keys: selectExpiringKeys
+          .all({ now, until, recent: now - RECENT_USE_MS, max: maxItems })
+          .map(rows.toExpiringKey),
         domains: {
           all: rows.readInteger(counts, 'all'),
           authenticated: rows.readInteger(counts, 'authenticated'),
-          problems: selectProblemDomains.all().map(rows.toDomainProblem),
+          problems: selectProblemDomains.all(maxItems).map(rows.toDomainProblem),
         },
         notUnderstood: rows.readInteger(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
-        disabledWebhooks: selectDisabledWebhooks.all().map(toWebhook),
+        disabledWebhooks: selectDisabledWebhooks.all(maxItems).map(toWebhook),
       };
     },
     changeFeedPosition(now: number): ChangeFeedPosition {

@@ -29,6 +29,7 @@ import { prepareFeedback } from './feedback.ts';
 import { fileIdentity } from './files.ts';
 import { prepareMessages } from './messages.ts';
 import { prepareNodes } from './nodes.ts';
+import { prepareNotifications } from './notifications.ts';
 import { prepareOperator } from './operator.ts';
 import { type Outbox, prepareOutbox } from './outbox.ts';
 import { prepareOverview } from './overview.ts';
@@ -337,6 +338,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...prepareFeedback(database, reputation, outbox),
     ...prepareOperator(database, audit),
     ...prepareWebhooks(database, audit, outbox),
+    ...prepareNotifications(database),
     ...prepareTraffic(database),
     ...prepareOverview(database),
     probe: (): void => {

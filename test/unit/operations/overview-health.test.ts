@@ -56,6 +56,7 @@ const createNode = (name: string, aliveUntil: number, roles = ['api', 'deliver']
   seenAt: aliveUntil - 15_000,
   aliveUntil,
   isAlive: aliveUntil > NOW,
+  delivery: null,
   refusedReports: [],
 });
 
@@ -114,6 +115,23 @@ test('an alarm is reported with the text of the next hop for one hour, each reas
   expect(getHealth(input, 'transport')).toMatchObject({ level: 'warning' });
   expect(listAttention(input)).toMatchObject([
     { level: 'failure', text: 'The next hop rejects this service (configuration), 1 s ago: 535 bad credentials' },
+  ]);
+});
+
+test('open circuit breakers and alarms of other live nodes are listed once', () => {
+  const breaker = { state: 'open', retryAt: NOW } as const;
+  const createAlarm = (lastAt: number) => ({ reason: 'configuration', text: `535 at ${lastAt}`, lastAt });
+  const createDelivery = (lastAt: number) => ({ breaker, alarms: [createAlarm(lastAt)] });
+  const nodes = [
+    { ...createNode('a', NOW + 1), delivery: createDelivery(NOW - 9) },
+    { ...createNode('b', NOW + 1), delivery: createDelivery(NOW - 1_000) },
+    { ...createNode('c', NOW + 1), delivery: createDelivery(NOW - 2_000) },
+    { ...createNode('dead', NOW), delivery: createDelivery(NOW) },
+  ];
+  // The stored status of this node is older than its own.
+  expect(listAttention(createInput(SHARED, { nodes })).slice(0, 2)).toMatchObject([
+    { code: 'circuit-breaker-open', subject: null, text: expect.stringContaining('open on 2 of 3 nodes: smtp://') },
+    { code: 'next-hop-refusal', subject: 'configuration', text: expect.stringContaining(`535 at ${NOW - 1_000}`) },
   ]);
 });
 

@@ -277,6 +277,7 @@ const NODE = {
   seenAt: 0,
   aliveUntil: Number.MAX_SAFE_INTEGER,
   isAlive: true,
+  delivery: null,
   refusedReports: [],
 } as const;
 const listNodes = () => Promise.resolve([NODE]);

@@ -7,7 +7,16 @@ import { startNode } from '../../../src/wiring/node.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
-const STATUS = { roles: [], version: '1', startedAt: 0, seenAt: 0, aliveUntil: 0, isAlive: true, refusedReports: [] };
+const STATUS = {
+  roles: [],
+  version: '1',
+  startedAt: 0,
+  seenAt: 0,
+  aliveUntil: 0,
+  isAlive: true,
+  delivery: null,
+  refusedReports: [],
+};
 
 /** Starts a node on a store that has an entry of a process which did not stop cleanly. */
 async function startTestNode(database: string) {

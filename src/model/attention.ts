@@ -1,0 +1,180 @@
+/**
+ * Defines the kinds of problems that need the attention of an operator. The overview lists them, and notifications report
+ * their begin and end. Pure.
+ *
+ * The code and the subject identify an item: the same problem of the same object has the same key, although its text
+ * changes. Codes are stable, because receivers of notifications depend on them.
+ */
+
+/**
+ * The targets that are notified about an item. `https`: only HTTPS targets. Items that prevent the delivery of mail, and
+ * items that a notification by mail can cause, are not sent by mail: such a mail could begin the next item. `none`: the
+ * item concerns the notifications themselves.
+ */
+export type AttentionChannel = 'all' | 'https' | 'none';
+
+interface AttentionKind {
+  /**
+   * Items of one family and one subject are stages of the same problem. If one stage replaces another, only the begin of
+   * the new stage is notified.
+   */
+  readonly family: string;
+  readonly channel: AttentionChannel;
+  /** The consequence as one or two sentences. */
+  readonly consequence: string;
+}
+
+export const ATTENTION_CODES = {
+  'database-unavailable': {
+    family: 'database',
+    channel: 'https',
+    consequence: 'No message is accepted. Clients get status 500 and retry.',
+  },
+  'circuit-breaker-open': {
+    family: 'circuit-breaker',
+    channel: 'https',
+    consequence: 'Messages are accepted and wait in the queue until the next hop answers.',
+  },
+  'next-hop-refusal': {
+    family: 'next-hop-refusal',
+    channel: 'https',
+    consequence: 'Messages wait in the queue or bounce until the next hop accepts this service again.',
+  },
+  'signing-failed': {
+    family: 'signing',
+    channel: 'https',
+    consequence: 'Messages that cannot be signed wait in the queue and expire at their maximum age.',
+  },
+  'attempts-refused': {
+    family: 'attempts-refused',
+    channel: 'https',
+    consequence: 'Messages may wait in the queue or bounce.',
+  },
+  'node-lost': {
+    family: 'node',
+    channel: 'all',
+    consequence: 'The other nodes do the work of the node.',
+  },
+  'no-delivering-node': {
+    family: 'delivering-node',
+    channel: 'https',
+    consequence: 'Messages are accepted and not sent.',
+  },
+  'no-sending-domain': {
+    family: 'sending-domain',
+    channel: 'all',
+    consequence: 'Every message is refused with status 403.',
+  },
+  'messages-uncertain': {
+    family: 'uncertain',
+    channel: 'all',
+    consequence: 'These messages are neither sent again nor ended until an operator decides.',
+  },
+  'queue-delayed': {
+    family: 'queue',
+    channel: 'all',
+    consequence: 'Messages arrive late. A message that reaches its maximum age expires.',
+  },
+  'domain-pending': {
+    family: 'domain',
+    channel: 'all',
+    consequence: 'Messages from the domain are not authenticated; they are refused unless POSTRIDER_SENDERS is `any`.',
+  },
+  'domain-failing': {
+    family: 'domain',
+    channel: 'all',
+    consequence: 'Receivers may reject the messages of the domain. After the grace period its messages are refused.',
+  },
+  'domain-refused': {
+    family: 'domain',
+    channel: 'all',
+    consequence: 'Messages from the domain are refused with status 403.',
+  },
+  'domain-records': {
+    family: 'domain',
+    channel: 'all',
+    consequence: 'Receivers may treat the messages of the domain as spam.',
+  },
+  'account-locked': {
+    family: 'account',
+    channel: 'all',
+    consequence: 'The keys of the account are refused, and its queued messages wait.',
+  },
+  'account-warned': {
+    family: 'account',
+    channel: 'all',
+    consequence: 'The account is locked if its bounces or complaints reach the threshold.',
+  },
+  'volume-low': {
+    family: 'volume',
+    channel: 'all',
+    consequence: 'Messages of the account are refused with status 403 when its volume is used.',
+  },
+  'volume-exhausted': {
+    family: 'volume',
+    channel: 'all',
+    consequence: 'Messages of the account are refused with status 403.',
+  },
+  'volume-expiring': {
+    family: 'volume-expiry',
+    channel: 'all',
+    consequence: 'Messages of the account are refused with status 403 after that time.',
+  },
+  'volume-expired': {
+    family: 'volume-expiry',
+    channel: 'all',
+    consequence: 'Messages of the account are refused with status 403.',
+  },
+  'key-expiring': {
+    family: 'key',
+    channel: 'all',
+    consequence: 'Requests with the key are refused with status 401 after that time.',
+  },
+  'reports-not-understood': {
+    family: 'reports',
+    channel: 'https',
+    consequence: 'The bounces or complaints in these reports suppress no address.',
+  },
+  'webhook-disabled': {
+    family: 'webhook',
+    channel: 'all',
+    consequence: 'The events of the endpoint are kept for 30 days and not sent.',
+  },
+  'notifications-failing': {
+    family: 'notifications',
+    channel: 'none',
+    consequence: 'Operators are not notified by mail.',
+  },
+} as const satisfies Readonly<Record<string, AttentionKind>>;
+
+export type AttentionCode = keyof typeof ATTENTION_CODES;
+
+// `Object.keys` returns `string[]`; the keys are exactly those of the type.
+export const ATTENTION_CODE_NAMES = Object.keys(ATTENTION_CODES) as AttentionCode[];
+
+/** The identity of an item. `subject` is the name of the object, such as a domain, or null if the item has none. */
+export interface AttentionRef {
+  readonly code: AttentionCode;
+  readonly subject: string | null;
+}
+
+/** An item that needs attention. */
+export interface Attention extends AttentionRef {
+  readonly level: 'warning' | 'failure';
+  /** The cause in one sentence. It may contain untrusted text of a next hop. */
+  readonly text: string;
+  readonly remedy: string;
+  /** The page of the dashboard, such as `/accounts/shop`, or null. */
+  readonly page: string | null;
+}
+
+/** Returns the key of an item. */
+export function getAttentionKey({ code, subject }: AttentionRef): string {
+  return subject === null ? code : `${code}:${subject}`;
+}
+
+/** Returns the key that all stages of the same problem have in common. */
+export function getAttentionFamily({ code, subject }: AttentionRef): string {
+  const { family } = ATTENTION_CODES[code];
+  return subject === null ? family : `${family}:${subject}`;
+}

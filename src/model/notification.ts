@@ -1,0 +1,228 @@
+/**
+ * The types of notifications to operators, and the rules that decide what is notified. Pure. All times are in
+ * milliseconds since the epoch.
+ *
+ * A check compares the items that need attention now with the stored states of the earlier items. The result contains
+ * the changed states and at most one notification with every begin and end.
+ *
+ * Guarantees: an item has at most one begin and one end within `ITEM_INTERVAL_MS`. Every notified begin is followed by a
+ * notified end or by the begin of another stage of the same problem. An item that begins and ends between two
+ * notifications of the same item is not notified.
+ */
+import {
+  ATTENTION_CODES,
+  type Attention,
+  type AttentionCode,
+  getAttentionFamily,
+  getAttentionKey,
+} from './attention.ts';
+
+/** The minimum time between two notified begins of the same item. */
+export const ITEM_INTERVAL_MS = 3_600_000;
+/** The minimum time between two notifications. Changes in this time are gathered into the next notification. */
+export const NOTIFICATION_INTERVAL_MS = 60_000;
+/** The retention of notifications that are no longer pending, and the age at which a pending one is removed. */
+export const NOTIFICATION_RETENTION_MS = 30 * 24 * 3_600_000;
+
+/** The stored state of an item. */
+export interface AttentionState {
+  readonly item: Attention;
+  readonly isPresent: boolean;
+  /** The time of the check that first found the item. */
+  readonly beganAt: number;
+  /** The time of the first check without the item. Null while the item is present. */
+  readonly endedAt: number | null;
+  /** True if the begin was notified, and the end was not. */
+  readonly isAnnounced: boolean;
+  /** The time of the last notified begin, or null. */
+  readonly announcedAt: number | null;
+}
+
+/** The state of the checks of all nodes. */
+export interface AttentionCheck {
+  /** The number of checks. It fences the record of a check. */
+  readonly round: number;
+  /** The number of notifications. */
+  readonly sequence: number;
+  /** The time of the last notification, or null. */
+  readonly notifiedAt: number | null;
+  readonly states: readonly AttentionState[];
+}
+
+export interface NotifiedItem extends Attention {
+  readonly beganAt: number;
+  /** Null for an item that began. */
+  readonly endedAt: number | null;
+}
+
+/** The changes of one notification. Failures are listed before warnings. */
+export interface AttentionChange {
+  readonly at: number;
+  readonly began: readonly NotifiedItem[];
+  readonly ended: readonly NotifiedItem[];
+  /** The number of items that need attention now. */
+  readonly ongoing: number;
+}
+
+/** The result of a check. */
+export interface AttentionPlan {
+  readonly changed: readonly AttentionState[];
+  /** The keys of the states that are removed. */
+  readonly removed: readonly string[];
+  /** Null if no begin or end is notified now. */
+  readonly notification: AttentionChange | null;
+}
+
+/** The items that need attention now. */
+export interface CurrentAttention {
+  readonly items: readonly Attention[];
+  /**
+   * The codes of which more items exist than the limit of the query. A missing item of such a code has not necessarily
+   * ended.
+   */
+  readonly incomplete: ReadonlySet<AttentionCode>;
+}
+
+/** Decides the result of a check. Items of the channel `none` are ignored. */
+export function planAttention(
+  check: AttentionCheck,
+  { items, incomplete }: CurrentAttention,
+  now: number,
+): AttentionPlan {
+  const before = new Map(check.states.map((state) => [getAttentionKey(state.item), state]));
+  const after = new Map<string, AttentionState>();
+  const removed: string[] = [];
+  const began: NotifiedItem[] = [];
+  const ended: NotifiedItem[] = [];
+  const isDue = hasElapsed(check.notifiedAt, NOTIFICATION_INTERVAL_MS, now);
+  /** The keys of the present stages, by the key of their family. */
+  const presentStages = new Map<string, string>();
+
+  for (const item of items) {
+    if (ATTENTION_CODES[item.code].channel === 'none') continue;
+    const key = getAttentionKey(item);
+    const seen = observePresent(before.get(key) ?? null, item, now);
+    const mustAnnounce = isDue && !seen.isAnnounced && hasElapsed(seen.announcedAt, ITEM_INTERVAL_MS, now);
+    if (mustAnnounce) began.push({ ...item, beganAt: seen.beganAt, endedAt: null });
+    after.set(key, mustAnnounce ? { ...seen, isAnnounced: true, announcedAt: now } : seen);
+    presentStages.set(getAttentionFamily(item), key);
+  }
+  const ongoing = after.size;
+
+  for (const [key, state] of before) {
+    if (after.has(key) || incomplete.has(state.item.code)) continue;
+    const absent = state.isPresent ? { ...state, isPresent: false, endedAt: now } : state;
+    const nextStage = presentStages.get(getAttentionFamily(state.item));
+    const isEndDue = isDue && absent.isAnnounced && nextStage === undefined;
+    if (isEndDue) ended.push({ ...absent.item, beganAt: absent.beganAt, endedAt: absent.endedAt ?? now });
+    // The operators know the problem, so the end of its last stage is notified, even if its begin was not.
+    if (nextStage !== undefined && absent.isAnnounced) markAnnounced(after, nextStage, absent.announcedAt);
+    const settled = isEndDue || nextStage !== undefined ? { ...absent, isAnnounced: false } : absent;
+    if (!settled.isAnnounced && hasElapsed(settled.announcedAt, ITEM_INTERVAL_MS, now)) removed.push(key);
+    else after.set(key, settled);
+  }
+
+  const changed = [...after].flatMap(([key, state]) => (isSameState(state, before.get(key) ?? null) ? [] : [state]));
+  const hasChange = began.length + ended.length > 0;
+  return {
+    changed,
+    removed,
+    notification: hasChange ? { at: now, began: sortByLevel(began), ended: sortByLevel(ended), ongoing } : null,
+  };
+}
+
+function markAnnounced(states: Map<string, AttentionState>, key: string, announcedAt: number | null): void {
+  const state = states.get(key);
+  if (state === undefined || state.isAnnounced) return;
+  states.set(key, { ...state, isAnnounced: true, announcedAt: state.announcedAt ?? announcedAt });
+}
+
+/** Returns the state of an item that is present. The text of a stored item is that of its begin. */
+function observePresent(before: AttentionState | null, item: Attention, now: number): AttentionState {
+  if (before === null)
+    return { item, isPresent: true, beganAt: now, endedAt: null, isAnnounced: false, announcedAt: null };
+  if (before.isPresent) return before;
+  // An announced item that returns before its end was notified never ended for the operators.
+  const beganAt = before.isAnnounced ? before.beganAt : now;
+  return { ...before, item, isPresent: true, beganAt, endedAt: null };
+}
+
+function isSameState(state: AttentionState, before: AttentionState | null): boolean {
+  return (
+    before !== null &&
+    state.isPresent === before.isPresent &&
+    state.isAnnounced === before.isAnnounced &&
+    state.announcedAt === before.announcedAt &&
+    state.beganAt === before.beganAt
+  );
+}
+
+/** Returns true if `intervalMs` have passed since `at`. A time in the future remains after a step of the clock. */
+export function hasElapsed(at: number | null, intervalMs: number, now: number): boolean {
+  return at === null || Math.abs(now - at) >= intervalMs;
+}
+
+function sortByLevel(items: readonly NotifiedItem[]): readonly NotifiedItem[] {
+  return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
+}
+
+/**
+ * Returns the part of a change that a kind of target receives, or null if nothing remains. Mail receives no item of the
+ * channel `https`.
+ */
+export function selectForTarget(change: AttentionChange, kind: 'mail' | 'https'): AttentionChange | null {
+  if (kind === 'https') return change;
+  const isMailed = ({ code }: NotifiedItem) => ATTENTION_CODES[code].channel === 'all';
+  const [began, ended] = [change.began.filter(isMailed), change.ended.filter(isMailed)];
+  return began.length + ended.length === 0 ? null : { ...change, began, ended };
+}
+
+/** The target of notifications. `text` is the element of POSTRIDER_NOTIFY in a normal form, and the stored name. */
+export type NotificationTarget =
+  | { readonly kind: 'mail'; readonly text: string; readonly address: string }
+  | { readonly kind: 'https'; readonly text: string; readonly url: string };
+
+/** Returns the name of a target for logs and metrics: the address, or the origin of the URL, whose path may be a secret. */
+export function formatTarget(text: string): string {
+  return text.startsWith('mailto:') ? text : (URL.parse(text)?.origin ?? text);
+}
+
+/** A notification for one target that this node has leased. */
+export interface LeasedNotification {
+  readonly id: string;
+  readonly target: string;
+  /** The JSON of an `AttentionChange`. */
+  readonly payload: string;
+  readonly createdAt: number;
+  readonly owner: string;
+  /** The number of this attempt, from 1. With the owner, it fences the settlement. */
+  readonly attempt: number;
+}
+
+/** The result of an attempt to deliver a notification. */
+export interface NotificationSettlement {
+  readonly id: string;
+  readonly target: string;
+  readonly owner: string;
+  readonly attempt: number;
+  readonly at: number;
+  readonly result: /** `messageId` is the accepted message of a notification by mail, or null. */
+    | { readonly kind: 'delivered'; readonly messageId: string | null }
+    | { readonly kind: 'retry'; readonly dueAt: number; readonly error: string }
+    | { readonly kind: 'failed'; readonly error: string };
+}
+
+/** A stored notification for one target. */
+export interface StoredNotification {
+  readonly id: string;
+  readonly target: string;
+  readonly status: 'pending' | 'delivered' | 'failed';
+  readonly createdAt: number;
+  readonly attempts: number;
+  /** The time of the last attempt, or null. */
+  readonly attemptedAt: number | null;
+  /** The reason why the last attempt failed, or null. */
+  readonly error: string | null;
+  /** The message of a notification by mail, or null. */
+  readonly messageId: string | null;
+}

@@ -1,0 +1,52 @@
+/** Defines the role of the store for notifications to operators: the states of items, and the notifications to deliver. */
+import type {
+  AttentionCheck,
+  AttentionState,
+  LeasedNotification,
+  NotificationSettlement,
+  StoredNotification,
+} from '../model/notification.ts';
+
+/** The record of one check. */
+export interface AttentionRecord {
+  /** The round that `readAttentionCheck` returned. */
+  readonly round: number;
+  readonly now: number;
+  readonly changed: readonly AttentionState[];
+  /** The keys of the states that are removed. */
+  readonly removed: readonly string[];
+  /** The notification of this check with one payload for each target, or null. */
+  readonly notification: {
+    readonly id: string;
+    readonly deliveries: readonly { readonly target: string; readonly payload: string }[];
+  } | null;
+}
+
+export interface NotificationStore {
+  /**
+   * Starts a check. Resolves to null if a check of any node was recorded within the last `intervalMs`. A recorded time in
+   * the future, which remains after a step of the clock, does not count.
+   */
+  readAttentionCheck(now: number, intervalMs: number): Promise<AttentionCheck | null>;
+  /**
+   * Records a check and its notification in one transaction. Resolves to `stale`, and records nothing, if another check
+   * was recorded since `readAttentionCheck`. So exactly one node records each change.
+   */
+  recordAttention(record: AttentionRecord): Promise<'recorded' | 'stale'>;
+  /**
+   * Leases the earliest due notification of each target until `leaseUntil`, and counts its attempt. A notification whose
+   * lease has expired is due again.
+   */
+  claimNotifications(
+    targets: readonly string[],
+    owner: string,
+    leaseUntil: number,
+    now: number,
+  ): Promise<readonly LeasedNotification[]>;
+  /** Records the result of an attempt. Resolves to `lost` if the lease is no longer valid. */
+  settleNotification(settlement: NotificationSettlement): Promise<'settled' | 'lost'>;
+  /** Lists the newest notifications of a target, newest first. */
+  listNotifications(target: string, limit: number): Promise<readonly StoredNotification[]>;
+  /** Purges up to `limit` notifications that were created at or before `createdBefore`. Resolves to their number. */
+  purgeNotifications(createdBefore: number, limit: number): Promise<number>;
+}

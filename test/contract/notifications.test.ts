@@ -1,0 +1,201 @@
+/** Tests the states of items that need attention, and the notifications to operators, on every store. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Attention } from '../../src/model/attention.ts';
+import { NOTIFICATION_KEY_ID } from '../../src/model/message.ts';
+import type { AttentionCheck, AttentionState, LeasedNotification } from '../../src/model/notification.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { NO_LIMITS, newIdAt, newMessage } from '../rig/messages.ts';
+import { STORES } from '../rig/stores.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const INTERVAL_MS = 10_000;
+const LEASE_MS = 60_000;
+const MESSAGE_ID = newIdAt(NOW);
+const MAIL = 'mailto:ops@example.com';
+const HTTPS = 'https://hooks.example.com/ops';
+
+const createItem = (subject: string): Attention => ({
+  ...{ code: 'account-locked', subject, level: 'failure', text: `Account ${subject} is locked: \0 \u{1f4a5}` },
+  ...{ remedy: 'Unlock it', page: `/accounts/${subject}` },
+});
+const createState = (subject: string, members: Partial<AttentionState> = {}): AttentionState => ({
+  ...{ item: createItem(subject), isPresent: true, beganAt: NOW, endedAt: null, isAnnounced: true, announcedAt: NOW },
+  ...members,
+});
+const createNotification = (id: string, targets: readonly string[] = [MAIL, HTTPS]) => ({
+  id,
+  deliveries: targets.map((target) => ({ target, payload: `{"for":"${target}"}` })),
+});
+const NOTHING = { changed: [], removed: [], notification: null };
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function openStore(): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    return store;
+  }
+
+  async function readCheck(store: Store, now: number): Promise<AttentionCheck> {
+    const check = await store.readAttentionCheck(now, INTERVAL_MS);
+    if (check === null) throw new Error('a check was recorded recently');
+    return check;
+  }
+
+  const claim = (store: Store, now: number, owner = 'node-a', targets = [MAIL, HTTPS]) =>
+    store.claimNotifications(targets, owner, now + LEASE_MS, now);
+
+  async function addNotification(store: Store, id: string, now: number): Promise<void> {
+    const { round } = await readCheck(store, now);
+    await store.recordAttention({ ...NOTHING, round, now, notification: createNotification(id) });
+  }
+
+  test('the states of a check are those that the earlier checks have recorded', async () => {
+    const store = await openStore();
+    const first = await readCheck(store, NOW);
+    expect(first).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
+    const changed = [createState('a'), createState('b')];
+    const notification = createNotification('n1');
+    const record = { round: first.round, now: NOW, changed, removed: [], notification };
+    expect(await store.recordAttention(record)).toBe('recorded');
+    const second = await readCheck(store, NOW + INTERVAL_MS);
+    expect(second).toMatchObject({ sequence: 1, notifiedAt: NOW, states: changed });
+    const ended = createState('b', { isPresent: false, endedAt: NOW + 1, isAnnounced: false });
+    const later = { round: second.round, now: NOW + INTERVAL_MS, changed: [ended], removed: ['account-locked:a'] };
+    expect(await store.recordAttention({ ...later, notification: null })).toBe('recorded');
+    expect(await readCheck(store, NOW + 2 * INTERVAL_MS)).toMatchObject({
+      sequence: 1,
+      notifiedAt: NOW,
+      states: [ended],
+    });
+  });
+
+  test('of several nodes that check at the same time, one records its check', async () => {
+    const store = await openStore();
+    const checks = await Promise.all([1, 2, 3, 4].map(() => readCheck(store, NOW)));
+    const results = await Promise.all(
+      checks.map(({ round }, node) =>
+        store.recordAttention({ ...NOTHING, round, now: NOW, notification: createNotification(`n${node}`, [HTTPS]) }),
+      ),
+    );
+    expect(results.filter((result) => result === 'recorded')).toHaveLength(1);
+    expect(await store.listNotifications(HTTPS, 10)).toHaveLength(1);
+  });
+
+  test('no node checks again before the interval has passed, except after a step of the clock', async () => {
+    const store = await openStore();
+    const { round } = await readCheck(store, NOW);
+    await store.recordAttention({ ...NOTHING, round, now: NOW });
+    expect(await store.readAttentionCheck(NOW + INTERVAL_MS - 1, INTERVAL_MS)).toBeNull();
+    expect(await store.readAttentionCheck(NOW + INTERVAL_MS, INTERVAL_MS)).not.toBeNull();
+    expect(await store.readAttentionCheck(NOW - 3_600_000, INTERVAL_MS)).not.toBeNull();
+  });
+
+  test('each notification is leased by one node for each target, and again after its lease has expired', async () => {
+    const store = await openStore();
+    await addNotification(store, 'n1', NOW);
+    const leased = (await Promise.all(['a', 'b', 'c'].map((node) => claim(store, NOW, node)))).flat();
+    expect(leased.map(({ target }) => target).sort()).toEqual([HTTPS, MAIL]);
+    expect(leased).toMatchObject([{ id: 'n1', attempt: 1, createdAt: NOW }, { id: 'n1' }]);
+    expect(leased.map(({ target, payload }) => payload === `{"for":"${target}"}`)).toEqual([true, true]);
+    expect(await claim(store, NOW + LEASE_MS - 1, 'd')).toEqual([]);
+    expect(await claim(store, NOW + LEASE_MS, 'd', [HTTPS])).toMatchObject([{ owner: 'd', target: HTTPS, attempt: 2 }]);
+  });
+
+  test('a settled notification is not leased again, and a lease that another node has taken over is not settled', async () => {
+    const store = await openStore();
+    await addNotification(store, 'n1', NOW);
+    const leased = await claim(store, NOW);
+    const settle = ({ id, target, owner, attempt }: LeasedNotification, result: 'delivered' | 'retry' | 'failed') =>
+      store.settleNotification({
+        ...{ id, target, owner, attempt, at: NOW + 5 },
+        result:
+          result === 'delivered'
+            ? { kind: result, messageId: MESSAGE_ID }
+            : result === 'retry'
+              ? { kind: result, dueAt: NOW + 1_000, error: 'status 500' }
+              : { kind: result, error: 'status 500' },
+      });
+    const [mail, https] = [leased.find(({ target }) => target === MAIL), leased.find(({ target }) => target === HTTPS)];
+    if (mail === undefined || https === undefined) throw new Error('a notification was not leased');
+    expect(await settle(mail, 'delivered')).toBe('settled');
+    expect(await settle(https, 'retry')).toBe('settled');
+    expect(await settle(https, 'delivered')).toBe('lost');
+    expect(await claim(store, NOW + 999)).toEqual([]);
+    const [second] = await claim(store, NOW + 1_000, 'node-b');
+    if (second === undefined) throw new Error('the retry was not leased');
+    expect(await settle(https, 'delivered')).toBe('lost');
+    expect(await settle(second, 'failed')).toBe('settled');
+    expect(await claim(store, NOW + 10 * LEASE_MS)).toEqual([]);
+    expect(await store.listNotifications(MAIL, 10)).toMatchObject([
+      { id: 'n1', status: 'delivered', attempts: 1, attemptedAt: NOW + 5, error: null, messageId: MESSAGE_ID },
+    ]);
+    expect(await store.listNotifications(HTTPS, 10)).toMatchObject([
+      { id: 'n1', status: 'failed', attempts: 2, attemptedAt: NOW + 5, error: 'status 500', messageId: null },
+    ]);
+  });
+
+  test('old notifications are purged, newest are listed first', async () => {
+    const store = await openStore();
+    for (const n of [1, 2, 3]) await addNotification(store, `n${n}`, NOW + n * INTERVAL_MS);
+    expect((await store.listNotifications(HTTPS, 2)).map(({ id }) => id)).toEqual(['n3', 'n2']);
+    expect(await store.purgeNotifications(NOW + 2 * INTERVAL_MS, 100)).toBe(4);
+    expect((await store.listNotifications(HTTPS, 10)).map(({ id }) => id)).toEqual(['n3']);
+  });
+
+  test('a message that is a notification is outside the limits of its account, is accepted while the account is locked, and obeys the suppression list', async () => {
+    const store = await openStore();
+    const now = Date.now();
+    const rate = { limit: 1, periodMs: 3_600_000 };
+    await store.createAccount('default', { ...NO_LIMITS, volume: 1, volumeExpiresAt: now + 1_000, rate }, now);
+    const accept = async (members: Parameters<typeof newMessage>[0]) =>
+      (await store.accept([newMessage({ ...members, acceptedAt: now })]))[0];
+    const notification = { keyId: NOTIFICATION_KEY_ID };
+    for (let n = 0; n < 3; n += 1) expect(await accept(notification)).toMatchObject({ kind: 'accepted' });
+    expect(await accept({})).toMatchObject({ kind: 'accepted' });
+    expect(await accept({})).toMatchObject({ kind: 'refused' });
+    await store.lockAccount('default', 'test', now);
+    expect(await accept({})).toMatchObject({ kind: 'locked' });
+    const id = newIdAt(now + 10);
+    expect(await accept({ ...notification, id })).toMatchObject({ kind: 'accepted', state: 'queued' });
+    expect((await store.findMessage(id))?.events[0]?.by).toBe('notification');
+    const limits = { messages: 10, bytes: 1_000_000 };
+    expect((await store.claim(limits, { owner: 'n', until: now + LEASE_MS }, now + 20)).messages).toEqual([]);
+    const to = 'suppressed@example.com';
+    await store.addSuppressions('default', [{ address: to, reason: 'bounce', source: 'test', at: now }]);
+    expect(await accept({ ...notification, to, recipient: to })).toMatchObject({
+      kind: 'accepted',
+      state: 'suppressed',
+    });
+    expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
+  });
+
+  test('a notification that waits in the queue is not the oldest message of the queue', async () => {
+    const store = await openStore();
+    const now = Date.now();
+    await store.createAccount('default', NO_LIMITS, now);
+    const [id, laterId] = [newIdAt(now - 7_200_000), newIdAt(now)];
+    await store.accept([newMessage({ id, acceptedAt: now - 7_200_000, keyId: NOTIFICATION_KEY_ID })]);
+    await addNotification(store, 'n1', now);
+    const leased = (await claim(store, now)).find(({ target }) => target === MAIL);
+    if (leased === undefined) throw new Error('the notification was not leased');
+    await store.settleNotification({ ...leased, at: now, result: { kind: 'delivered', messageId: id } });
+    expect(await store.readQueueStatistics()).toMatchObject({ queued: 1, oldest: null });
+    await store.accept([newMessage({ id: laterId, acceptedAt: now })]);
+    expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { id: laterId } });
+  });
+
+  test('each heartbeat replaces the delivery status of its node', async () => {
+    const store = await openStore();
+    const now = Date.now();
+    const node = { name: 'node-a', roles: ['deliver'], version: '1' };
+    const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };
+    const open = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
+    const closed = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
+    await store.recordHeartbeat(node, LEASE_MS, now, [], open);
+    expect((await store.listNodes(now))[0]?.delivery).toMatchObject({ breaker: { state: 'open' } });
+    await store.recordHeartbeat(node, LEASE_MS, now, [], closed);
+    expect((await store.listNodes(now))[0]?.delivery).toEqual(closed);
+    await store.recordHeartbeat({ ...node, name: 'node-b' }, LEASE_MS, now);
+    expect((await store.listNodes(now))[1]?.delivery).toBeNull();
+  });
+});

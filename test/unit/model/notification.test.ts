@@ -1,0 +1,192 @@
+/** Tests which begins and ends of items that need attention are notified. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  type Attention,
+  type AttentionCode,
+  getAttentionFamily,
+  getAttentionKey,
+} from '../../../src/model/attention.ts';
+import {
+  type AttentionChange,
+  type AttentionState,
+  type CurrentAttention,
+  ITEM_INTERVAL_MS,
+  NOTIFICATION_INTERVAL_MS,
+  planAttention,
+  selectForTarget,
+} from '../../../src/model/notification.ts';
+
+const START = Date.UTC(2030, 0, 1);
+const MINUTE_MS = 60_000;
+
+function createItem(code: AttentionCode, subject: string | null = null): Attention {
+  return {
+    code,
+    subject,
+    level: code === 'account-warned' ? 'warning' : 'failure',
+    text: code,
+    remedy: '',
+    page: null,
+  };
+}
+
+/** Applies checks as the store does. */
+function createHistory() {
+  let states: readonly AttentionState[] = [];
+  let notifiedAt: number | null = null;
+  return {
+    get states() {
+      return states;
+    },
+    check(now: number, items: readonly Attention[], incomplete: CurrentAttention['incomplete'] = new Set()) {
+      const plan = planAttention({ round: 0, sequence: 0, notifiedAt, states }, { items, incomplete }, now);
+      const byKey = new Map(states.map((state) => [getAttentionKey(state.item), state]));
+      for (const state of plan.changed) byKey.set(getAttentionKey(state.item), state);
+      for (const key of plan.removed) byKey.delete(key);
+      states = [...byKey.values()];
+      if (plan.notification !== null) notifiedAt = now;
+      return plan.notification;
+    },
+  };
+}
+const LOCKED = createItem('account-locked', 'shop');
+const summarize = (change: AttentionChange | null) =>
+  change === null ? null : [change.began.map(getAttentionKey), change.ended.map(getAttentionKey)];
+
+test('an item is notified once when it begins and once when it ends', () => {
+  const history = createHistory();
+  expect(history.check(START, [LOCKED])).toMatchObject({
+    began: [{ ...LOCKED, beganAt: START }],
+    ended: [],
+    ongoing: 1,
+  });
+  for (let minute = 1; minute <= 180; minute += 1)
+    expect(history.check(START + minute * MINUTE_MS, [{ ...LOCKED, text: `since ${minute} min` }])).toBeNull();
+  const end = START + 181 * MINUTE_MS;
+  expect(history.check(end, [])).toMatchObject({ began: [], ended: [{ ...LOCKED, endedAt: end }], ongoing: 0 });
+  expect(history.check(end + MINUTE_MS, [])).toBeNull();
+  expect(history.states).toEqual([]);
+});
+
+test('an item that flaps every minute has one begin and one end in each hour', () => {
+  const history = createHistory();
+  const changes: AttentionChange[] = [];
+  for (let minute = 0; minute < 6 * 60; minute += 1) {
+    const change = history.check(START + minute * MINUTE_MS, minute % 2 === 0 ? [LOCKED] : []);
+    if (change !== null) changes.push(change);
+  }
+  expect(changes.filter(({ began }) => began.length > 0)).toHaveLength(6);
+  expect(changes.filter(({ ended }) => ended.length > 0)).toHaveLength(6);
+});
+
+test('the changes of one minute are gathered into one notification, failures first', () => {
+  const history = createHistory();
+  expect(history.check(START, [LOCKED])).not.toBeNull();
+  const warned = createItem('account-warned', 'blog');
+  const failing = createItem('domain-failing', 'example.com');
+  expect(history.check(START + 10_000, [warned])).toBeNull();
+  expect(history.check(START + 20_000, [warned, failing])).toBeNull();
+  expect(summarize(history.check(START + NOTIFICATION_INTERVAL_MS, [warned, failing]))).toEqual([
+    ['domain-failing:example.com', 'account-warned:blog'],
+    ['account-locked:shop'],
+  ]);
+});
+
+test('an item that ends before its begin was notified is not notified', () => {
+  const history = createHistory();
+  history.check(START, [LOCKED]);
+  expect(history.check(START + 10_000, [LOCKED, createItem('node-lost', 'n')])).toBeNull();
+  expect(history.check(START + NOTIFICATION_INTERVAL_MS, [LOCKED])).toBeNull();
+});
+
+test('the next stage of a problem replaces the earlier stage, and the end of the problem is always notified', () => {
+  const history = createHistory();
+  const [failing, refused] = [createItem('domain-failing', 'd'), createItem('domain-refused', 'd')];
+  const at = (minute: number) => START + minute * MINUTE_MS;
+  expect(summarize(history.check(at(0), [failing]))).toEqual([['domain-failing:d'], []]);
+  expect(summarize(history.check(at(5), [refused]))).toEqual([['domain-refused:d'], []]);
+  // Within the hour, the begin of the earlier stage is not notified again.
+  expect(history.check(at(10), [failing])).toBeNull();
+  expect(summarize(history.check(at(15), []))).toEqual([[], ['domain-failing:d']]);
+});
+
+test('an item that may be missing because of the limit of the query has not ended', () => {
+  const history = createHistory();
+  history.check(START, [LOCKED, createItem('domain-failing', 'd')]);
+  const change = history.check(START + MINUTE_MS, [], new Set(['account-locked'] as const));
+  expect(summarize(change)).toEqual([[], ['domain-failing:d']]);
+  expect(summarize(history.check(START + 2 * MINUTE_MS, []))).toEqual([[], ['account-locked:shop']]);
+});
+
+test('a step of the clock by a day in either direction neither repeats an item nor delays others', () => {
+  for (const step of [-86_400_000, 86_400_000]) {
+    const history = createHistory();
+    history.check(START, [LOCKED]);
+    expect(history.check(START + step, [LOCKED])).toBeNull();
+    expect(summarize(history.check(START + step + 10_000, [createItem('node-lost', 'n')]))).toEqual([
+      ['node-lost:n'],
+      ['account-locked:shop'],
+    ]);
+  }
+});
+
+test('mail receives no item that prevents or follows the delivery of mail, and notifications are never an item', () => {
+  const history = createHistory();
+  const all = [createItem('circuit-breaker-open'), createItem('notifications-failing', 'mailto:x@example.com'), LOCKED];
+  const change = history.check(START, all);
+  expect(summarize(change)).toEqual([['circuit-breaker-open', 'account-locked:shop'], []]);
+  if (change === null) throw new Error('nothing is notified');
+  expect(summarize(selectForTarget(change, 'mail'))).toEqual([['account-locked:shop'], []]);
+  expect(selectForTarget(change, 'https')).toBe(change);
+  const [breaker] = change.began;
+  expect(selectForTarget({ ...change, began: breaker === undefined ? [] : [breaker] }, 'mail')).toBeNull();
+});
+
+test('10,000 items are gathered into one notification within a second', () => {
+  const history = createHistory();
+  const items = Array.from({ length: 10_000 }, (_, n) => createItem('account-locked', `a${n}`));
+  const startedAt = performance.now();
+  expect(history.check(START, items)?.began).toHaveLength(10_000);
+  expect(history.check(START + MINUTE_MS, [])?.ended).toHaveLength(10_000);
+  expect(performance.now() - startedAt).toBeLessThan(1_000);
+});
+
+test('whatever happens, begins and ends of a problem alternate, and begins of an item are an hour apart', () => {
+  const pool = [
+    LOCKED,
+    createItem('account-warned', 'shop'),
+    createItem('domain-failing', 'd'),
+    createItem('node-lost', 'n'),
+  ];
+  const step = fc.record({ present: fc.subarray(pool), waitMs: fc.integer({ min: 1_000, max: 40 * MINUTE_MS }) });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const history = createHistory();
+      const open = new Set<string>();
+      const lastBegin = new Map<string, number>();
+      let now = START;
+      const apply = (change: AttentionChange | null) => {
+        for (const item of change?.ended ?? []) expect(open.delete(getAttentionFamily(item))).toBe(true);
+        for (const item of change?.began ?? []) {
+          expect(now - (lastBegin.get(getAttentionKey(item)) ?? 0)).toBeGreaterThanOrEqual(ITEM_INTERVAL_MS);
+          lastBegin.set(getAttentionKey(item), now);
+          open.add(getAttentionFamily(item));
+        }
+      };
+      for (const { present, waitMs } of steps) {
+        now += waitMs;
+        // An account is either locked or warned.
+        const items = present.filter(({ code }) => code !== 'account-warned' || !present.includes(LOCKED));
+        apply(history.check(now, items));
+      }
+      now += NOTIFICATION_INTERVAL_MS;
+      apply(history.check(now, []));
+      expect([...open]).toEqual([]);
+      now += ITEM_INTERVAL_MS;
+      history.check(now, []);
+      expect(history.states).toEqual([]);
+    }),
+    { numRuns: 300, seed: 7 },
+  );
+});
