@@ -168,6 +168,12 @@ export interface RecordedResourceEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** An event whose message or history entry is no longer stored. It cannot be sent. */
+export interface MissingWebhookEvent {
+  readonly kind: 'missing';
+  readonly type: MessageEventType;
+}
+
 /** `pending`: an attempt is due or in progress. `failed`: the schedule ended without a success. */
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
@@ -216,7 +222,7 @@ export interface LeasedDelivery {
   readonly sealed: readonly string[];
   /** The number of this attempt in the schedule, 1 for the first. A replay starts at 1 again. */
   readonly attempt: number;
-  readonly event: RecordedWebhookEvent;
+  readonly event: RecordedWebhookEvent | MissingWebhookEvent;
 }
 
 /** The result of the attempt of a leased delivery. */

@@ -92,19 +92,18 @@ export interface WebhookStore {
 export interface DeliveryClaimLimits {
   /** The maximum number of deliveries of the claim. */
   readonly total: number;
-  /** The maximum number of deliveries of one endpoint that this node may have in progress. */
-  readonly perWebhook: number;
-  /**
-   * The numbers of deliveries that this node has in progress, by endpoint. Endpoints without such deliveries may be
-   * absent.
-   */
-  readonly inProgress: readonly { readonly webhookId: number; readonly count: number }[];
+  /** The maximum numbers of deliveries of endpoints. */
+  readonly free: readonly { readonly webhookId: number; readonly count: number }[];
+  /** The maximum number of deliveries of each endpoint that `free` does not list. */
+  readonly defaultFree: number;
+  /** The claim examines endpoints with greater ids. 0 for the first claim of a pass. */
+  readonly after: number;
 }
 
 export interface ClaimedDeliveries {
   readonly deliveries: readonly LeasedDelivery[];
-  /** True if more deliveries may be due whose endpoints are below the limit. */
-  readonly hasMore: boolean;
+  /** The endpoint after which the next claim of the pass continues. Null if no endpoint remains. */
+  readonly next: number | null;
 }
 
 /** The operations of the webhook worker. */
@@ -121,9 +120,9 @@ export interface WebhookWorkerStore {
     limit: number,
   ): Promise<{ readonly events: number; readonly deliveries: number; readonly hasMore: boolean }>;
   /**
-   * Leases due deliveries of enabled endpoints until `leaseUntil`: for each endpoint, the deliveries with the earliest
-   * due times. One claim examines a limited number of endpoints, and the next claim continues with the next endpoint. A
-   * delivery whose lease has expired is due again.
+   * Leases due deliveries of enabled endpoints until `leaseUntil`: of each endpoint the earliest due ones. One claim
+   * examines at most 1,000 endpoints in order of id, so a pass over all endpoints may need several claims. A delivery
+   * whose lease has expired is due again.
    */
   claimDeliveries(
     limits: DeliveryClaimLimits,

@@ -2,12 +2,10 @@
  * The webhook worker of one node: moves events from the outbox to deliveries, leases due deliveries, makes the attempts
  * and records their results.
  *
- * Guarantees: an attempt starts only under a lease that lasts longer than the attempt. A delivery holds a slot until its
- * result is recorded, so a store that fails stops further attempts. At most `MAX_ATTEMPTS_PER_WEBHOOK` attempts to one
- * endpoint run at a time. Endpoints whose last attempt failed have one attempt at a time, and together at most half of
- * all slots, so that endpoints that do not answer do not delay the others. A delivery may be sent more than once: a node
- * may end after the answer and before the record. No delivery is lost: after any failure its lease expires, and the
- * delivery is due again.
+ * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so under a lease that lasts
+ * longer than the attempt. A delivery holds a slot (slots.ts) until its result is recorded, so a store that fails stops
+ * further attempts. A delivery may be sent more than once: a node may end after the answer and before the record. No
+ * delivery is lost: after any failure its lease expires, and the delivery is due again.
  *
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
  */
@@ -23,20 +21,26 @@ import {
   type Webhook,
 } from '../model/webhook.ts';
 import { buildWebhookPayload } from '../model/webhook-payload.ts';
-import type { DeliveryClaimLimits, WebhookWorkerStore } from '../store/webhook-store.ts';
+import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import { ATTEMPT_TIMEOUT_MS, type WebhookAnswer, type WebhookClient } from './attempt.ts';
 import { computeRetryDelayMs } from './schedule.ts';
 import { signWebhook } from './signature.ts';
+import { createSlots, type SlotLimits } from './slots.ts';
 
-/** The maximum number of attempts of this node that run at a time, over all endpoints. */
-export const MAX_CONCURRENT_ATTEMPTS = 256;
-/** The maximum number of attempts of this node to one endpoint that run at a time. */
-export const MAX_ATTEMPTS_PER_WEBHOOK = 16;
-/** The maximum number of attempts to endpoints whose last attempt failed. */
-const MAX_FAILING_ATTEMPTS = MAX_CONCURRENT_ATTEMPTS / 2;
 /** The duration of a lease. It covers the attempt and the record of its result. */
 const LEASE_MS = ATTEMPT_TIMEOUT_MS + 45_000;
+/**
+ * The maximum time from the start of a claim to the start of its attempts. After a longer time, for example because the
+ * process was suspended, the leases are released. A change of an endpoint waits for this time (`waitForAttempts` in
+ * operations/webhooks.ts).
+ */
+export const MAX_START_DELAY_MS = 3_000;
 const POLL_MS = 1_000;
+/**
+ * After a pass over more endpoints than one claim examines, the next run starts no earlier than this multiple of the
+ * duration of the pass.
+ */
+const MIN_REST_FACTOR = 4;
 /** The time from a wake-up to the next run, in which further events arrive. It is longer after a run without an event. */
 const WAKE_DELAY_MS = 20;
 const WAKE_DELAY_AFTER_EMPTY_RUN_MS = 200;
@@ -86,15 +90,18 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   const { node, clock, random, createSeed, store, settle, attempt, openSecret, publish } = parts;
   /** The leased deliveries of this node, from the claim until the result is recorded. */
   const inProgress = new Map<string, LeasedDelivery>();
-  const countByWebhook = new Map<number, number>();
-  /** The endpoints whose last attempt failed, as far as this node knows. */
-  const failingWebhooks = new Set<number>();
+  const slots = createSlots(clock.monotonic);
+  /** The endpoint after which the next claim continues, or 0. */
+  let position = 0;
+  /** The monotonic time before which no run starts. */
+  let restUntil = 0;
   let isStopping = false;
   let isWoken = false;
-  /** True if a slot became free during a run, while deliveries were due. */
-  let hasFreeSlot = false;
   let isRunning = false;
+  /** The shortest delay that was requested for the next run, besides wake-ups and the poll. */
+  let requestedDelayMs = POLL_MS;
   let lastRunFoundEvents = true;
+  /** True if the last pass ended because every slot was used. */
   let hasBacklog = true;
   let cancelTimer: () => void = () => undefined;
   let currentRun: Promise<void> = Promise.resolve();
@@ -103,20 +110,22 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   const onError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
 
-  function schedule(delayMs: number): void {
+  function schedule(): void {
     cancelTimer();
-    if (!isStopping) cancelTimer = clock.after(delayMs, () => startRun());
+    const delayMs = Math.min(requestedDelayMs, isWoken ? getWakeDelayMs() : POLL_MS);
+    const restMs = restUntil - clock.monotonic();
+    if (!isStopping) cancelTimer = clock.after(Math.max(delayMs, restMs), () => startRun());
   }
 
   function startRun(firstStep: () => Promise<void> = async () => undefined): void {
     isRunning = true;
     isWoken = false;
-    hasFreeSlot = false;
+    requestedDelayMs = POLL_MS;
     currentRun = firstStep()
       .then(run)
       .then(() => {
         isRunning = false;
-        schedule(hasFreeSlot ? 0 : isWoken ? getWakeDelayMs() : POLL_MS);
+        schedule();
       });
   }
 
@@ -125,7 +134,14 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   function wake(): void {
     if (isWoken || isStopping) return;
     isWoken = true;
-    if (!isRunning) schedule(getWakeDelayMs());
+    if (!isRunning) schedule();
+  }
+
+  /** Schedules a run after at most `delayMs`, because a slot is free and deliveries may be due. */
+  function requestRun(delayMs: number): void {
+    if (delayMs >= requestedDelayMs) return;
+    requestedDelayMs = delayMs;
+    if (!isRunning) schedule();
   }
 
   async function run(): Promise<void> {
@@ -153,75 +169,88 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     lastRunFoundEvents = eventCount > 0;
   }
 
+  /** Claims due deliveries in one pass over all endpoints, or until every slot is used. */
   async function claim(): Promise<void> {
     hasBacklog = true;
+    const passStartedAt = clock.monotonic();
+    const end = position;
+    let hasWrapped = end === 0;
+    let examinedSteps = 0;
     while (!isStopping) {
-      const total = MAX_CONCURRENT_ATTEMPTS - inProgress.size;
-      if (total <= 0) return;
+      const limits = slots.getLimits();
+      if (limits.total <= 0) return;
+      const startedAt = clock.monotonic();
       const now = clock.now();
-      const limits = { total, perWebhook: MAX_ATTEMPTS_PER_WEBHOOK, inProgress: getUsedSlots() };
-      const { deliveries, hasMore } = await store.claimDeliveries(limits, node, now + LEASE_MS, now);
+      const claimLimits = { ...limits, after: position };
+      const { deliveries, next } = await store.claimDeliveries(claimLimits, node, now + LEASE_MS, now);
+      await startAttempts(deliveries, limits, startedAt);
+      if (deliveries.length < limits.total) examinedSteps += 1;
+      position = next ?? 0;
+      if (hasWrapped && (next === null || (end > 0 && position >= end))) break;
+      if (next === null) hasWrapped = true;
+    }
+    if (isStopping) return;
+    hasBacklog = false;
+    slots.forgetIdle();
+    const endedAt = clock.monotonic();
+    if (examinedSteps > 2) restUntil = endedAt + MIN_REST_FACTOR * (endedAt - passStartedAt);
+  }
+
+  /** Starts the attempts of a claim that started at `claimedAt`, or releases the leases if the claim took too long. */
+  async function startAttempts(
+    deliveries: readonly LeasedDelivery[],
+    limits: SlotLimits,
+    claimedAt: number,
+  ): Promise<void> {
+    for (const delivery of deliveries) inProgress.set(delivery.id, delivery);
+    slots.occupy(
+      deliveries.map(({ webhookId }) => webhookId),
+      limits,
+    );
+    if (clock.monotonic() - claimedAt <= MAX_START_DELAY_MS) {
       for (const delivery of deliveries) void deliver(delivery);
-      if (!hasMore) {
-        hasBacklog = false;
-        return;
-      }
+      return;
+    }
+    try {
+      if (deliveries.length > 0) await store.releaseDeliveryLeases(deliveries, clock.now());
+    } finally {
+      for (const delivery of deliveries) endDelivery(delivery);
     }
   }
 
-  /**
-   * Returns the used slots of each endpoint. An endpoint whose last attempt failed has one free slot, or none if such
-   * endpoints use all of their slots.
-   */
-  function getUsedSlots(): DeliveryClaimLimits['inProgress'] {
-    const counts = new Map(countByWebhook);
-    let failingAttempts = 0;
-    for (const webhookId of failingWebhooks) failingAttempts += countByWebhook.get(webhookId) ?? 0;
-    const isFull = failingAttempts >= MAX_FAILING_ATTEMPTS;
-    for (const webhookId of failingWebhooks) {
-      const hasAttempt = (countByWebhook.get(webhookId) ?? 0) > 0;
-      counts.set(webhookId, hasAttempt || isFull ? MAX_ATTEMPTS_PER_WEBHOOK : MAX_ATTEMPTS_PER_WEBHOOK - 1);
-    }
-    return [...counts].map(([webhookId, count]) => ({ webhookId, count }));
+  /** Frees the slot of a delivery, and schedules a run if it may find another delivery. */
+  function endDelivery({ id, webhookId }: LeasedDelivery): void {
+    // After a shutdown the delivery is not in progress.
+    if (!inProgress.delete(id)) return;
+    const delayMs = slots.free(webhookId);
+    if (inProgress.size === 0) notifyEmpty();
+    if (hasBacklog) requestRun(0);
+    else if (delayMs !== null) requestRun(delayMs);
   }
 
   async function deliver(delivery: LeasedDelivery): Promise<void> {
-    const { id, webhookId } = delivery;
-    inProgress.set(id, delivery);
-    countByWebhook.set(webhookId, (countByWebhook.get(webhookId) ?? 0) + 1);
-    const wasAtLimit = failingWebhooks.has(webhookId) || countByWebhook.get(webhookId) === MAX_ATTEMPTS_PER_WEBHOOK;
+    const { webhookId } = delivery;
     const startedAt = clock.now();
     const answer = await attemptOnce(delivery, startedAt);
-    const isSuccess = answer.error === null;
-    if (isSuccess) failingWebhooks.delete(webhookId);
-    else failingWebhooks.add(webhookId);
+    slots.reportResult(webhookId, answer.error === null);
     const settlement = decideSettlement(delivery, answer, startedAt);
     const result = await record(settlement);
     if (result !== null) publishResult(delivery, settlement, result);
-    inProgress.delete(id);
-    const count = (countByWebhook.get(webhookId) ?? 1) - 1;
-    if (count === 0) countByWebhook.delete(webhookId);
-    else countByWebhook.set(webhookId, count);
-    if (inProgress.size === 0) notifyEmpty();
-    if (hasBacklog || wasAtLimit) wakeAtOnce();
-  }
-
-  /** Schedules a run without the delay of a wake-up, because a slot is free and deliveries are due. */
-  function wakeAtOnce(): void {
-    if (isRunning) hasFreeSlot = true;
-    else schedule(0);
+    endDelivery(delivery);
   }
 
   async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<WebhookAnswer> {
-    const body = Buffer.from(buildBody(event));
+    const withoutAnswer = { durationMs: 0, status: null, body: null, retryAfterMs: null };
+    if (event.kind === 'missing') return { ...withoutAnswer, error: 'the message of the event is no longer stored' };
     try {
+      const body = Buffer.from(buildBody(event));
       const headers = { ...signWebhook(id, at, body, sealed.map(openSecret)) };
       return await attempt({ url, headers, body });
     } catch (error) {
       onError('sign a webhook', error);
       const text =
         'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint';
-      return { durationMs: 0, status: null, error: text, body: null, retryAfterMs: null };
+      return { ...withoutAnswer, error: text };
     }
   }
 
@@ -238,8 +267,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     { error, retryAfterMs }: WebhookAnswer,
   ): DeliverySettlement['result'] {
     if (error === null) return { kind: 'delivered' };
-    // A test is sent once.
-    if (event.type === WEBHOOK_TEST_TYPE) return { kind: 'failed' };
+    // A test is sent once. An event that is no longer stored can never be sent.
+    if (event.type === WEBHOOK_TEST_TYPE || event.kind === 'missing') return { kind: 'failed' };
     const delayMs = computeRetryDelayMs(attemptNumber, retryAfterMs, random());
     return delayMs === null ? { kind: 'failed' } : { kind: 'retry', dueAt: clock.now() + delayMs };
   }
@@ -304,7 +333,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   /** Reads which endpoints were failing before the start, so that they do not use every slot once more. */
   async function readFailingWebhooks(): Promise<void> {
     try {
-      for (const { id, failingSince } of await store.listWebhooks()) if (failingSince !== null) failingWebhooks.add(id);
+      for (const { id, failingSince } of await store.listWebhooks()) if (failingSince !== null) slots.markFailing(id);
     } catch (error) {
       onError('list webhooks', error);
     }

@@ -5,7 +5,7 @@ import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } fr
 import { CONNECTION_LIMITS, Connections, createPeerShareExemption, type HttpConnections } from '../http/connections.ts';
 import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
-import { MAX_CONCURRENT_ATTEMPTS } from '../webhooks/worker.ts';
+import { MAX_CONCURRENT_ATTEMPTS } from '../webhooks/slots.ts';
 
 /** Maximum time without progress during a download from the operator listener. */
 const MAX_STALL_MS = 30_000;

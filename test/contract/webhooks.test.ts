@@ -14,12 +14,13 @@ import {
   type WebhookEventType,
 } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
+import type { DeliveryClaimLimits } from '../../src/store/webhook-store.ts';
 import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const LEASE_MS = 60_000;
-const LIMITS = { total: 1_000, perWebhook: 1_000, inProgress: [] };
+const LIMITS = { total: 1_000, free: [], defaultFree: 1_000, after: 0 };
 const LISTED_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type.startsWith('message.')).map((type) =>
   type.slice('message.'.length),
 );
@@ -385,27 +386,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     await fanOut(store, now);
     const other = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept([newMessage()]);
+    await store.accept([newMessage(), newMessage(), newMessage()]);
     await fanOut(store, now);
-    const inProgress = [{ webhookId: slow.id, count: 3 }];
-    const claimed = await store.claimDeliveries(
-      { total: 10, perWebhook: 5, inProgress },
-      'node-a',
-      now + LEASE_MS,
-      now,
-    );
+    const free = [slow, other].map(({ id }) => ({ webhookId: id, count: 2 }));
+    const claimWith = (limits: Partial<DeliveryClaimLimits>) =>
+      store.claimDeliveries({ ...LIMITS, ...limits }, 'node-a', now + LEASE_MS, now);
+    const claimed = await claimWith({ total: 10, free });
     const countOf = ({ id }: Webhook) => claimed.deliveries.filter(({ webhookId }) => webhookId === id).length;
-    expect([countOf(slow), countOf(other)]).toEqual([2, 1]);
-    // With a total that one endpoint uses up, the next claim begins with the next endpoint.
-    const counts = [];
-    for (let round = 0; round < 2; round += 1) {
-      const limits = { total: 1, perWebhook: 5, inProgress: [] };
-      counts.push((await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now)).deliveries.length);
-    }
-    expect(counts).toEqual([1, 1]);
+    expect([countOf(slow), countOf(other), claimed.next]).toEqual([2, 2, null]);
+    // With a total that one endpoint uses up, the next claim of the pass begins with the next endpoint.
+    const first = await claimWith({ total: 1 });
+    expect(first.deliveries.map(({ webhookId }) => webhookId)).toEqual([slow.id]);
+    const second = await claimWith({ total: 1, after: first.next ?? 0 });
+    expect(second.deliveries.map(({ webhookId }) => webhookId)).toEqual([other.id]);
     expect(await store.readWebhookStatistics()).toEqual([
-      { webhookId: slow.id, pending: 31, oldestPendingAt: now, failed: 0 },
-      { webhookId: other.id, pending: 1, oldestPendingAt: now, failed: 0 },
+      { webhookId: slow.id, pending: 33, oldestPendingAt: now, failed: 0 },
+      { webhookId: other.id, pending: 3, oldestPendingAt: now, failed: 0 },
     ]);
   });
 
@@ -487,7 +483,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.rotateWebhookSecret(webhook.id, 'sealed-2', now + 1_000);
     await store.accept([newMessage(), newMessage()]);
     await fanOut(store, now);
-    const limits = { total: 1, perWebhook: 1, inProgress: [] };
+    const limits = { ...LIMITS, total: 1 };
     const first = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now);
     expect(first.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2', 'sealed-1']]);
     const second = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now + 1_000);

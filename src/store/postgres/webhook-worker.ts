@@ -160,34 +160,6 @@ const PURGE_OLD: Statement = {
 type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;
 
 export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
-  /** The id of the last endpoint that the previous claim examined, or 0. */
-  let position = 0;
-
-  /** Resolves to the enabled endpoints with due deliveries and free slots, in the order of the rotation. */
-  async function findWaiting(
-    transaction: Transaction,
-    { perWebhook, inProgress }: DeliveryClaimLimits,
-    now: number,
-  ): Promise<{
-    readonly waiting: readonly { readonly id: number; readonly free: number }[];
-    readonly lastExamined: number;
-    readonly hasMore: boolean;
-  }> {
-    const after = await transaction.query(EXAMINE, [position]);
-    const isFull = after.length >= MAX_EXAMINED_WEBHOOKS;
-    const before = position === 0 || isFull ? [] : await transaction.query(EXAMINE, [0]);
-    const examined = [...after, ...before.filter((row) => rows.readInteger(row, 'webhook_id') <= position)];
-    const busy = new Map(inProgress.map(({ webhookId, count }) => [webhookId, count]));
-    const waiting = examined.flatMap((row) => {
-      const id = rows.readInteger(row, 'webhook_id');
-      const free = perWebhook - (busy.get(id) ?? 0);
-      return row.enabled === true && rows.readInteger(row, 'due_at') <= now && free > 0 ? [{ id, free }] : [];
-    });
-    const last = examined.at(-1);
-    const lastExamined = last === undefined ? 0 : rows.readInteger(last, 'webhook_id');
-    return { waiting, lastExamined, hasMore: isFull || before.length >= MAX_EXAMINED_WEBHOOKS };
-  }
-
   return {
     fanOutEvents: (now, seed, limit) =>
       database.transaction(async (transaction) => {
@@ -224,7 +196,8 @@ export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
       }),
     claimDeliveries: (limits, owner, leaseUntil, now) =>
       database.transaction(async (transaction) => {
-        const { waiting, lastExamined, hasMore } = await findWaiting(transaction, limits, now);
+        const examined = await transaction.query(EXAMINE, [limits.after]);
+        const waiting = findWaiting(examined, limits, now);
         const values = [
           waiting.map(({ id }) => id),
           waiting.map(({ free }) => free),
@@ -235,11 +208,10 @@ export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
         ];
         const leased = waiting.length === 0 ? [] : await transaction.query(LEASE, values);
         const deliveries = leased.map((row) => toLeasedDelivery(row, owner, now));
-        // The next claim continues after the last endpoint of this claim.
-        const isFull = deliveries.length >= limits.total;
-        const served = new Set(deliveries.map(({ webhookId }) => webhookId));
-        position = isFull ? (waiting.findLast(({ id }) => served.has(id))?.id ?? lastExamined) : lastExamined;
-        return { deliveries, hasMore: isFull || hasMore };
+        const lastServed = deliveries.at(-1)?.webhookId;
+        if (deliveries.length >= limits.total && lastServed !== undefined) return { deliveries, next: lastServed };
+        const last = examined.length < MAX_EXAMINED_WEBHOOKS ? undefined : examined.at(-1);
+        return { deliveries, next: last === undefined ? null : rows.readInteger(last, 'webhook_id') };
       }),
     settleDeliveries: (batch, now) =>
       database.transaction((transaction) => settleInTransaction(transaction, batch, now)),
@@ -256,14 +228,23 @@ export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
   };
 }
 
+/** Returns the enabled endpoints with due deliveries and free slots. */
+function findWaiting(
+  examined: readonly Row[],
+  { free, defaultFree }: DeliveryClaimLimits,
+  now: number,
+): readonly { readonly id: number; readonly free: number }[] {
+  const freeById = new Map(free.map(({ webhookId, count }) => [webhookId, count]));
+  return examined.flatMap((row) => {
+    const id = rows.readInteger(row, 'webhook_id');
+    const count = freeById.get(id) ?? defaultFree;
+    return row.enabled === true && rows.readInteger(row, 'due_at') <= now && count > 0 ? [{ id, free: count }] : [];
+  });
+}
+
 function toLeasedDelivery(row: Row, owner: string, now: number): LeasedDelivery {
   const previous = rows.readTextOrNull(row, 'previous_sealed');
   const isPreviousValid = previous !== null && (rows.readIntegerOrNull(row, 'previous_until') ?? 0) > now;
-  const messageId = rows.readTextOrNull(row, 'message_id');
-  const message = messageId === null ? null : { ...row, id: messageId };
-  const entryRow = { ...row, at: row.entry_at, attempt: row.entry_attempt };
-  const entry =
-    message === null ? null : row.sequence === 0 ? rows.toAcceptedEntry(message) : rows.toHistoryEntry(entryRow);
   return {
     id: rows.readText(row, 'id'),
     webhookId: rows.readInteger(row, 'webhook_id'),
@@ -272,8 +253,17 @@ function toLeasedDelivery(row: Row, owner: string, now: number): LeasedDelivery 
     url: rows.readText(row, 'url'),
     sealed: [rows.readText(row, 'sealed'), ...(isPreviousValid ? [previous] : [])],
     attempt: rows.readInteger(row, 'attempt') + 1,
-    event: toRecordedEvent(row, message, entry),
+    event: readEvent(row),
   };
+}
+
+function readEvent(row: Row) {
+  // The columns of a message or an entry that is no longer stored are null.
+  const message = row.accepted_at === null ? null : { ...row, id: rows.readTextOrNull(row, 'message_id') };
+  if (message !== null && row.sequence === 0) return toRecordedEvent(row, message, rows.toAcceptedEntry(message));
+  const entry =
+    row.verb === null ? null : rows.toHistoryEntry({ ...row, at: row.entry_at, attempt: row.entry_attempt });
+  return toRecordedEvent(row, message, entry);
 }
 
 function toLeaseParameters(batch: readonly LeaseReference[]): unknown[] {

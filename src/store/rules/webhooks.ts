@@ -14,6 +14,7 @@ import {
   MAX_STORED_ATTEMPTS,
   MESSAGE_EVENT_TYPES,
   type MessageEventType,
+  type MissingWebhookEvent,
   RESOURCE_EVENT_TYPES,
   type RecordedWebhookEvent,
   WEBHOOK_EVENT_TYPES,
@@ -201,14 +202,15 @@ export function toDelivery(row: rows.Row): WebhookDelivery {
 
 /**
  * Converts a row of `webhook_delivery` to the facts of its event. `message` is the row of the message with the name of
- * its account, and `entry` the row of the history entry; both are null for an event about another object.
+ * its account, and `entry` the history entry. Each is null if it is no longer stored. The row of an event about another
+ * object names no message.
  */
 export function toRecordedEvent(
   row: rows.Row,
   message: rows.Row | null,
   entry: HistoryEntry | null,
-): RecordedWebhookEvent {
-  if (message === null || entry === null) {
+): RecordedWebhookEvent | MissingWebhookEvent {
+  if (rows.readTextOrNull(row, 'message_id') === null) {
     return {
       kind: 'resource',
       type: rows.readOneOf(row, 'type', [...RESOURCE_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
@@ -216,9 +218,11 @@ export function toRecordedEvent(
       data: JSON.parse(rows.readText(row, 'data')) as Record<string, unknown>,
     };
   }
+  const type = rows.readOneOf(row, 'type', MESSAGE_EVENT_TYPES);
+  if (message === null || entry === null) return { kind: 'missing', type };
   return {
     kind: 'message',
-    type: rows.readOneOf(row, 'type', MESSAGE_EVENT_TYPES),
+    type,
     id: rows.readText(message, 'id'),
     account: rows.readText(message, 'account'),
     to: rows.readText(message, 'to'),

@@ -95,9 +95,21 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
   );
 
-  const selectNextDue = database.prepare(
-    `SELECT webhook_id, due_at FROM webhook_delivery INDEXED BY webhook_delivery_due
-     WHERE status = 'pending' AND webhook_id > ? ORDER BY webhook_id, due_at LIMIT 1`,
+  // Selects the next endpoints with pending deliveries in order of id, with the earliest due time of each. Each endpoint
+  // needs two index lookups.
+  const examine = database.prepare(
+    `WITH RECURSIVE seen(webhook_id) AS (
+       SELECT min(webhook_id) FROM webhook_delivery INDEXED BY webhook_delivery_due
+       WHERE status = 'pending' AND webhook_id > ?
+       UNION ALL
+       SELECT (SELECT min(d.webhook_id) FROM webhook_delivery d INDEXED BY webhook_delivery_due
+         WHERE d.status = 'pending' AND d.webhook_id > s.webhook_id)
+       FROM seen s WHERE s.webhook_id IS NOT NULL
+       LIMIT ${MAX_EXAMINED_WEBHOOKS}
+     )
+     SELECT s.webhook_id, (SELECT min(d.due_at) FROM webhook_delivery d INDEXED BY webhook_delivery_due
+       WHERE d.status = 'pending' AND d.webhook_id = s.webhook_id) AS due_at
+     FROM seen s WHERE s.webhook_id IS NOT NULL`,
   );
   const selectDue = database.prepare(
     `SELECT * FROM webhook_delivery INDEXED BY webhook_delivery_due
@@ -174,9 +186,6 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const selectAllIds = database.prepare('SELECT id, removed FROM webhook ORDER BY id');
 
-  /** The id of the last endpoint that the previous claim examined, or 0. */
-  let position = 0;
-
   function find(id: number): Webhook | null {
     const row = selectById.get(id);
     return row === undefined ? null : toWebhook(row);
@@ -208,11 +217,12 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     const messageId = rows.readTextOrNull(row, 'message_id');
     if (messageId === null) return toRecordedEvent(row, null, null);
     const seq = toSeq(messageId);
-    const message = selectMessage.get(seq, messageId) ?? {};
+    const message = selectMessage.get(seq, messageId) ?? null;
     const sequence = rows.readInteger(row, 'sequence');
-    const entry =
-      sequence === 0 ? rows.toAcceptedEntry(message) : rows.toHistoryEntry(selectEntry.get(seq, sequence) ?? {});
-    return toRecordedEvent(row, message, entry);
+    if (message === null || sequence === 0)
+      return toRecordedEvent(row, message, message === null ? null : rows.toAcceptedEntry(message));
+    const entry = selectEntry.get(seq, sequence);
+    return toRecordedEvent(row, message, entry === undefined ? null : rows.toHistoryEntry(entry));
   }
 
   /** Leases up to `limit` due deliveries of an endpoint, earliest due first. */
@@ -412,33 +422,20 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     claimDeliveries(
       ...[limits, owner, leaseUntil, now]: [DeliveryClaimLimits, string, number, number]
     ): ClaimedDeliveries {
-      const inProgress = new Map(limits.inProgress.map(({ webhookId, count }) => [webhookId, count]));
+      const free = new Map(limits.free.map(({ webhookId, count }) => [webhookId, count]));
       const deliveries: LeasedDelivery[] = [];
-      const start = position;
-      let hasWrapped = start === 0;
-      let hasMore = false;
-      for (let examined = 0; ; examined += 1) {
-        if (examined >= MAX_EXAMINED_WEBHOOKS || deliveries.length >= limits.total)
-          return { deliveries, hasMore: true };
-        const next = selectNextDue.get(position);
-        const webhookId = next === undefined ? null : rows.readInteger(next, 'webhook_id');
-        if (next === undefined || webhookId === null || (hasWrapped && start > 0 && webhookId > start)) {
-          if (hasWrapped) return { deliveries, hasMore };
-          hasWrapped = true;
-          position = 0;
-          continue;
-        }
-        position = webhookId;
-        if (rows.readInteger(next, 'due_at') > now) continue;
+      const examined = examine.all(limits.after);
+      for (const row of examined) {
+        const webhookId = rows.readInteger(row, 'webhook_id');
+        if (deliveries.length >= limits.total) return { deliveries, next: webhookId - 1 };
+        const share = Math.min(free.get(webhookId) ?? limits.defaultFree, limits.total - deliveries.length);
+        if (share <= 0 || rows.readInteger(row, 'due_at') > now) continue;
         const webhook = selectById.get(webhookId);
         if (webhook === undefined || rows.readIntegerOrNull(webhook, 'disabled_at') !== null) continue;
-        const free = limits.perWebhook - (inProgress.get(webhookId) ?? 0);
-        const share = Math.min(free, limits.total - deliveries.length);
-        if (share <= 0) continue;
-        const leased = leaseDue(webhook, share, owner, leaseUntil, now);
-        deliveries.push(...leased);
-        if (leased.length === share && share < free) hasMore = true;
+        deliveries.push(...leaseDue(webhook, share, owner, leaseUntil, now));
       }
+      const last = examined.length < MAX_EXAMINED_WEBHOOKS ? undefined : examined.at(-1);
+      return { deliveries, next: last === undefined ? null : rows.readInteger(last, 'webhook_id') };
     },
     settleDeliveries(batch: readonly DeliverySettlement[], now: number): DeliverySettleResult[] {
       const settled: { readonly settlement: DeliverySettlement; readonly isTest: boolean }[] = [];

@@ -13,7 +13,8 @@ import type {
 import type { DeliveryClaimLimits } from '../../../src/store/webhook-store.ts';
 import type { WebhookAnswer, WebhookRequest } from '../../../src/webhooks/attempt.ts';
 import { createSigningSecret } from '../../../src/webhooks/signature.ts';
-import { MAX_ATTEMPTS_PER_WEBHOOK, startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
+import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
+import { MAX_START_DELAY_MS, startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2030, 0, 1);
@@ -52,17 +53,24 @@ function createRig(
     readonly settle?: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
     readonly failingWebhooks?: readonly number[];
     readonly openSecret?: (sealed: string) => string;
+    /** Returns the duration of the next claim. */
+    readonly getClaimMs?: () => number;
+    /** The number of events that each run finds. */
+    readonly eventsPerRun?: number;
+    /** The number of endpoints that one claim examines. */
+    readonly maxExamined?: number;
   } = {},
 ) {
   const clock = createVirtualClock(START);
-  const due: LeasedDelivery[] = [];
+  const due: (LeasedDelivery & { readonly dueAt?: number })[] = [];
+  const claims: DeliveryClaimLimits[] = [];
   const requests: WebhookRequest[] = [];
   const settlements: DeliverySettlement[] = [];
   const events: ServiceEvent[] = [];
   const released: string[] = [];
   let fanOuts = 0;
   let nextId = 1;
-  const add = (webhookId: number, members: Partial<LeasedDelivery> = {}) => {
+  const add = (webhookId: number, members: Partial<LeasedDelivery> & { readonly dueAt?: number } = {}) => {
     const id = `0190000${String(nextId++).padStart(4, '0')}`;
     const lease = { owner: 'node', lease: 1, attempt: 1 };
     due.push({
@@ -77,17 +85,25 @@ function createRig(
     return id;
   };
   const claimDeliveries = async (limits: DeliveryClaimLimits) => {
-    const counts = new Map(limits.inProgress.map(({ webhookId, count }) => [webhookId, count]));
+    claims.push(limits);
+    const claimMs = options.getClaimMs?.() ?? 0;
+    if (claimMs > 0) await new Promise<void>((resolve) => clock.after(claimMs, resolve));
+    const free = new Map(limits.free.map(({ webhookId, count }) => [webhookId, count]));
+    const getFree = (webhookId: number) => free.get(webhookId) ?? limits.defaultFree;
     const deliveries: LeasedDelivery[] = [];
-    for (const delivery of [...due]) {
-      const count = counts.get(delivery.webhookId) ?? 0;
-      if (count >= limits.perWebhook || deliveries.length >= limits.total) continue;
-      counts.set(delivery.webhookId, count + 1);
-      deliveries.push(delivery);
-      due.splice(due.indexOf(delivery), 1);
+    const ids = [...new Set(due.map(({ webhookId }) => webhookId))].sort((a, b) => a - b);
+    const examined = ids.filter((id) => id > limits.after).slice(0, options.maxExamined ?? 1_000);
+    for (const id of examined) {
+      for (const delivery of due.filter(({ webhookId }) => webhookId === id)) {
+        if (getFree(id) <= 0 || (delivery.dueAt ?? 0) > clock.now()) break;
+        if (deliveries.length >= limits.total) return { deliveries, next: deliveries.at(-1)?.webhookId ?? 0 };
+        free.set(id, getFree(id) - 1);
+        deliveries.push(delivery);
+        due.splice(due.indexOf(delivery), 1);
+      }
     }
-    const hasMore = due.some(({ webhookId }) => (counts.get(webhookId) ?? 0) < limits.perWebhook);
-    return { deliveries, hasMore };
+    const last = examined.length < (options.maxExamined ?? 1_000) ? undefined : examined.at(-1);
+    return { deliveries, next: last ?? null };
   };
   const start = (): WebhookWorker =>
     startWebhookWorker({
@@ -98,7 +114,7 @@ function createRig(
       store: {
         async fanOutEvents() {
           fanOuts += 1;
-          return { events: 0, deliveries: 0, hasMore: false };
+          return { events: options.eventsPerRun ?? 0, deliveries: 0, hasMore: false };
         },
         claimDeliveries,
         async releaseDeliveryLeases(leases) {
@@ -123,7 +139,7 @@ function createRig(
     await clock.advance(1);
     await whenDrained;
   };
-  return { clock, add, start, stop, requests, settlements, events, released, due, fanOutCount: () => fanOuts };
+  return { clock, add, start, stop, requests, settlements, events, released, due, claims, fanOutCount: () => fanOuts };
 }
 
 describe('the worker', () => {
@@ -212,17 +228,52 @@ describe('the worker', () => {
   });
 
   it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not answer delays no other', async () => {
+    let isStalled = false;
     const rig = createRig({
       attempt: ({ url }) =>
-        url.includes('//1.') ? new Promise<WebhookAnswer>(() => undefined) : Promise.resolve(answerWith(200)),
+        isStalled && url.includes('//1.')
+          ? new Promise<WebhookAnswer>(() => undefined)
+          : Promise.resolve(answerWith(200)),
     });
     for (let count = 0; count < 1_000; count += 1) rig.add(1);
-    for (let count = 0; count < 100; count += 1) rig.add(2);
     const worker = rig.start();
-    await rig.clock.advance(0);
-    await rig.clock.advanceUntil(() => rig.settlements.length === 100, 1_000);
-    expect(worker.inProgressCount).toBe(MAX_ATTEMPTS_PER_WEBHOOK);
+    await rig.clock.advanceUntil(() => rig.settlements.length > 100, 1_000);
+    isStalled = true;
+    await rig.clock.advance(1_000);
+    expect(worker.inProgressCount).toBe(16);
+    for (let count = 0; count < 100; count += 1) rig.add(2);
+    rig.settlements.length = 0;
+    await rig.clock.advanceUntil(() => rig.settlements.length === 100, 2_000);
     expect(rig.settlements.every(({ webhookId }) => webhookId === 2)).toBe(true);
+    expect(worker.inProgressCount).toBe(16);
+    await rig.stop(worker);
+  });
+
+  it('delivers to one endpoint at once while 300 endpoints with a backlog stop answering, before and after their first failure', async () => {
+    const stalledAnswers: ((answer: WebhookAnswer) => void)[] = [];
+    const rig = createRig({
+      attempt: ({ url }) =>
+        url.includes('//1000.')
+          ? Promise.resolve(answerWith(200))
+          : new Promise<WebhookAnswer>((resolve) => stalledAnswers.push(resolve)),
+    });
+    for (let webhookId = 1; webhookId <= 300; webhookId += 1)
+      for (let count = 0; count < 20; count += 1) rig.add(webhookId);
+    const worker = rig.start();
+    await rig.clock.advance(2_000);
+    const deliverAll = async () => {
+      for (let count = 0; count < 50; count += 1) rig.add(1_000);
+      rig.settlements.length = 0;
+      await rig.clock.advanceUntil(() => rig.settlements.length === 50, 2_000);
+      expect(rig.settlements.every(({ webhookId }) => webhookId === 1_000)).toBe(true);
+      expect(worker.inProgressCount).toBeLessThan(MAX_CONCURRENT_ATTEMPTS);
+    };
+    await deliverAll();
+    for (let round = 0; round < 3; round += 1) {
+      for (const resolve of stalledAnswers.splice(0)) resolve(answerWith(null));
+      await rig.clock.advance(2_000);
+      await deliverAll();
+    }
     await rig.stop(worker);
   });
 
@@ -232,20 +283,86 @@ describe('the worker', () => {
       failingWebhooks: [1],
       attempt: () => new Promise((resolve) => pendingAnswers.push(resolve)),
     });
-    for (let count = 0; count < 40; count += 1) rig.add(1);
+    for (let count = 0; count < 60; count += 1) rig.add(1);
     const worker = rig.start();
     const answerAll = async (status: number) => {
       const answers = pendingAnswers;
       pendingAnswers = [];
       for (const resolve of answers) resolve(answerWith(status));
-      await rig.clock.advance(0);
+      await rig.clock.advance(20);
     };
     await rig.clock.advance(0);
     expect(worker.inProgressCount).toBe(1);
     await answerAll(500);
     expect(worker.inProgressCount).toBe(1);
-    await answerAll(200);
-    expect(worker.inProgressCount).toBe(MAX_ATTEMPTS_PER_WEBHOOK);
+    for (const expected of [4, 16, 16]) {
+      await answerAll(200);
+      expect(worker.inProgressCount).toBeLessThanOrEqual(expected);
+    }
+    expect(worker.inProgressCount).toBe(16);
+    await rig.stop(worker);
+  });
+
+  it('makes at most about one attempt per second to an endpoint that refuses its backlog at once', async () => {
+    const rig = createRig({ attempt: async () => answerWith(null) });
+    for (let count = 0; count < 10_000; count += 1) rig.add(1);
+    const worker = rig.start();
+    await rig.clock.advance(60_000);
+    rig.settlements.length = 0;
+    for (let second = 0; second < 60; second += 1) {
+      // Events of other endpoints start runs in between.
+      for (let count = 0; count < 10; count += 1) {
+        worker.wake();
+        await rig.clock.advance(100);
+      }
+    }
+    expect(rig.settlements.length).toBeGreaterThan(30);
+    expect(rig.settlements.length).toBeLessThanOrEqual(61);
+    await rig.stop(worker);
+  });
+
+  it('examines every endpoint once in a pass and then rests, so that 10,000 endpoints without a due delivery cost little', async () => {
+    const rig = createRig({ eventsPerRun: 1, maxExamined: 10, getClaimMs: () => 1 });
+    for (let webhookId = 1; webhookId <= 100; webhookId += 1) rig.add(webhookId, { dueAt: START + 3_600_000 });
+    rig.add(101);
+    const worker = rig.start();
+    await rig.clock.advanceUntil(() => rig.settlements.length === 1, 1_000);
+    const fanOutsBefore = rig.fanOutCount();
+    rig.claims.length = 0;
+    for (let count = 0; count < 1_000; count += 1) {
+      worker.wake();
+      await rig.clock.advance(1);
+    }
+    expect(rig.fanOutCount() - fanOutsBefore).toBeGreaterThan(5);
+    // A pass takes 11 ms, so at most one fifth of the time is used for passes.
+    expect(rig.claims.length).toBeLessThan(300);
+    await rig.stop(worker);
+  });
+
+  it('makes no attempt if the claim took more than three seconds, and releases the leases', async () => {
+    const claimDurations = [MAX_START_DELAY_MS + 1];
+    const rig = createRig({ getClaimMs: () => claimDurations.shift() ?? 0 });
+    const id = rig.add(1);
+    const worker = rig.start();
+    await rig.clock.advance(MAX_START_DELAY_MS + 100);
+    expect([rig.requests.length, rig.released, worker.inProgressCount]).toEqual([0, [id], 0]);
+    rig.add(1);
+    await rig.clock.advance(1_000);
+    expect(rig.settlements).toHaveLength(1);
+    await rig.stop(worker);
+  });
+
+  it('records one failed attempt of an event whose message is no longer stored, and sends the others', async () => {
+    const rig = createRig();
+    const missing = rig.add(1, { event: { kind: 'missing', type: 'message.bounced' } });
+    rig.add(1);
+    const worker = rig.start();
+    await rig.clock.advance(100);
+    expect(rig.requests).toHaveLength(1);
+    expect(rig.settlements.find(({ id }) => id === missing)).toMatchObject({
+      attempt: { status: null, error: 'the message of the event is no longer stored' },
+      result: { kind: 'failed' },
+    });
     await rig.stop(worker);
   });
 

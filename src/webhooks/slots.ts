@@ -1,0 +1,129 @@
+/**
+ * Decides how many deliveries of each endpoint a node may lease, so that endpoints that do not respond do not delay the
+ * others. Without I/O.
+ *
+ * Guarantees: at most `MAX_CONCURRENT_ATTEMPTS` attempts run at a time, and at most `MAX_ATTEMPTS_PER_WEBHOOK` to one
+ * endpoint. An endpoint begins with two attempts at a time. Each success doubles this limit, and a failure sets it to one.
+ * Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use half of the
+ * remaining slots, each of them has at most one attempt, so that each of many endpoints that stop responding at the same
+ * time occupies only one slot. The time between the attempts to an endpoint increases with its failures in a row to one
+ * second, so that an endpoint that refuses connections at once does not occupy the store with its backlog.
+ */
+import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
+
+/** The maximum number of attempts of this node that run at a time, over all endpoints. */
+export const MAX_CONCURRENT_ATTEMPTS = 512;
+/** The maximum number of attempts of this node to one endpoint that run at a time. */
+export const MAX_ATTEMPTS_PER_WEBHOOK = 16;
+/** The maximum number of slots of endpoints whose last attempt failed. */
+export const MAX_FAILING_SLOTS = 192;
+/** The limit of an endpoint whose attempts have no result yet. */
+const INITIAL_LIMIT = 2;
+/** The pause after a failure for each failure in a row, and the maximum pause. */
+const PAUSE_PER_FAILURE_MS = 10;
+const MAX_PAUSE_MS = 1_000;
+/** The number of used slots of the other endpoints from which each of them has at most one attempt. */
+const BUSY_SLOTS = (MAX_CONCURRENT_ATTEMPTS - MAX_FAILING_SLOTS) / 2;
+/** The maximum number of deliveries of one claim. The limits of the next claim take the results of this claim into account. */
+const MAX_CLAIMED = 64;
+
+/** What this node knows about an endpoint. */
+interface EndpointState {
+  /** The number of used slots. */
+  count: number;
+  /** The maximum number of attempts at a time. */
+  limit: number;
+  /** The number of failed attempts since the last success. */
+  failures: number;
+  /** The monotonic time before which no delivery is claimed. */
+  pausedUntil: number;
+  /** True if the last claim may have left due deliveries. */
+  hasBacklog: boolean;
+}
+
+/** The part of the limits of a claim that depends on the slots. */
+export type SlotLimits = Pick<DeliveryClaimLimits, 'total' | 'free' | 'defaultFree'>;
+
+export interface Slots {
+  /** Marks an endpoint as failing. */
+  markFailing(webhookId: number): void;
+  /**
+   * Occupies a slot for each delivery of a claim with these limits, from the claim until the result is recorded. The
+   * deliveries are in order of the ids of their endpoints.
+   */
+  occupy(webhookIds: readonly number[], limits: SlotLimits): void;
+  /** Stores the result of an attempt. Its slot stays occupied. */
+  reportResult(webhookId: number, isSuccess: boolean): void;
+  /**
+   * Frees a slot. Returns the time after which a claim may find a delivery of the endpoint, in milliseconds, or null if
+   * the last claim left none.
+   */
+  free(webhookId: number): number | null;
+  /** Returns the limits of the next claim. `total` is 0 if every slot is used. */
+  getLimits(): SlotLimits;
+  /** Removes the state of endpoints that use no slot. Called when none of their deliveries is due. */
+  forgetIdle(): void;
+}
+
+/** `monotonic` returns the monotonic time in milliseconds. */
+export function createSlots(monotonic: () => number): Slots {
+  const states = new Map<number, EndpointState>();
+  let usedCount = 0;
+
+  function getState(webhookId: number): EndpointState {
+    const known = states.get(webhookId);
+    if (known !== undefined) return known;
+    const state = { count: 0, limit: INITIAL_LIMIT, failures: 0, pausedUntil: 0, hasBacklog: false };
+    states.set(webhookId, state);
+    return state;
+  }
+
+  return {
+    markFailing(webhookId) {
+      getState(webhookId).failures = 1;
+    },
+    occupy(webhookIds, { total, free, defaultFree }) {
+      const freeById = new Map(free.map(({ webhookId, count }) => [webhookId, count]));
+      const counts = new Map<number, number>();
+      for (const webhookId of webhookIds) counts.set(webhookId, (counts.get(webhookId) ?? 0) + 1);
+      for (const [webhookId, count] of counts) {
+        const state = getState(webhookId);
+        state.count += count;
+        state.hasBacklog = count >= (freeById.get(webhookId) ?? defaultFree);
+      }
+      usedCount += webhookIds.length;
+      // The total may have ended the claim of the last endpoint.
+      const last = webhookIds.at(-1);
+      if (last !== undefined && webhookIds.length >= total) getState(last).hasBacklog = true;
+    },
+    reportResult(webhookId, isSuccess) {
+      const state = getState(webhookId);
+      state.failures = isSuccess ? 0 : state.failures + 1;
+      state.limit = isSuccess ? Math.min(MAX_ATTEMPTS_PER_WEBHOOK, 2 * state.limit) : 1;
+      state.pausedUntil = monotonic() + Math.min(MAX_PAUSE_MS, PAUSE_PER_FAILURE_MS * state.failures);
+    },
+    free(webhookId) {
+      const state = getState(webhookId);
+      state.count -= 1;
+      usedCount -= 1;
+      return state.hasBacklog ? Math.max(0, state.pausedUntil - monotonic()) : null;
+    },
+    getLimits() {
+      const now = monotonic();
+      let failingCount = 0;
+      for (const { failures, count } of states.values()) if (failures > 0) failingCount += count;
+      const isBusy = usedCount - failingCount >= BUSY_SLOTS;
+      const maxOfFailing = failingCount + MAX_CLAIMED > MAX_FAILING_SLOTS ? 0 : 1;
+      const free = [...states].map(([webhookId, { count, limit, failures, pausedUntil }]) => {
+        const maxCount = failures > 0 ? (pausedUntil > now ? 0 : maxOfFailing) : isBusy ? 1 : limit;
+        return { webhookId, count: Math.max(0, maxCount - count) };
+      });
+      const total = Math.min(MAX_CLAIMED, MAX_CONCURRENT_ATTEMPTS - usedCount);
+      return { total, free, defaultFree: isBusy ? 1 : INITIAL_LIMIT };
+    },
+    forgetIdle() {
+      for (const [webhookId, { count, failures }] of states)
+        if (count === 0 && failures === 0) states.delete(webhookId);
+    },
+  };
+}

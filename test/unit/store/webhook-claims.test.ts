@@ -1,0 +1,112 @@
+/** Tests the claims of webhook deliveries with rows that no operation creates, on every store. */
+
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { DatabaseSetting } from '../../../src/config/settings.ts';
+import { openStore } from '../../../src/store/open.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createTemporaryDatabase } from '../../rig/postgres.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
+
+const SEED = '0123456789abcdef';
+const ENDPOINT = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
+const LIMITS = { total: 10, free: [], defaultFree: 10 };
+/** More endpoints than three claims examine. */
+const ENDPOINTS = 3_500;
+
+interface Installation {
+  readonly setting: DatabaseSetting;
+  /** Runs statements in the SQL that both databases have. */
+  readonly run: (sql: string) => Promise<unknown>;
+}
+
+function installSqlite(): Installation {
+  const path = join(createTemporaryFolder(), 'postrider.db');
+  return {
+    setting: { kind: 'sqlite', path },
+    async run(sql) {
+      const database = new DatabaseSync(path);
+      try {
+        database.exec(sql);
+      } finally {
+        database.close();
+      }
+    },
+  };
+}
+
+async function installPostgres(): Promise<Installation> {
+  const url = await createTemporaryDatabase();
+  return {
+    setting: parsePostgresUrl(url),
+    async run(sql) {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      try {
+        await client.query(sql);
+      } finally {
+        await client.end();
+      }
+    },
+  };
+}
+
+describe.each([
+  ['sqlite', installSqlite],
+  ['postgres', installPostgres],
+] as const)('the %s store', (kind, install) => {
+  async function createStore() {
+    const { setting, run } = await install();
+    const store = await openStore(setting, { exclusive: true });
+    onTestFinished(() => store.close());
+    await store.createAccount('default', NO_LIMITS, Date.now());
+    return { store, run };
+  }
+
+  test('leases an event whose message is no longer stored without its facts, and the other events with theirs', async () => {
+    const { store, run } = await createStore();
+    await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
+    const [removed, kept] = [newMessage(), newMessage()];
+    await store.accept([removed, kept]);
+    const now = Date.now();
+    await store.fanOutEvents(now, SEED, 100);
+    await run(`DELETE FROM mail_request WHERE id = '${removed.id}'`);
+    const { deliveries } = await store.claimDeliveries({ ...LIMITS, after: 0 }, 'node', now + 1_000, now);
+    expect(deliveries.map(({ event }) => event).toSorted((a, b) => (a.kind < b.kind ? -1 : 1))).toMatchObject([
+      { kind: 'message', id: kept.id },
+      { kind: 'missing', type: 'message.accepted' },
+    ]);
+  });
+
+  test('ends a pass over thousands of endpoints without due deliveries, and leases the due delivery of the last one', async () => {
+    const { store, run } = await createStore();
+    const now = Date.now();
+    const columns = 'webhook_id, id, type, at, data, status, due_at, created_at';
+    const id =
+      kind === 'sqlite'
+        ? "printf('01900000-0000-7000-8000-%012d', n)"
+        : "('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid";
+    const numbers = `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${ENDPOINTS})`;
+    const url = "'https://hooks.example.com/'";
+    await run(`${numbers} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`);
+    await run(
+      `${numbers} INSERT INTO webhook_delivery (${columns})
+       SELECT n, ${id}, 'webhook.test', 1, '{}', 'pending', CASE n WHEN ${ENDPOINTS} THEN 0 ELSE ${now + 3_600_000} END, 1 FROM s`,
+    );
+    const steps: { readonly leased: readonly number[]; readonly next: number | null }[] = [];
+    for (let after: number | null = 0; after !== null; ) {
+      const claimed = await store.claimDeliveries({ ...LIMITS, after }, 'node', now + 1_000, now);
+      after = claimed.next;
+      steps.push({ leased: claimed.deliveries.map(({ webhookId }) => webhookId), next: after });
+    }
+    expect(steps).toEqual([
+      { leased: [], next: 1_000 },
+      { leased: [], next: 2_000 },
+      { leased: [], next: 3_000 },
+      { leased: [ENDPOINTS], next: null },
+    ]);
+  });
+});
