@@ -25,6 +25,7 @@ const MENU_ITEMS: readonly { readonly label: string; readonly to: string; readon
   { label: 'Accounts', to: '/accounts' },
   { label: 'Domains', to: '/domains' },
   { label: 'Suppressions', to: '/suppressions' },
+  { label: 'Webhooks', to: '/webhooks' },
   { label: 'Audit log', to: '/audit' },
 ];
 

@@ -14,7 +14,17 @@ import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** The paths of pages. Scripts of the page interpret the remaining path. */
-const PAGE_PATHS = ['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
+const PAGE_PATHS = [
+  '/',
+  '/sign-in',
+  '/messages',
+  '/inbox',
+  '/accounts',
+  '/domains',
+  '/suppressions',
+  '/webhooks',
+  '/audit',
+];
 /**
  * The first path segments below which no page exists. For an unknown path below any other segment, the page shows that
  * nothing was found.

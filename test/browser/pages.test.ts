@@ -22,7 +22,12 @@ let service: RunningService;
 let id = '';
 
 beforeAll(async () => {
-  service = await rig.serve(rig.folder());
+  service = await rig.serve(rig.folder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+  // Nothing listens at this port, so that the attempts fail.
+  const url = `http://127.0.0.1:9/${'long/'.repeat(30)}end`;
+  await browsers.callApi(service, 'POST', '/webhooks', { url, name: 'the shop', events: 'all' });
+  await browsers.callApi(service, 'POST', '/webhooks', { url, account: 'default' });
+  await browsers.callApi(service, 'POST', '/webhooks/wh_2/disable');
   const message = '<html><body><h1>Hello</h1><p>It works.</p></body></html>';
   id = await submitAccepted(service.publicUrl, service.key, {
     to: TO,
@@ -63,6 +68,7 @@ const PAGES: Readonly<Record<string, () => readonly string[]>> = {
   accounts: () => ['/accounts', '/accounts/acme', '/accounts/acme?tab=keys', '/accounts/acme?tab=domains'],
   domains: () => ['/domains', '/domains/mail.example.org'],
   suppressions: () => ['/suppressions?list=default', `/suppressions?list=default&address=${encodeURIComponent(TO)}`],
+  webhooks: () => ['/webhooks', '/webhooks/wh_1', '/webhooks/wh_2?status=failed'],
   'audit log': () => ['/audit'],
   'API reference and unknown path': () => ['/reference', '/messages/no/page'],
 };
@@ -79,6 +85,12 @@ const DIALOGS: readonly (readonly [button: string, path: string])[] = [
   ['Remove', '/domains/mail.example.org'],
   ['Add address', '/suppressions?list=default'],
   ['Import', '/suppressions?list=default'],
+  ['Create endpoint', '/webhooks'],
+  ['Edit', '/webhooks/wh_1'],
+  ['Rotate secret', '/webhooks/wh_1'],
+  ['Replay…', '/webhooks/wh_1'],
+  ['Disable', '/webhooks/wh_1'],
+  ['Delete', '/webhooks/wh_1'],
 ];
 
 test.each(DIALOGS)(

@@ -11,10 +11,13 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status; 0 if there was no answer. */
   readonly status: number;
+  /** The parameter that causes the error; null if it is not a single parameter. */
+  readonly field: string | null;
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, field: string | null = null) {
     super(message);
     this.status = status;
+    this.field = field;
   }
 }
 
@@ -82,8 +85,8 @@ async function send(method: string, apiPath: string, body?: object): Promise<Res
 /** Returns the error of a refused request. */
 export function toApiError(status: number, body: string): ApiError {
   try {
-    const { message } = JSON.parse(body) as Partial<ErrorBody>;
-    if (typeof message === 'string') return new ApiError(status, message);
+    const { message, field } = JSON.parse(body) as Partial<ErrorBody>;
+    if (typeof message === 'string') return new ApiError(status, message, field ?? null);
   } catch {
     // The answer is not from the service but from a proxy.
   }

@@ -116,6 +116,8 @@ function findTargetPage(action: string, target: string): string | null {
       return action === 'domain.remove' ? null : path`/domains/${target}`;
     case 'message':
       return path`/messages/${target}`;
+    case 'webhook':
+      return action === 'webhook.delete' ? null : path`/webhooks/${target}`;
     case 'suppression':
       return `/suppressions?list=${encodeURIComponent(target)}`;
     case 'key':

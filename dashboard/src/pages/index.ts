@@ -48,6 +48,14 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
       loadPage(import('./suppressions')).then(({ SuppressionsPage }) => ({ default: SuppressionsPage })),
     ),
   },
+  {
+    path: '/webhooks',
+    Page: lazy(() => loadPage(import('./webhooks')).then(({ WebhooksPage }) => ({ default: WebhooksPage }))),
+  },
+  {
+    path: '/webhooks/:id',
+    Page: lazy(() => loadPage(import('./webhook')).then(({ WebhookPage }) => ({ default: WebhookPage }))),
+  },
   { path: '/audit', Page: lazy(() => loadPage(import('./audit')).then(({ AuditPage }) => ({ default: AuditPage }))) },
   {
     path: '*',

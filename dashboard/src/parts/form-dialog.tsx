@@ -1,6 +1,9 @@
-/** A dialog with a form. Its button names the action; an error is shown above the button. */
+/**
+ * A dialog with a form. Its button names the action. An error is shown above the button, or at the field that causes it,
+ * which then has the focus.
+ */
 import { Button, Group, Modal, Stack } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { ErrorAlert } from './page-states';
 
 export interface FormDialogProps {
@@ -12,19 +15,36 @@ export interface FormDialogProps {
   readonly busy?: boolean;
   readonly disabled?: boolean;
   readonly error?: unknown;
+  /** True if the dialog shows the error at a field. */
+  readonly hasFieldError?: boolean;
   /** The label of the button that closes the dialog without a change; `Cancel` by default. */
   readonly dismissal?: string;
   /** The colour of the button that starts the action. */
   readonly color?: string;
+  /** The width of the dialog; `md` by default. */
+  readonly size?: 'md' | 'lg' | 'xl';
   readonly onSubmit: () => void;
   readonly onClose: () => void;
 }
 
 export function FormDialog(props: FormDialogProps) {
   const { opened, title, children, action, busy = false, disabled = false, error, onSubmit, onClose } = props;
+  const { hasFieldError = false } = props;
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (hasFieldError && !busy) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [hasFieldError, busy]);
   return (
-    <Modal opened={opened} onClose={onClose} title={title} centered closeButtonProps={{ 'aria-label': 'Close' }}>
+    <Modal
+      opened={opened}
+      onClose={onClose}
+      title={title}
+      size={props.size ?? 'md'}
+      centered
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
       <form
+        ref={form}
         onSubmit={(event) => {
           event.preventDefault();
           onSubmit();
@@ -32,7 +52,7 @@ export function FormDialog(props: FormDialogProps) {
       >
         <Stack>
           {children}
-          {error === null || error === undefined ? null : <ErrorAlert error={error} />}
+          {hasFieldError || error === null || error === undefined ? null : <ErrorAlert error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               {props.dismissal ?? 'Cancel'}

@@ -1,0 +1,124 @@
+/** One delivery. Its attempts are shown below it on request. */
+import { Anchor, Button, Collapse, Group, Table, Text } from '@mantine/core';
+import { useDisclosure, useId } from '@mantine/hooks';
+import { Link } from 'wouter';
+import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import { path, post } from '../api/client';
+import { useApiMutation } from '../api/mutation';
+import { formatCount } from '../parts/number';
+import { ErrorAlert } from '../parts/page-states';
+import { RelativeTime } from '../parts/relative-time';
+import { formatDuration } from '../parts/time';
+import { Attempts } from './attempts';
+import { DeliveryBadge } from './badges';
+
+const COLUMN_COUNT = 5;
+
+interface DeliveryRowProps {
+  readonly delivery: DeliveryEntry;
+  readonly webhook: WebhookEntry;
+}
+
+export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
+  const { id, type, message, status, attempts, nextAttemptAt } = delivery;
+  const [opened, { toggle }] = useDisclosure();
+  const detailsId = useId();
+  const last = attempts.at(-1);
+  const replay = useApiMutation(
+    () => post(path`/webhooks/${webhook.id}/replay`, { delivery: id }),
+    ['webhooks'],
+    () =>
+      webhook.status === 'disabled'
+        ? 'The delivery waits until the endpoint is enabled.'
+        : 'The delivery is due now, with the same id and body.',
+  );
+  return (
+    <>
+      <Table.Tr>
+        <Table.Td>
+          <DeliveryBadge status={status} />
+        </Table.Td>
+        <Table.Td>
+          <Text inherit className="wrap">
+            {type}
+          </Text>
+          {message === null ? null : (
+            <Anchor component={Link} href={path`/messages/${message}`} size="sm" aria-label={`message ${message}`}>
+              <span className="wrap mantine-visible-from-sm">{message}</span>
+              <span className="mantine-hidden-from-sm">message</span>
+            </Anchor>
+          )}
+          <Text size="sm" c="dimmed" hiddenFrom="sm" component="div">
+            <LastResult delivery={delivery} />
+          </Text>
+        </Table.Td>
+        <Table.Td visibleFrom="sm">
+          <LastResult delivery={delivery} />
+          <Text size="sm" c="dimmed">
+            {last === undefined ? null : (
+              <>
+                <RelativeTime at={last.at} /> · {formatDuration(last.durationMs)} ·{' '}
+                {formatCount(attempts.length, 'attempt')}
+              </>
+            )}
+            {nextAttemptAt === null || webhook.status === 'disabled' ? null : (
+              <>
+                {last === undefined ? 'due ' : ' · next '}
+                <RelativeTime at={nextAttemptAt} />
+              </>
+            )}
+          </Text>
+        </Table.Td>
+        <Table.Td visibleFrom="md">
+          <RelativeTime at={toRecordedAt(id)} />
+        </Table.Td>
+        <Table.Td>
+          <Group gap="xs" justify="flex-end">
+            <Button
+              size="compact-sm"
+              variant="default"
+              onClick={toggle}
+              aria-expanded={opened}
+              aria-controls={detailsId}
+              aria-label={`Attempts of ${id}`}
+            >
+              Attempts
+            </Button>
+            <Button
+              size="compact-sm"
+              variant="default"
+              loading={replay.isPending}
+              onClick={() => replay.mutate(undefined)}
+              aria-label={`Replay ${id}`}
+            >
+              Replay
+            </Button>
+          </Group>
+        </Table.Td>
+      </Table.Tr>
+      <Table.Tr id={detailsId} hidden={!opened && replay.error === null}>
+        <Table.Td colSpan={COLUMN_COUNT}>
+          {replay.error === null ? null : <ErrorAlert error={replay.error} />}
+          <Collapse expanded={opened}>
+            <Text size="sm" c="dimmed" mb="xs" className="wrap">
+              webhook-id {id}
+            </Text>
+            <Attempts attempts={attempts} />
+          </Collapse>
+        </Table.Td>
+      </Table.Tr>
+    </>
+  );
+}
+
+/** Shows the status and the error of the last attempt. */
+function LastResult({ delivery: { attempts } }: { readonly delivery: DeliveryEntry }) {
+  const last = attempts.at(-1);
+  if (last === undefined) return 'no attempt yet';
+  return <span className="wrap">{last.error ?? `status ${last.status}`}</span>;
+}
+
+/** Returns the time in the id of a delivery, which is a UUIDv7 (RFC 9562 section 5.7). */
+function toRecordedAt(id: string): string {
+  return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString();
+}

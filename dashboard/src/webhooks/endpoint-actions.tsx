@@ -1,0 +1,184 @@
+/** The actions on an endpoint: test, edit, enable or disable, rotate the secret, delete. */
+import { Button, Group, NativeSelect, Text } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import type { WebhookEntry, WebhookFigures, WebhookSecret } from '../../../src/operations/webhooks/schemas.ts';
+import { path, post, remove } from '../api/client';
+import { useApiMutation } from '../api/mutation';
+import { ConfirmDialog } from '../parts/confirm-dialog';
+import { FormDialog } from '../parts/form-dialog';
+import { formatCount } from '../parts/number';
+import { ErrorAlert } from '../parts/page-states';
+import { EditWebhookDialog } from './edit-dialog';
+import { SecretDialog } from './secret-dialog';
+import { TestDialog } from './test-dialog';
+
+type OpenDialog =
+  | { readonly kind: 'test' | 'edit' | 'disable' | 'rotate' | 'delete' }
+  | { readonly kind: 'made'; readonly made: WebhookSecret; readonly previous: string };
+
+interface EndpointActionsProps {
+  readonly webhook: WebhookEntry;
+  readonly figures: WebhookFigures | undefined;
+}
+
+export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
+  const [dialog, setDialog] = useState<OpenDialog | null>(null);
+  const closeDialog = () => setDialog(null);
+  const isEnabled = webhook.status === 'enabled';
+  const enable = useApiMutation(
+    () => post<WebhookEntry>(path`/webhooks/${webhook.id}/enable`),
+    ['webhooks'],
+    ({ id }) => `Enabled ${id}. Its pending deliveries are due now.`,
+  );
+  const disable = useApiMutation(
+    () => post<WebhookEntry>(path`/webhooks/${webhook.id}/disable`),
+    ['webhooks'],
+    ({ id }) => `Disabled ${id}. Its events are kept for 30 days.`,
+  );
+  return (
+    <>
+      <Group gap="xs">
+        <Button
+          disabled={!isEnabled}
+          title={isEnabled ? undefined : 'Enable the endpoint first'}
+          onClick={() => setDialog({ kind: 'test' })}
+        >
+          Send test
+        </Button>
+        {isEnabled ? (
+          <Button variant="default" onClick={() => setDialog({ kind: 'disable' })}>
+            Disable
+          </Button>
+        ) : (
+          <Button variant="default" loading={enable.isPending} onClick={() => enable.mutate(undefined)}>
+            Enable
+          </Button>
+        )}
+        <Button variant="default" onClick={() => setDialog({ kind: 'edit' })}>
+          Edit
+        </Button>
+        <Button variant="default" onClick={() => setDialog({ kind: 'rotate' })}>
+          Rotate secret
+        </Button>
+        <Button variant="default" onClick={() => setDialog({ kind: 'delete' })}>
+          Delete
+        </Button>
+      </Group>
+      {enable.error === null ? null : <ErrorAlert error={enable.error} />}
+      {dialog?.kind === 'test' ? <TestDialog webhook={webhook} onClose={closeDialog} /> : null}
+      {dialog?.kind === 'edit' ? <EditWebhookDialog webhook={webhook} onClose={closeDialog} /> : null}
+      {dialog?.kind === 'rotate' ? (
+        <RotateDialog
+          webhook={webhook}
+          onMade={(made, previous) => setDialog({ kind: 'made', made, previous })}
+          onClose={closeDialog}
+        />
+      ) : null}
+      {dialog?.kind === 'made' ? (
+        <SecretDialog made={dialog.made} previous={dialog.previous} onStored={closeDialog} />
+      ) : null}
+      <ConfirmDialog
+        opened={dialog?.kind === 'disable'}
+        title={`Disable ${webhook.id}?`}
+        action="Disable endpoint"
+        busy={disable.isPending}
+        error={disable.error}
+        onConfirm={() => disable.mutate(undefined, { onSuccess: closeDialog })}
+        onClose={closeDialog}
+      >
+        No attempt begins while the endpoint is disabled. Its events are kept for 30 days and are sent when you enable
+        it.
+      </ConfirmDialog>
+      <DeleteDialog webhook={webhook} figures={figures} opened={dialog?.kind === 'delete'} onClose={closeDialog} />
+    </>
+  );
+}
+
+/** The periods for which the previous secret signs too. */
+const GRACE_PERIODS = [
+  { value: '0s', label: 'Stops immediately', sentence: 'The previous secret no longer signs.' },
+  { value: '1h', label: '1 hour', sentence: 'The previous secret also signs for 1 hour.' },
+  { value: '24h', label: '24 hours', sentence: 'The previous secret also signs for 24 hours.' },
+  { value: '7d', label: '7 days', sentence: 'The previous secret also signs for 7 days.' },
+  { value: '30d', label: '30 days', sentence: 'The previous secret also signs for 30 days.' },
+];
+
+interface RotateDialogProps {
+  readonly webhook: WebhookEntry;
+  readonly onMade: (made: WebhookSecret, previous: string) => void;
+  readonly onClose: () => void;
+}
+
+function RotateDialog({ webhook, onMade, onClose }: RotateDialogProps) {
+  const [grace, setGrace] = useState('24h');
+  const rotate = useApiMutation(
+    () => post<WebhookSecret>(path`/webhooks/${webhook.id}/rotate`, { grace }),
+    ['webhooks'],
+  );
+  const sentence = GRACE_PERIODS.find(({ value }) => value === grace)?.sentence ?? '';
+  return (
+    <FormDialog
+      opened
+      title={`Rotate the signing secret of ${webhook.id}`}
+      action="Create new secret"
+      busy={rotate.isPending}
+      error={rotate.error}
+      onSubmit={() => rotate.mutate(undefined, { onSuccess: (made) => onMade(made, sentence) })}
+      onClose={onClose}
+    >
+      <Text>
+        A new secret is created. During the period below each request has a signature of both secrets, so that the
+        receiver accepts every request while you configure it.
+      </Text>
+      <NativeSelect
+        label="Lifetime of the previous secret"
+        data={GRACE_PERIODS.map(({ value, label }) => ({ value, label }))}
+        value={grace}
+        onChange={(event) => setGrace(event.currentTarget.value)}
+        data-autofocus
+      />
+    </FormDialog>
+  );
+}
+
+interface DeleteDialogProps extends EndpointActionsProps {
+  readonly opened: boolean;
+  readonly onClose: () => void;
+}
+
+function DeleteDialog({ webhook, figures, opened, onClose }: DeleteDialogProps) {
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+  const removal = useApiMutation(
+    () => remove(path`/webhooks/${webhook.id}`),
+    [],
+    () => `Deleted ${webhook.id}.`,
+  );
+  const pending = figures?.pending ?? 0;
+  return (
+    <ConfirmDialog
+      opened={opened}
+      title={`Delete ${webhook.id}?`}
+      action="Delete endpoint"
+      busy={removal.isPending}
+      error={removal.error}
+      onConfirm={() =>
+        removal.mutate(undefined, {
+          onSuccess: () => {
+            navigate('/webhooks');
+            // Only the list is reloaded, because the deleted endpoint must not be queried again.
+            void queries.invalidateQueries({ queryKey: ['webhooks'], exact: true });
+          },
+        })
+      }
+      onClose={onClose}
+    >
+      <Text className="wrap">
+        {webhook.url} receives no further request. Its secret and the list of its deliveries are removed.{' '}
+        {pending === 0 ? '' : `${formatCount(pending, 'pending delivery is', 'pending deliveries are')} not sent.`}
+      </Text>
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,79 @@
+/** Selects types of events by group. */
+import { Button, Checkbox, Group, Input, Stack } from '@mantine/core';
+import { DEFAULT_WEBHOOK_EVENT_TYPES, WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../../src/model/webhook.ts';
+import { EVENT_GROUPS } from './event-text';
+
+interface EventSelectProps {
+  readonly selected: readonly WebhookEventType[];
+  readonly onChange: (types: readonly WebhookEventType[]) => void;
+  /** The error of the API about the types. */
+  readonly error: string | null;
+}
+
+export function EventSelect({ selected, onChange, error }: EventSelectProps) {
+  const select = (types: readonly WebhookEventType[], isSelected: boolean) =>
+    onChange(WEBHOOK_EVENT_TYPES.filter((type) => (types.includes(type) ? isSelected : selected.includes(type))));
+  return (
+    <fieldset className="plain">
+      <Group component="legend" justify="space-between" w="100%" mb="xs">
+        <Input.Label component="span" labelElement="div">
+          Events
+        </Input.Label>
+      </Group>
+      <Group gap="xs" mb="sm">
+        <Button size="compact-sm" variant="default" onClick={() => onChange(DEFAULT_WEBHOOK_EVENT_TYPES)}>
+          Default
+        </Button>
+        <Button size="compact-sm" variant="default" onClick={() => onChange(WEBHOOK_EVENT_TYPES)}>
+          All
+        </Button>
+        <Button size="compact-sm" variant="default" onClick={() => onChange([])}>
+          None
+        </Button>
+      </Group>
+      <Stack gap="sm">
+        {EVENT_GROUPS.map(({ label, types }) => (
+          <EventGroup key={label} label={label} types={types} selected={selected} onSelect={select} />
+        ))}
+      </Stack>
+      {error === null ? null : (
+        <Input.Error mt="xs" role="alert">
+          {error}
+        </Input.Error>
+      )}
+    </fieldset>
+  );
+}
+
+interface EventGroupProps {
+  readonly label: string;
+  readonly types: readonly WebhookEventType[];
+  readonly selected: readonly WebhookEventType[];
+  readonly onSelect: (types: readonly WebhookEventType[], isSelected: boolean) => void;
+}
+
+function EventGroup({ label, types, selected, onSelect }: EventGroupProps) {
+  const count = types.filter((type) => selected.includes(type)).length;
+  return (
+    <div>
+      <Checkbox
+        label={label}
+        checked={count === types.length}
+        indeterminate={count > 0 && count < types.length}
+        onChange={(event) => onSelect(types, event.currentTarget.checked)}
+        fw={600}
+      />
+      <div className="event-types">
+        {types.map((type) => (
+          <Checkbox
+            key={type}
+            label={type}
+            size="xs"
+            checked={selected.includes(type)}
+            onChange={(event) => onSelect([type], event.currentTarget.checked)}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+/** States why an endpoint is disabled or failing, and what follows. */
+import { MAX_FAILING_MS } from '../../../src/model/webhook.ts';
+import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
+import { Callout } from '../parts/callout';
+import { formatCount } from '../parts/number';
+import { formatUtc } from '../parts/time';
+
+interface StatusNoteProps {
+  readonly webhook: WebhookEntry;
+  readonly figures: WebhookFigures | undefined;
+}
+
+export function StatusNote({ webhook, figures }: StatusNoteProps) {
+  const { disabledReason, disabledAt } = webhook;
+  if (disabledReason === null || disabledAt === null) {
+    const failingSince = figures?.failingSince ?? null;
+    if (failingSince === null) return null;
+    const disabledFrom = new Date(Date.parse(failingSince) + MAX_FAILING_MS).toISOString();
+    return (
+      <Callout tone="warning" title="No success since the first failure">
+        Attempts fail since {formatUtc(failingSince)}. Each delivery is tried again for about three days. Without a
+        success the endpoint is disabled after {formatUtc(disabledFrom)}.
+      </Callout>
+    );
+  }
+  const held = figures === undefined || figures.pending === 0 ? '' : ` ${formatHeld(figures.pending)}`;
+  switch (disabledReason) {
+    case 'operator':
+      return (
+        <Callout tone="neutral" title={`An operator disabled the endpoint at ${formatUtc(disabledAt)}`}>
+          Its events are kept for 30 days. If you enable it, they are sent at once.{held}
+        </Callout>
+      );
+    case 'gone':
+      return (
+        <Callout tone="error" title={`The endpoint answered 410 at ${formatUtc(disabledAt)}`}>
+          The status 410 means that the endpoint no longer exists, so it was disabled. Its events are kept for 30 days.
+          Correct the URL, then enable the endpoint.{held}
+        </Callout>
+      );
+    case 'failing':
+      return (
+        <Callout tone="error" title={`Disabled after five days without a success, at ${formatUtc(disabledAt)}`}>
+          Its events are kept for 30 days. Correct the receiver, then enable the endpoint; pending deliveries are sent
+          at once. Replay the failed ones.{held}
+        </Callout>
+      );
+  }
+}
+
+function formatHeld(pending: number): string {
+  return `${formatCount(pending, 'delivery waits', 'deliveries wait')}.`;
+}

@@ -1,0 +1,58 @@
+/** Sends a test to an endpoint and shows its answer. */
+import { Alert, Button, Group, Loader, Modal, Stack, Text } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useRef } from 'react';
+import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import { path, post } from '../api/client';
+import { ErrorAlert } from '../parts/page-states';
+import { AttemptDetails } from './attempts';
+import { useFirstAttempt } from './queries';
+
+export function TestDialog({ webhook, onClose }: { readonly webhook: WebhookEntry; readonly onClose: () => void }) {
+  const queries = useQueryClient();
+  const { mutate, data, error, isPending } = useMutation({
+    mutationFn: () => post<DeliveryEntry>(path`/webhooks/${webhook.id}/test`),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ['webhooks'] }),
+  });
+  // Strict mode runs effects twice, and a test must be sent once.
+  const hasSent = useRef(false);
+  useEffect(() => {
+    if (hasSent.current) return;
+    hasSent.current = true;
+    mutate();
+  }, [mutate]);
+  const delivery = useFirstAttempt(webhook.id, data?.id ?? null);
+  const attempt = delivery.data?.attempts[0];
+  return (
+    <Modal opened onClose={onClose} title="Test" centered size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
+      <Stack>
+        <Text className="wrap">A signed event of the type webhook.test is sent once to {webhook.url}</Text>
+        <div role="status">
+          {error !== null ? (
+            <ErrorAlert error={error} />
+          ) : delivery.isError ? (
+            <ErrorAlert error={delivery.error} retry={delivery.refetch} />
+          ) : attempt === undefined ? (
+            <Group gap="sm">
+              <Loader size="sm" aria-hidden />
+              <Text>Waiting for the answer, up to 15 s.</Text>
+            </Group>
+          ) : (
+            <Stack gap="sm">
+              <Alert variant="outline" color={attempt.error === null ? 'green' : 'red'} role="note" p="sm">
+                {attempt.error === null ? 'The endpoint accepted the test.' : 'The test failed. It is not sent again.'}
+              </Alert>
+              <AttemptDetails attempt={attempt} />
+            </Stack>
+          )}
+        </div>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={() => mutate()} loading={isPending} disabled={attempt === undefined}>
+            Test again
+          </Button>
+          <Button onClick={onClose}>Close</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

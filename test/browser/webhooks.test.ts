@@ -1,0 +1,210 @@
+/** Tests the pages of webhooks: endpoints, their deliveries with attempts, tests, replays and secrets. */
+import type { Page } from 'playwright-core';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createBrowserRig } from '../rig/browser.ts';
+import { findSeriousFaults } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
+
+const rig = scenario();
+const browsers = createBrowserRig();
+let service: RunningService;
+let receiver: WebhookReceiver;
+
+beforeAll(async () => {
+  receiver = await startWebhookReceiver();
+  service = await rig.serve(rig.folder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+});
+afterAll(() => receiver.close());
+
+interface Endpoint {
+  readonly id: string;
+  readonly secret: string;
+}
+interface Delivery {
+  readonly id: string;
+  readonly status: string;
+  readonly attempts: readonly object[];
+}
+
+function createEndpoint(path: string, members: object = {}): Promise<Endpoint> {
+  return browsers.callApi<Endpoint>(service, 'POST', '/webhooks', { url: `${receiver.url}${path}`, ...members });
+}
+
+const listDeliveries = (id: string) =>
+  browsers.callApi<readonly Delivery[]>(service, 'GET', `/webhooks/${id}/deliveries`);
+const findReceived = (path: string) => receiver.received.filter((webhook) => webhook.path === path);
+
+/** Moves the focus with Tab until an element with this accessible text has it. */
+async function tabTo(page: Page, text: string): Promise<void> {
+  const readFocus = () =>
+    page.evaluate<string>(
+      "document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.labels?.[0]?.textContent ?? document.activeElement?.textContent ?? ''",
+    );
+  for (let count = 0; count < 80; count += 1) {
+    if ((await readFocus()).startsWith(text)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`no element with the text ${text} can be reached with the keyboard`);
+}
+
+test('an endpoint is created by keyboard only, its secret is shown once, and its first event is replayed', async () => {
+  const { page } = await browsers.openSignedIn(service, '/webhooks');
+  await page.getByText('No endpoints').waitFor();
+  await tabTo(page, 'Create endpoint');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Create an endpoint' }).waitFor();
+  await expect.poll(() => page.evaluate('document.activeElement?.tagName')).toBe('INPUT');
+  await page.keyboard.type(`${receiver.url}/keyboard`);
+  await tabTo(page, 'Progress of messages');
+  await page.keyboard.press('Space');
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: /^Signing secret of wh_/ });
+  const secret = (await dialog.locator('pre').innerText()).trim();
+  expect(secret).toMatch(/^whsec_/);
+  await page.keyboard.press('Escape');
+  await tabTo(page, 'I have stored it');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: `${receiver.url}/keyboard` }).waitFor();
+  expect(await page.content()).not.toContain(secret);
+  await page.getByText('No deliveries').waitFor();
+
+  const id = page.url().split('/').at(-1) ?? '';
+  expect(await browsers.callApi(service, 'GET', `/webhooks/${id}`)).toMatchObject({
+    account: null,
+    events: expect.arrayContaining(['message.accepted', 'message.deferred']),
+  });
+  await submitAccepted(service.publicUrl, service.key, { to: 'ada@example.com' });
+  // The page shows the deliveries without a reload.
+  await page.getByRole('cell').getByText('message.delivered').waitFor();
+  await expect.poll(() => page.getByText('delivered', { exact: true }).count()).toBeGreaterThanOrEqual(2);
+  const [newest] = await listDeliveries(id);
+  const before = findReceived('/keyboard').length;
+  await tabTo(page, `Replay ${newest?.id}`);
+  await page.keyboard.press('Enter');
+  await page.getByText('The delivery is due now, with the same id and body.').waitFor();
+  await expect.poll(() => findReceived('/keyboard').length).toBe(before + 1);
+  const received = findReceived('/keyboard').filter(({ headers }) => headers['webhook-id'] === newest?.id);
+  expect(new Set(received.map(({ body }) => body)).size).toBe(1);
+  for (const { body, headers } of received) new Webhook(secret).verify(body, headers);
+  await tabTo(page, `Attempts of ${newest?.id}`);
+  await page.keyboard.press('Enter');
+  await page.getByText(`webhook-id ${newest?.id}`).waitFor();
+  await expect.poll(() => page.getByRole('listitem').filter({ hasText: 'duration' }).count()).toBe(2);
+});
+
+test('an error of the service is shown at the field that causes it, and the field has the focus', async () => {
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/webhooks');
+  allowFaults(/status of 409/);
+  await page.getByRole('button', { name: 'Create endpoint' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Create an endpoint' });
+  const url = dialog.getByRole('textbox', { name: 'URL' });
+  await url.fill('https://user:password@app.example.com/');
+  await dialog.getByRole('button', { name: 'Create endpoint' }).click();
+  await expect.poll(() => url.getAttribute('aria-invalid')).toBe('true');
+  await dialog.getByText(/contains a user name or a password/).waitFor();
+  expect(await dialog.getByText('password@').count()).toBe(0);
+  await expect.poll(() => page.evaluate("document.activeElement?.getAttribute('aria-invalid')")).toBe('true');
+  expect(await findSeriousFaults(page)).toEqual([]);
+});
+
+test('a test shows the answer of the endpoint, literally and without effect', async () => {
+  const hostile = '<img src=x onerror=alert(1)><script>alert(2)</script>\u0000\u001b[31m\u202Egnp.exe';
+  receiver.behave = ({ path }) => (path.startsWith('/hostile') ? { status: 500, body: hostile } : { status: 204 });
+  const { id } = await createEndpoint('/hostile?name=%3Cscript%3Ealert(3)%3C/script%3E', {
+    name: '<img src=x onerror=alert(4)>',
+  });
+  const { page } = await browsers.openSignedIn(service, `/webhooks/${id}`);
+  await page.getByRole('button', { name: 'Send test' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Test' });
+  await dialog.getByText('The test failed. It is not sent again.').waitFor();
+  const answer = await dialog.locator('pre').innerText();
+  expect(answer).toContain('<img src=x onerror=alert(1)><script>alert(2)</script>');
+  for (const character of ['\u0000', '\u001b', '\u202e']) expect(answer).not.toContain(character);
+  await dialog.getByText('500', { exact: true }).waitFor();
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Close' }).last().click();
+  await page.getByRole('button', { name: /^Attempts of/ }).click();
+  await page.getByText('onerror=alert(1)').waitFor();
+  for (const path of [`/webhooks/${id}`, '/webhooks', '/audit']) {
+    await page.goto(path);
+    await page.getByText('onerror=alert(4)').or(page.getByText('webhook.create')).first().waitFor();
+    expect(await page.locator('main script, main img').count(), path).toBe(0);
+  }
+  receiver.behave = () => ({ status: 204 });
+  await browsers.callApi(service, 'DELETE', `/webhooks/${id}`);
+});
+
+test('a replay of failed deliveries names their number, and sends exactly these', async () => {
+  const { id } = await createEndpoint('/replayed', { events: 'message.bounced' });
+  receiver.behave = ({ path }) => ({ status: path === '/replayed' ? 503 : 204 });
+  for (let count = 0; count < 3; count += 1)
+    await submitAccepted(service.publicUrl, service.key, { to: `bounce+${count}@simulator.postrider.test` });
+  await expect
+    .poll(async () => (await listDeliveries(id)).filter(({ attempts }) => attempts.length > 0).length)
+    .toBe(3);
+  const { page } = await browsers.openSignedIn(service, `/webhooks/${id}`);
+  await page.getByText('No success since the first failure').waitFor();
+  await page.getByRole('radiogroup', { name: 'Status of the deliveries' }).getByText('Failed').click();
+  await page.getByText('No failed deliveries').waitFor();
+  await page.getByRole('radiogroup', { name: 'Status of the deliveries' }).getByText('Pending').click();
+  await expect.poll(() => page.getByRole('cell').getByText('message.bounced').count()).toBe(3);
+  receiver.behave = () => ({ status: 204 });
+  await page.getByRole('button', { name: 'Replay…' }).click();
+  const dialog = page.getByRole('dialog', { name: `Replay deliveries of ${id}` });
+  await dialog.getByText('3 deliveries are sent again').waitFor();
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Replay 3 deliveries' }).click();
+  await page.getByText('3 deliveries are due now.').waitFor();
+  await expect.poll(async () => (await listDeliveries(id)).every(({ status }) => status === 'delivered')).toBe(true);
+  await page.getByText('No pending deliveries').waitFor();
+  await page.getByText('No success since the first failure').waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Replay…' }).click();
+  await dialog.getByText('No delivery is selected.').waitFor();
+  expect(await dialog.getByRole('button', { name: 'Replay 0 deliveries' }).isDisabled()).toBe(true);
+});
+
+test('an endpoint that answers 410 is shown as disabled with the reason, and is enabled, rotated, edited and deleted', async () => {
+  const { id, secret } = await createEndpoint('/gone', { events: 'message.bounced' });
+  receiver.behave = ({ path }) => ({ status: path === '/gone' ? 410 : 204 });
+  const { page, allowFaults } = await browsers.openSignedIn(service, `/webhooks/${id}`);
+  // A live update may arrive between the deletion and the change of the page.
+  allowFaults(/status of 404/);
+  await submitAccepted(service.publicUrl, service.key, { to: 'bounce@simulator.postrider.test' });
+  await page.getByText(/^The endpoint answered 410/).waitFor();
+  expect(await page.getByRole('button', { name: 'Send test' }).isDisabled()).toBe(true);
+  expect(await findSeriousFaults(page)).toEqual([]);
+  receiver.behave = () => ({ status: 204 });
+  await page.getByRole('button', { name: 'Enable', exact: true }).click();
+  await page.getByText(/^The endpoint answered 410/).waitFor({ state: 'hidden' });
+  await expect.poll(async () => (await listDeliveries(id))[0]?.status).toBe('delivered');
+
+  await page.getByRole('button', { name: 'Rotate secret' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Create new secret' }).click();
+  const secretDialog = page.getByRole('dialog', { name: `Signing secret of ${id}` });
+  const newSecret = (await secretDialog.locator('pre').innerText()).trim();
+  expect(newSecret).toMatch(/^whsec_/);
+  expect(newSecret).not.toBe(secret);
+  await secretDialog.getByText('The previous secret also signs for 24 hours.').waitFor();
+  await secretDialog.getByRole('button', { name: 'I have stored it' }).click();
+
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  const editDialog = page.getByRole('dialog', { name: `Edit ${id}` });
+  await editDialog.getByRole('textbox', { name: 'Name' }).fill('the shop');
+  await editDialog.getByRole('button', { name: 'All', exact: true }).click();
+  await editDialog.getByRole('button', { name: 'Save changes' }).click();
+  await page.getByRole('heading', { level: 1, name: 'the shop' }).waitFor();
+  await page.getByText('All events').waitFor();
+
+  await page.getByRole('button', { name: 'Disable', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Disable endpoint' }).click();
+  await page.getByText(/^An operator disabled the endpoint/).waitFor();
+  await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete endpoint' }).click();
+  await page.getByText(`Deleted ${id}.`).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'Webhooks' }).waitFor();
+  await expect.poll(() => page.getByRole('link', { name: `${receiver.url}/gone` }).count()).toBe(0);
+});
