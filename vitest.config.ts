@@ -37,6 +37,8 @@ export default defineConfig({
             'test/scenarios/backup-and-transfer.test.ts',
             'test/scenarios/nodes.test.ts',
             'test/scenarios/demo.test.ts',
+            // test/long/webhook-trial.test.ts runs it with two nodes.
+            'test/scenarios/webhook-trial.test.ts',
             // The store has no effect on what these check.
             ...(process.env.TEST_EXTENT === 'long'
               ? []

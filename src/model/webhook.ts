@@ -70,6 +70,9 @@ export function listEventTypes(mask: number): readonly WebhookEventType[] {
 export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
+/** The duration of the lease of a delivery. It covers an attempt of at most 15 s and the record of its result. */
+export const DELIVERY_LEASE_MS = 60_000;
+
 /** The service disables an endpoint whose attempts have failed for this time without a success. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 

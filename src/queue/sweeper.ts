@@ -1,13 +1,14 @@
 /**
- * Runs periodic work on stored data: expires messages that exceed their maximum age, recovers expired leases, resets
- * due times that are too far in the future after the clock was set back, and purges bodies, reports, time series and
- * deliveries of webhooks at the end of their retention.
+ * Runs periodic work on stored data: expires messages that exceed their maximum age, recovers expired leases of messages
+ * and the leases of dead nodes, resets due times that are too far in the future after the clock was set back, and purges
+ * bodies, reports, time series and deliveries of webhooks at the end of their retention.
  *
  * Guarantees: a failed round is published as an event and repeated after the interval.
  */
 import type { Clock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
+import { DELIVERY_LEASE_MS } from '../model/webhook.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import { LEASE_MS } from './attempt.ts';
@@ -66,7 +67,9 @@ export interface SweeperParts {
   readonly clock: Clock;
   readonly ages: AgeClock;
   readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
-  readonly store: RetentionStore & Pick<QueueStore, 'recover'> & Pick<WebhookWorkerStore, 'purgeDeliveries'>;
+  readonly store: RetentionStore &
+    Pick<QueueStore, 'recover'> &
+    Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries'>;
   /** Returns true if this node may recover the leases of dead nodes. */
   readonly canDetectDeadNodes: () => boolean;
   /**
@@ -140,6 +143,8 @@ export function startSweeper({
       };
       const recoveredCount = await store.recover({ ...recoverOptions, ...ownLeases });
       if (recoveredCount > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count: recoveredCount });
+      if (includeDeadNodes)
+        await store.recoverDeliveries({ now, until: now + DELIVERY_LEASE_MS, node, includeAllLeases: false });
     }
     return expiredIds.length;
   });

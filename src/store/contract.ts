@@ -617,6 +617,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   claimDeliveries: 'outcome',
   settleDeliveries: 'outcome',
   releaseDeliveryLeases: 'outcome',
+  recoverDeliveries: 'outcome',
   purgeDeliveries: 'change',
   readAttentionCheck: 'read',
   recordAttention: 'change',

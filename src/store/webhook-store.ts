@@ -106,6 +106,17 @@ export interface ClaimedDeliveries {
   readonly next: number | null;
 }
 
+/** Selects the leases that `recoverDeliveries` ends. */
+export interface DeliveryRecovery {
+  readonly now: number;
+  /** The latest end of a lease that began at or before `now`. */
+  readonly until: number;
+  /** The node that calls. Its own leases stay unchanged. */
+  readonly node: string;
+  /** True if no other node can be alive. False: leases of live nodes stay unchanged. */
+  readonly includeAllLeases: boolean;
+}
+
 /** The operations of the webhook worker. */
 export interface WebhookWorkerStore {
   /**
@@ -143,6 +154,11 @@ export interface WebhookWorkerStore {
     batch: readonly Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>[],
     now: number,
   ): Promise<void>;
+  /**
+   * Ends the leases of nodes that are not alive, so that their deliveries are due at `now`. The result of an attempt under
+   * such a lease is not recorded. Resolves to the number of deliveries.
+   */
+  recoverDeliveries(recovery: DeliveryRecovery): Promise<number>;
   /**
    * Purges up to `limit` deliveries that were delivered at or before `deliveredBefore`, up to `limit` deliveries in any
    * status that were created at or before `createdBefore`, and up to `limit` deliveries of deleted endpoints. Resolves to

@@ -13,6 +13,7 @@ import { classifyEntry } from '../classify/failure.ts';
 import type { MonotonicClock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
 import {
+  DELIVERY_LEASE_MS,
   type DeliverySettlement,
   type DeliverySettleResult,
   type LeasedDelivery,
@@ -22,13 +23,11 @@ import {
 } from '../model/webhook.ts';
 import { buildWebhookPayload } from '../model/webhook-payload.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
-import { ATTEMPT_TIMEOUT_MS, type WebhookAnswer, type WebhookClient } from './attempt.ts';
+import type { WebhookAnswer, WebhookClient } from './attempt.ts';
 import { computeRetryDelayMs } from './schedule.ts';
 import { signWebhook } from './signature.ts';
 import { createSlots, type SlotLimits } from './slots.ts';
 
-/** The duration of a lease. It covers the attempt and the record of its result. */
-const LEASE_MS = ATTEMPT_TIMEOUT_MS + 45_000;
 /**
  * The maximum time from the start of a claim to the start of its attempts. After a longer time, for example because the
  * process was suspended, the leases are released. A change of an endpoint waits for this time (`waitForAttempts` in
@@ -182,7 +181,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       const startedAt = clock.monotonic();
       const now = clock.now();
       const claimLimits = { ...limits, after: position };
-      const { deliveries, next } = await store.claimDeliveries(claimLimits, node, now + LEASE_MS, now);
+      const { deliveries, next } = await store.claimDeliveries(claimLimits, node, now + DELIVERY_LEASE_MS, now);
       await startAttempts(deliveries, limits, startedAt);
       if (deliveries.length < limits.total) examinedSteps += 1;
       position = next ?? 0;

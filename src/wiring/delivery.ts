@@ -11,6 +11,7 @@ import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
+import { DELIVERY_LEASE_MS } from '../model/webhook.ts';
 import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
@@ -29,7 +30,7 @@ export interface DeliveryParts {
   readonly node: ClusterNode;
   readonly store: QueueStore &
     RetentionStore &
-    Pick<WebhookWorkerStore, 'purgeDeliveries'> &
+    Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries'> &
     Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
   readonly health: StoreHealth;
   readonly directory: ApiKeyCache;
@@ -58,6 +59,10 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     node,
   });
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
+  if (!clusterNode.sharesStore) {
+    const started = clock.now();
+    await store.recoverDeliveries({ now: started, until: started + DELIVERY_LEASE_MS, node, includeAllLeases: true });
+  }
   const now = clock.monotonic;
   const settleCommits = createGroupCommit(health.observe(store.settle), {
     maxBatch: MAX_BATCH_SETTLEMENTS,

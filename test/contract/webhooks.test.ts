@@ -379,6 +379,37 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findWebhook(first.webhookId))?.failingSince).toBeNull();
   });
 
+  test('the deliveries of a dead node are due at once, and those of live nodes and of later attempts stay as they are', async () => {
+    const store = await createStore();
+    await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept([newMessage(), newMessage(), newMessage(), newMessage()]);
+    const now = Date.now();
+    const identity = { roles: ['deliver'], version: '1.2.3' };
+    await store.recordHeartbeat({ name: 'live', ...identity }, LEASE_MS, now);
+    await store.recordHeartbeat({ name: 'dead', ...identity }, -1, now);
+    await fanOut(store, now);
+    const claimOne = async (owner: string) => {
+      const limits = { ...LIMITS, total: 1 };
+      const [delivery] = (await store.claimDeliveries(limits, owner, now + LEASE_MS, now)).deliveries;
+      if (delivery === undefined) throw new Error('not leased');
+      return delivery;
+    };
+    const dead = await claimOne('dead');
+    const [ofLive, ofCaller, failed] = [await claimOne('live'), await claimOne('node-a'), await claimOne('node-a')];
+    await settle(store, failed, { kind: 'retry', dueAt: now + 5_000 }, now);
+    const recovery = { now, until: now + LEASE_MS, node: 'node-a', includeAllLeases: false };
+    expect(await store.recoverDeliveries(recovery)).toBe(1);
+    expect(await store.recoverDeliveries(recovery)).toBe(0);
+    const [again, ...others] = await claim(store, now, 'node-b');
+    expect([again?.id, others]).toEqual([dead.id, []]);
+    expect(await settle(store, dead, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
+    // A service that is alone on its store ends the leases of its earlier processes.
+    expect(await store.recoverDeliveries({ ...recovery, includeAllLeases: true })).toBe(2);
+    const recovered = await claim(store, now, 'node-a');
+    expect(recovered.map(({ id }) => id).toSorted()).toEqual([dead.id, ofLive.id].toSorted());
+    expect(await settle(store, ofCaller, { kind: 'delivered' }, now)).toEqual([{ kind: 'settled', disabled: null }]);
+  });
+
   test('a claim takes at most the free places of each endpoint, so that a backlog of one endpoint delays no other', async () => {
     const store = await createStore();
     const slow = await createWebhook(store, { events: ['message.accepted'] });

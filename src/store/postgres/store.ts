@@ -33,6 +33,7 @@ import type { Session } from './session.ts';
 import { readStandby, requireStandby } from './standby.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
+import { prepareDeliveryRecovery } from './webhook-recovery.ts';
 import { prepareWebhookWorker } from './webhook-worker.ts';
 import { prepareWebhooks } from './webhooks.ts';
 
@@ -104,6 +105,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
     ...prepareWebhooks(pool, serverTime),
+    ...prepareDeliveryRecovery(pool, serverTime),
     ...prepareWebhookWorker(pool),
     ...prepareNotifications(pool),
     ...prepareTraffic(pool),

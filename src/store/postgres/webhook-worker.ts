@@ -159,7 +159,7 @@ const PURGE_OLD: Statement = {
 
 type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;
 
-export function prepareWebhookWorker(database: Database): WebhookWorkerStore {
+export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStore, 'recoverDeliveries'> {
   return {
     fanOutEvents: (now, seed, limit) =>
       database.transaction(async (transaction) => {

@@ -40,6 +40,7 @@ import { prepareRetention } from './retention.ts';
 import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
+import { prepareDeliveryRecovery } from './webhook-recovery.ts';
 import { prepareWebhooks } from './webhooks.ts';
 
 /** Maximum number of calls in one group, which limits the time until the first call is answered. */
@@ -339,6 +340,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...prepareOperator(database, audit),
     ...prepareWebhooks(database, audit, outbox),
     ...prepareNotifications(database),
+    ...prepareDeliveryRecovery(database),
     ...prepareTraffic(database),
     ...prepareOverview(database),
     probe: (): void => {

@@ -48,6 +48,10 @@ function sweeperRig(
       calls.push(['purgeDeliveries', ...args]);
       return 0;
     },
+    async recoverDeliveries(...args: unknown[]) {
+      calls.push(['recoverDeliveries', ...args]);
+      return 0;
+    },
     async purgeFeedback(...args: [number, number, number]) {
       calls.push(['purgeFeedback', ...args]);
       return 0;
@@ -81,13 +85,17 @@ function sweeperRig(
   return { clock, calls, publishedEvents, stop, listCalls };
 }
 
-test('the leases of a dead node are recovered within 30 s of its last heartbeat', async () => {
+test('the leases of a dead node on messages and deliveries are recovered within 30 s of its last heartbeat', async () => {
   const { clock, listCalls } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   const countBefore = listCalls('recover').length;
   await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
   const [nextCall] = listCalls('recover').slice(countBefore);
   expect(nextCall).toEqual(['recover', expect.objectContaining({ includeDeadNodes: true })]);
+  expect(listCalls('recoverDeliveries').at(-1)).toEqual([
+    'recoverDeliveries',
+    expect.objectContaining({ node: 'node-a', includeAllLeases: false }),
+  ]);
 });
 
 test('each round expires messages, recovers leases and purges bodies', async () => {

@@ -1,0 +1,35 @@
+/** Recovers the leases of deliveries whose node has ended without a release. Their next claim is due at once. */
+import type { ServerTimeOverride } from '../environment.ts';
+import type { WebhookWorkerStore } from '../webhook-store.ts';
+import type { Database, Statement } from './session.ts';
+
+// Reads the endpoints with pending deliveries by one step per endpoint. The range of due times reads no delivery that is
+// due or that waits for a later attempt.
+const RECOVER: Statement = {
+  name: 'webhook_recover_leases',
+  text: `WITH RECURSIVE seen AS (
+      (SELECT webhook_id FROM webhook_delivery WHERE status = 'pending' ORDER BY webhook_id LIMIT 1)
+      UNION ALL
+      SELECT n.webhook_id FROM seen s CROSS JOIN LATERAL (
+        SELECT d.webhook_id FROM webhook_delivery d WHERE d.status = 'pending' AND d.webhook_id > s.webhook_id
+        ORDER BY d.webhook_id LIMIT 1) n
+    ), dead AS MATERIALIZED (
+      SELECT l.row FROM seen s CROSS JOIN LATERAL (
+        SELECT p.ctid AS row FROM webhook_delivery p
+        WHERE p.status = 'pending' AND p.webhook_id = s.webhook_id AND p.due_at > $1 AND p.due_at <= $2 AND p.owner <> $3
+          AND ($4 OR NOT EXISTS (SELECT 1 FROM node n WHERE n.name = p.owner
+            AND n.alive_until > coalesce($5::bigint, extract(epoch FROM clock_timestamp()) * 1000)))
+        FOR UPDATE SKIP LOCKED) l
+    )
+    UPDATE webhook_delivery d SET due_at = $1, owner = NULL WHERE d.ctid = ANY(ARRAY(SELECT row FROM dead)) RETURNING 1 AS one`,
+};
+
+export function prepareDeliveryRecovery(
+  database: Database,
+  serverTime: ServerTimeOverride,
+): Pick<WebhookWorkerStore, 'recoverDeliveries'> {
+  return {
+    recoverDeliveries: async ({ now, until, node, includeAllLeases }) =>
+      (await database.query(RECOVER, [now, until, node, includeAllLeases, serverTime()])).length,
+  };
+}

@@ -1,0 +1,18 @@
+/** Recovers the leases of deliveries whose node has ended without a release. Their next claim is due at once. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { DeliveryRecovery } from '../webhook-store.ts';
+
+export function prepareDeliveryRecovery(database: DatabaseSync) {
+  // The range of due times reads no delivery that is due or that waits for a later attempt.
+  const recover = database.prepare(
+    `UPDATE webhook_delivery SET due_at = :now, owner = NULL WHERE rowid IN (
+       SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_due
+       WHERE status = 'pending' AND webhook_id IN (SELECT id FROM webhook) AND due_at > :now AND due_at <= :until
+         AND owner <> :node
+         AND (:every OR NOT EXISTS (SELECT 1 FROM node WHERE name = webhook_delivery.owner AND alive_until > :now)))`,
+  );
+  return {
+    recoverDeliveries: ({ now, until, node, includeAllLeases }: DeliveryRecovery): number =>
+      Number(recover.run({ now, until, node, every: includeAllLeases ? 1 : 0 }).changes),
+  };
+}

@@ -1,0 +1,42 @@
+/**
+ * Tests webhooks as an application sees them: 10,000 messages that end in every state, while the receiver and the nodes are
+ * killed. test/rig/webhook-trial.ts describes the trial.
+ */
+import { expect, test } from 'vitest';
+import { MESSAGE_EVENT_TYPES } from '../../src/model/webhook.ts';
+import { createTemporaryDatabase } from '../rig/postgres.ts';
+import { runWebhookTrial } from '../rig/webhook-trial.ts';
+
+const SECRET = 'ef'.repeat(32);
+const MESSAGES = 10_000;
+
+test.each([
+  { store: 'SQLite', nodeCount: 1, nodeKills: 6, seed: 1 },
+  { store: 'PostgreSQL', nodeCount: 2, nodeKills: 10, seed: 2 },
+])(
+  'a receiver gets each event of 10,000 messages that message show lists once by its id, with $nodeCount nodes on $store',
+  {
+    timeout: 3_600_000,
+  },
+  async ({ store, nodeCount, nodeKills, seed }) => {
+    const settings: Record<string, string> = {};
+    if (store === 'PostgreSQL') {
+      settings.POSTRIDER_DATABASE = await createTemporaryDatabase();
+      settings.POSTRIDER_SECRET = SECRET;
+    }
+    const { states, types, repetitions, ...differences } = await runWebhookTrial({
+      messageCount: MESSAGES,
+      settings,
+      nodeCount,
+      nodeKills,
+      receiverKills: 20,
+      seed,
+      maxAgeMs: 60_000,
+      onProgress: (line) => process.stderr.write(`${line}\n`),
+    });
+    process.stderr.write(`${JSON.stringify({ store, states, types, repetitions })}\n`);
+    expect(differences).toEqual({ missing: [], extra: [], unstable: [] });
+    expect(Object.keys(types).toSorted()).toEqual([...MESSAGE_EVENT_TYPES, 'suppression.added'].toSorted());
+    expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(MESSAGES);
+  },
+);

@@ -1,0 +1,211 @@
+/**
+ * The installation of a trial of webhooks: one or several nodes, a relay, an operator with a token, a provider, and a
+ * receiver in a process of its own. Nodes and the receiver can be killed with SIGKILL and started again.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { composeDeliveryStatus } from './bouncing-relay.ts';
+import { createTemporaryFolder } from './folder.ts';
+import { createEventBody, EVENT_SENDERS } from './provider-events.ts';
+import { runJsonCommand, type ServiceProcess, startProcess, submit } from './service.ts';
+import { connectSmtp } from './smtp-client.ts';
+import { createTrialRecipient, decideRelayAction } from './trial-plan.ts';
+import { startTrialRelay } from './trial-relay.ts';
+
+const RECEIVER_PROGRAM = join(import.meta.dirname, 'trial-receiver.ts');
+const REQUEST_TIMEOUT_MS = 10_000;
+/** The delay before a request that found no running node, or was refused, is repeated. */
+const REPEAT_DELAY_MS = 20;
+
+interface TrialNode extends ServiceProcess {
+  readonly feedback: { readonly smtp: string | null; readonly http: string | null };
+}
+
+/** A verified request of a webhook, as the receiver stored it. */
+export interface ReceivedWebhook {
+  readonly id: string;
+  readonly body: string;
+}
+
+export interface TrialInstallation {
+  readonly nodeCount: number;
+  killNode(index: number): Promise<void>;
+  startNode(index: number): Promise<void>;
+  killReceiver(): Promise<void>;
+  startReceiver(): Promise<void>;
+  readReceived(): ReceivedWebhook[];
+  /** Submits a message, with repetitions under one idempotency key. Resolves to its id. */
+  submit(recipient: string, idempotencyKey: string): Promise<string>;
+  /** Calls an operation of the operator API. @throws Error if the status is another than `statuses` */
+  call<T>(method: 'GET' | 'POST', path: string, statuses?: readonly number[]): Promise<T>;
+  runJson<T>(...args: readonly string[]): Promise<T>;
+  /** Sends an event of the provider from a sample file, until it is answered with 200. */
+  sendEvent(sample: string, about: { readonly id: string; readonly recipient: string }): Promise<void>;
+  /** Sends a delivery status notification about the last message to the recipient, until it is accepted. */
+  sendReport(recipient: string): Promise<void>;
+}
+
+/**
+ * Starts the installation. `settings` are those of the database. The endpoint is `wh_1`, and it subscribes to all types.
+ */
+export async function startTrialInstallation(
+  nodeCount: number,
+  settings: Readonly<Record<string, string>>,
+  maxAgeMs: number,
+): Promise<TrialInstallation> {
+  const [provider] = EVENT_SENDERS;
+  if (provider?.name !== 'postmark') throw new Error('the first provider is not Postmark');
+  const sender = provider.createSender();
+  const folder = createTemporaryFolder();
+  const storedFile = join(folder, 'received.jsonl');
+  const relay = await startTrialRelay(decideRelayAction);
+  onTestFinished(() => relay.close());
+  const allSettings = {
+    ...settings,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=4`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_ON_UNCERTAIN: 'hold',
+    POSTRIDER_MAX_AGE: `${maxAgeMs / 1_000}s`,
+    POSTRIDER_WEBHOOK_TARGETS: 'any',
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
+    POSTRIDER_EVENTS_POSTMARK: sender.secret,
+  };
+  const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, allSettings);
+  const nodes: (TrialNode | null)[] = [];
+  let receiver: ChildProcess | null = null;
+  let turn = 0;
+
+  async function startNode(index: number): Promise<void> {
+    const node = await startProcess(folder, allSettings);
+    const { feedback } = JSON.parse(node.stdout().split('\n')[0] ?? '') as Pick<TrialNode, 'feedback'>;
+    nodes[index] = { ...node, feedback };
+  }
+
+  async function startReceiver(): Promise<void> {
+    const process_ = spawn(process.execPath, [RECEIVER_PROGRAM, storedFile, String(receiverPort)], {
+      env: { ...process.env, WEBHOOK_SECRET: secret },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void process_.kill('SIGKILL'));
+    receiver = process_;
+    await once(process_.stdout, 'data');
+  }
+
+  /** Calls running nodes in turn until the result is not null. */
+  async function withNode<T>(call: (node: TrialNode) => Promise<T | null>): Promise<T> {
+    for (;;) {
+      const running = nodes.filter((node) => node !== null);
+      turn += 1;
+      const node = running[turn % Math.max(running.length, 1)];
+      // A killed node closes its connections.
+      const result = node === undefined ? null : await call(node).catch(() => null);
+      if (result !== null) return result;
+      await new Promise((resolve) => setTimeout(resolve, REPEAT_DELAY_MS));
+    }
+  }
+
+  await startNode(0);
+  const key = nodes[0]?.key ?? '';
+  const { token } = await runJson<{ token: string }>('token', 'create', 'trial');
+  await runJson('account', 'set', 'default', '--max-bounces', '100%', '--max-complaints', '100%');
+  await runJson('suppression', 'add', 'default', createTrialRecipient('suppressed', 0));
+  const receiverPort = await findFreePort();
+  const url = `http://127.0.0.1:${receiverPort}/webhooks`;
+  const { secret } = await runJson<{ secret: string }>('webhook', 'create', url, '--events', 'all');
+  await startReceiver();
+  for (let index = 1; index < nodeCount; index += 1) await startNode(index);
+
+  return {
+    nodeCount,
+    startNode,
+    startReceiver,
+    runJson,
+    async killNode(index) {
+      const node = nodes[index];
+      nodes[index] = null;
+      node?.kill('SIGKILL');
+      await node?.ended;
+    },
+    async killReceiver() {
+      if (receiver === null || receiver.exitCode !== null) return;
+      const ended = once(receiver, 'exit');
+      receiver.kill('SIGKILL');
+      await ended;
+    },
+    readReceived() {
+      if (!existsSync(storedFile)) return [];
+      const lines = readFileSync(storedFile, 'utf8').split('\n').slice(0, -1);
+      return lines.map((line) => JSON.parse(line) as ReceivedWebhook);
+    },
+    submit: (recipient, idempotencyKey) =>
+      withNode(async ({ publicUrl }) => {
+        const headers = { 'Idempotency-Key': idempotencyKey };
+        const response = await submit(
+          publicUrl,
+          key,
+          { to: recipient },
+          headers,
+          AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+        );
+        const body = (await response.json()) as { result: { id: string } };
+        return response.status === 201 ? body.result.id : null;
+      }),
+    async call<T>(method: 'GET' | 'POST', path: string, statuses: readonly number[] = [200]) {
+      const answer = await withNode(async ({ operatorUrl }) => {
+        const response = await fetch(`${operatorUrl}/api/v1${path}`, {
+          method,
+          headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+          body: method === 'GET' ? null : '{}',
+          signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+        });
+        const body = (await response.json()) as T;
+        // A node that is starting or stopping answers 503.
+        return response.status >= 500 ? null : { status: response.status, body };
+      });
+      if (!statuses.includes(answer.status))
+        throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+      return answer.body;
+    },
+    async sendEvent(sample, about) {
+      const { headers, body } = sender.sign(createEventBody(provider, sample, about), '');
+      await withNode(async ({ feedback }) => {
+        const response = await fetch(`${new URL(feedback.http?.split(', ')[0] ?? '').origin}/events/postmark`, {
+          method: 'POST',
+          headers: { ...headers },
+          body: new Uint8Array(body),
+          signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+        });
+        await response.body?.cancel();
+        return response.status === 200 ? true : null;
+      });
+    },
+    async sendReport(recipient) {
+      const returnPath = relay.senders.get(recipient) ?? '';
+      const diagnostic = 'smtp; 550 5.1.1 No such user here';
+      const original = 'Subject: Your receipt\r\n';
+      const report = composeDeliveryStatus(recipient, returnPath, original, 'failed', '5.1.1', diagnostic);
+      await withNode(async ({ feedback }) => {
+        const client = await connectSmtp(Number(feedback.smtp?.split(':').at(-1)));
+        const reply = await client.send('', returnPath, report);
+        client.close();
+        return reply.startsWith('250') ? true : null;
+      });
+    },
+  };
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,246 @@
+/**
+ * A trial of webhooks as an application sees them: messages that end in every state, while nodes and the receiver are
+ * killed with SIGKILL and started again. The result contains every difference between the received events and
+ * `message show --json`.
+ */
+import { expect } from 'vitest';
+import {
+  compareWithShown,
+  type ShownMessage,
+  type ShownSuppression,
+  type TrialDifferences,
+} from './trial-comparison.ts';
+import { startTrialInstallation, type TrialInstallation } from './trial-installation.ts';
+import { createTrialRecipient, decideNextStep, TRIAL_EVENTS, TRIAL_KINDS, type TrialKind } from './trial-plan.ts';
+
+export interface TrialOptions {
+  readonly messageCount: number;
+  /** The settings of the database. Several nodes need PostgreSQL. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly nodeCount: number;
+  /** The number of kills of nodes and of the receiver. */
+  readonly nodeKills: number;
+  readonly receiverKills: number;
+  readonly seed: number;
+  readonly maxAgeMs: number;
+  readonly onProgress?: (line: string) => void;
+}
+
+export interface TrialResult extends TrialDifferences {
+  /** The number of messages in each state. */
+  readonly states: Readonly<Record<string, number>>;
+  /** The number of received events of each type, without repetitions. */
+  readonly types: Readonly<Record<string, number>>;
+  /** The number of received requests that repeat an earlier one. */
+  readonly repetitions: number;
+}
+
+const CONCURRENCY = 24;
+const IDLE_DELAY_MS = 10;
+/** The delay between two steps for the same message. */
+const STEP_DELAY_MS = 250;
+const PAGE_SIZE = 100;
+const ENDPOINT = '/webhooks/wh_1';
+
+interface TrialTask {
+  readonly kind: TrialKind;
+  readonly recipient: string;
+  readonly index: number;
+  /** Null until the message is accepted. */
+  id: string | null;
+  acceptedAt: number;
+  nextStepAt: number;
+}
+
+/** Runs the trial. The caller is a test. The processes end with the test. */
+export async function runWebhookTrial(options: TrialOptions): Promise<TrialResult> {
+  const { messageCount, settings, nodeCount, maxAgeMs, onProgress = () => undefined } = options;
+  const installation = await startTrialInstallation(nodeCount, settings, maxAgeMs);
+  const tasks = Array.from({ length: messageCount }, (_, index): TrialTask => {
+    const kind = TRIAL_KINDS[index % TRIAL_KINDS.length] ?? 'delivered';
+    return { kind, recipient: createTrialRecipient(kind, index), index, id: null, acceptedAt: 0, nextStepAt: 0 };
+  });
+  let steps = 0;
+  let isOver = false;
+  const killing = killProcesses(installation, options, () => ({ steps, isOver }));
+  await runTasks(tasks, async (task) => {
+    const isSubmitted = task.id !== null;
+    const isDone = await takeStep(installation, task, maxAgeMs);
+    steps += isDone || !isSubmitted ? 1 : 0;
+    return isDone;
+  });
+  onProgress(`all messages reached their goal after ${steps} steps`);
+  isOver = true;
+  await killing;
+  const shown = await showAll(installation, tasks);
+  const suppressions = await installation.runJson<ShownSuppression[]>('suppression', 'list', 'default');
+  await waitForWebhooks(installation, shown, suppressions, onProgress);
+  const received = installation.readReceived();
+  const unique = new Map(received.map((webhook) => [webhook.id, webhook]));
+  return {
+    ...compareWithShown(received, shown, suppressions),
+    states: countBy([...shown.values()].map(({ state }) => state)),
+    types: countBy([...unique.values()].map(({ body }) => (JSON.parse(body) as { type: string }).type)),
+    repetitions: received.length - unique.size,
+  };
+}
+
+/** Calls `takeStepOf` for each task until it resolves to true. Several calls run at a time. */
+async function runTasks(tasks: readonly TrialTask[], takeStepOf: (task: TrialTask) => Promise<boolean>): Promise<void> {
+  const queue = [...tasks];
+  let openCount = queue.length;
+  const work = async () => {
+    while (openCount > 0) {
+      const task = queue.shift();
+      if (task === undefined || task.nextStepAt > Date.now()) {
+        if (task !== undefined) queue.push(task);
+        await new Promise((resolve) => setTimeout(resolve, IDLE_DELAY_MS));
+        continue;
+      }
+      if (await takeStepOf(task)) openCount -= 1;
+      else queue.push(task);
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+}
+
+/** Submits the message of a task, or takes its next step. Resolves to true if the message has reached its goal. */
+async function takeStep(installation: TrialInstallation, task: TrialTask, maxAgeMs: number): Promise<boolean> {
+  const { kind, recipient, index } = task;
+  if (task.id === null) {
+    task.id = await installation.submit(recipient, `trial-${index}`);
+    task.acceptedAt = Date.now();
+    return false;
+  }
+  const { id } = task;
+  const shown = await installation.call<ShownMessage>('GET', `/messages/${id}`);
+  const step = decideNextStep(kind, { ...shown, ageMs: Date.now() - task.acceptedAt }, maxAgeMs);
+  task.nextStepAt = Date.now() + STEP_DELAY_MS;
+  switch (step.kind) {
+    case 'done':
+      return true;
+    case 'wait':
+      return false;
+    case 'retry':
+    case 'cancel':
+      // The state may have changed in the meantime (409).
+      await installation.call('POST', `/messages/${id}/${step.kind}`, [200, 409]);
+      return false;
+    case 'report':
+      await installation.sendReport(recipient);
+      return false;
+    case 'events':
+      for (const event of step.events) {
+        await installation.sendEvent(TRIAL_EVENTS[event], { id, recipient });
+        // Every seventh message gets each event twice.
+        if (index % 7 === 0) await installation.sendEvent(TRIAL_EVENTS[event], { id, recipient });
+      }
+      return false;
+  }
+}
+
+/**
+ * Kills nodes and the receiver, in an order and at points of the progress that depend only on the seed. A killed process
+ * is started again at the next point.
+ */
+async function killProcesses(
+  installation: TrialInstallation,
+  { messageCount, nodeKills, receiverKills, seed, onProgress = () => undefined }: TrialOptions,
+  getProgress: () => { readonly steps: number; readonly isOver: boolean },
+): Promise<void> {
+  const random = createRandom(seed);
+  const victims = [
+    ...Array.from({ length: nodeKills }, () => Math.floor(random() * installation.nodeCount)),
+    ...Array.from({ length: receiverKills }, () => null),
+  ];
+  const plan = victims
+    .map((victim) => ({
+      victim,
+      atStep: Math.floor(random() * 2 * messageCount * 0.95),
+      downSteps: Math.ceil(random() * 10),
+    }))
+    .sort((a, b) => a.atStep - b.atStep);
+  const waitForStep = async (step: number) => {
+    while (getProgress().steps < step && !getProgress().isOver)
+      await new Promise((resolve) => setTimeout(resolve, IDLE_DELAY_MS));
+  };
+  for (const { victim, atStep, downSteps } of plan) {
+    await waitForStep(atStep);
+    onProgress(`step ${getProgress().steps}: kill ${victim === null ? 'the receiver' : `node ${victim}`}`);
+    if (victim === null) {
+      await installation.killReceiver();
+      await waitForStep(getProgress().steps + downSteps);
+      await installation.startReceiver();
+    } else {
+      await installation.killNode(victim);
+      await installation.startNode(victim);
+    }
+  }
+}
+
+async function showAll(
+  installation: TrialInstallation,
+  tasks: readonly TrialTask[],
+): Promise<ReadonlyMap<string, ShownMessage>> {
+  const shown = new Map<string, ShownMessage>();
+  await runTasks(
+    [...tasks].map((task) => ({ ...task, nextStepAt: 0 })),
+    async ({ id }) => {
+      if (id !== null) shown.set(id, await installation.call<ShownMessage>('GET', `/messages/${id}`));
+      return true;
+    },
+  );
+  return shown;
+}
+
+/**
+ * Waits until every expected event is received and no delivery is pending. Deliveries that failed while the receiver was
+ * down are replayed, as an operator does after a failure of the receiver.
+ */
+async function waitForWebhooks(
+  installation: TrialInstallation,
+  shown: ReadonlyMap<string, ShownMessage>,
+  suppressions: readonly ShownSuppression[],
+  onProgress: (line: string) => void,
+): Promise<void> {
+  const describeOpen = async () => {
+    const { missing } = compareWithShown(installation.readReceived(), shown, suppressions);
+    const undelivered = missing.length > 0 ? [] : await listUndelivered(installation);
+    onProgress(`${missing.length} events are missing, ${undelivered.length} deliveries are open`);
+    if (missing.length > 0) await installation.call('POST', `${ENDPOINT}/replay`);
+    return [...missing, ...undelivered].slice(0, 10);
+  };
+  await expect.poll(describeOpen, { timeout: 120_000, interval: 1_000 }).toEqual([]);
+}
+
+/** Resolves to the ids of the deliveries without a success. */
+async function listUndelivered(installation: TrialInstallation): Promise<string[]> {
+  const undelivered: string[] = [];
+  for (let before = ''; ; ) {
+    const page = await installation.call<{ readonly id: string; readonly status: string }[]>(
+      'GET',
+      `${ENDPOINT}/deliveries?limit=${PAGE_SIZE}${before}`,
+    );
+    undelivered.push(...page.filter(({ status }) => status !== 'delivered').map(({ id }) => id));
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE_SIZE) return undelivered;
+    before = `&before=${last.id}`;
+  }
+}
+
+/** Returns numbers in [0, 1) that depend only on the seed (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function countBy(values: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
+  return counts;
+}

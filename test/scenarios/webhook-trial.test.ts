@@ -1,0 +1,29 @@
+/**
+ * Tests webhooks as an application sees them, on the embedded store. test/long/webhook-trial.test.ts does the same with
+ * 10,000 messages on both databases.
+ */
+import { expect, test } from 'vitest';
+import { MESSAGE_EVENT_TYPES } from '../../src/model/webhook.ts';
+import { runWebhookTrial } from '../rig/webhook-trial.ts';
+
+test('a receiver gets each event that message show lists once by its id, while the receiver and the node are killed', async () => {
+  const {
+    states,
+    types,
+    repetitions: _,
+    ...differences
+  } = await runWebhookTrial({
+    messageCount: 300,
+    settings: {},
+    nodeCount: 1,
+    nodeKills: 1,
+    receiverKills: 2,
+    seed: 17,
+    maxAgeMs: 8_000,
+  });
+  expect(differences).toEqual({ missing: [], extra: [], unstable: [] });
+  expect(Object.keys(states).toSorted()).toEqual(
+    ['bounced', 'cancelled', 'complained', 'delivered', 'expired', 'suppressed', 'uncertain'].toSorted(),
+  );
+  expect(Object.keys(types).toSorted()).toEqual([...MESSAGE_EVENT_TYPES, 'suppression.added'].toSorted());
+});
