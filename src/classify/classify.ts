@@ -1,13 +1,15 @@
 /**
  * Classifies a reply of the next hop as an outcome. rules.ts contains the rules for the replies of known servers, as
- * data. This module applies the first matching rule, or a default if no rule matches.
+ * data. The rules of the relay of a provider (src/providers) precede them. This module applies the first matching rule, or a
+ * default if no rule matches.
  *
  * Guarantees: the function is pure, and its cost is linear in the length of the text. A reply with a 4yz, malformed or
  * missing code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is
  * temporary.
  */
 import type { Outcome, Reason, Reply } from '../model/outcome.ts';
-import { RULES, type Rule, type RuleResult } from './rules.ts';
+import type { ReplyRule, ReplyRuleResult } from '../model/reply-rule.ts';
+import { RULES } from './rules.ts';
 
 /**
  * The class of a reply. 5: the reply code is permanent, and the enhanced code is permanent or absent. 4: one of the
@@ -15,25 +17,27 @@ import { RULES, type Rule, type RuleResult } from './rules.ts';
  */
 type ReplyClass = 4 | 5 | null;
 
-/** Returns the outcome of an attempt that ended with this reply. */
-export function classify(reply: Reply): Outcome {
+/** Returns the outcome of an attempt that ended with this reply. `relayRules` are the rules of the relay that replied. */
+export function classify(reply: Reply, relayRules: readonly ReplyRule[] = []): Outcome {
   const { code } = reply;
   if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
   // RFC 5321 section 4.2: the second digit of a reply code is 0 to 5.
   if (code >= 200 && code < 260 && reply.stage === 'content') return { kind: 'delivered', reply };
-  const rule = findRule(reply);
+  const rule = findRule(reply, relayRules);
   return toOutcome(rule === null ? getDefaultResult(reply) : rule.result, reply);
 }
 
-/** Returns the first matching rule, or null. Rules with a permanent result apply only to permanent replies. */
-export function findRule(reply: Reply): Rule | null {
+/**
+ * Returns the first matching rule, or null. The rules of the relay precede all others. Rules with a permanent result apply only to
+ * permanent replies.
+ */
+export function findRule(reply: Reply, relayRules: readonly ReplyRule[] = []): ReplyRule | null {
   const replyClass = getReplyClass(reply);
   if (replyClass === null) return null;
   const text = normalizeReplyText(reply.text);
-  for (const rule of RULES) {
-    if ((rule.result.kind === 'temporary' || replyClass === 5) && matchesRule(rule, reply, text)) return rule;
-  }
-  return null;
+  const matches = (rule: ReplyRule): boolean =>
+    (rule.result.kind === 'temporary' || replyClass === 5) && matchesRule(rule, reply, text);
+  return relayRules.find(matches) ?? RULES.find(matches) ?? null;
 }
 
 /** Reasons that concern the configuration or the reputation of this service. They persist until an operator corrects them. */
@@ -55,7 +59,7 @@ function getReplyClass(reply: Reply): ReplyClass {
   return enhanced.startsWith('4.') ? 4 : null;
 }
 
-function matchesRule(rule: Rule, reply: Reply, text: string): boolean {
+function matchesRule(rule: ReplyRule, reply: Reply, text: string): boolean {
   const { stages, codes, enhancedCodes, phrases, exceptPhrases } = rule;
   if (stages !== undefined && !stages.includes(reply.stage)) return false;
   if (codes !== undefined && (reply.code === null || !codes.includes(reply.code))) return false;
@@ -95,7 +99,7 @@ function matchesEnhancedCode(pattern: string, enhancedCode: string | null): bool
 }
 
 /** Returns the result for a reply that matches no rule. The stage and the class of the reply determine the result. */
-function getDefaultResult(reply: Reply): RuleResult {
+function getDefaultResult(reply: Reply): ReplyRuleResult {
   const concernsMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
   switch (getReplyClass(reply)) {
     case 5:
@@ -110,7 +114,7 @@ function getDefaultResult(reply: Reply): RuleResult {
   }
 }
 
-function toOutcome(result: RuleResult, reply: Reply): Outcome {
+function toOutcome(result: ReplyRuleResult, reply: Reply): Outcome {
   switch (result.kind) {
     case 'permanent': {
       // X.7.Y means security or policy (RFC 3463 section 3.8). Such a code never proves that a mailbox does not exist.

@@ -7,34 +7,8 @@
  * permanent. Each rule has sample replies, and a test checks that each sample matches its rule. The enhanced codes are defined in
  * RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
  */
-import type { FailureCategory } from '../model/failure.ts';
-import type { Reason, Stage } from '../model/outcome.ts';
-
-export type RuleResult =
-  | { readonly kind: 'permanent'; readonly reason: Reason; readonly suppress: boolean }
-  | { readonly kind: 'temporary'; readonly reason: Reason; readonly scope: 'message' | 'transport' };
-
-export interface Rule {
-  readonly name: string;
-  /** The rule matches only replies at these stages. If absent, the rule matches replies at every stage. */
-  readonly stages?: readonly Stage[];
-  /** The rule matches only replies with these codes. If absent, the rule matches replies with any code. */
-  readonly codes?: readonly number[];
-  /**
-   * Patterns of enhanced codes: `5.1.1` matches this code in every class, `5.7.` matches every code with this subject,
-   * and the empty string matches a missing code.
-   */
-  readonly enhancedCodes?: readonly string[];
-  /** The rule matches only texts that contain one of these phrases. */
-  readonly phrases?: readonly string[];
-  /** The rule matches no text that contains one of these phrases. */
-  readonly exceptPhrases?: readonly string[];
-  readonly result: RuleResult;
-  /** The category of the failure. If absent, the reason of the result determines the category. */
-  readonly category?: FailureCategory;
-  /** Sample replies of real servers. Each sample begins with the stage and a space. */
-  readonly samples: readonly string[];
-}
+import type { Stage } from '../model/outcome.ts';
+import type { ReplyRule, ReplyRuleResult } from '../model/reply-rule.ts';
 
 const STAGES_BEFORE_MAIL: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls'];
 const STAGES_BEFORE_CONTENT: readonly Stage[] = [...STAGES_BEFORE_MAIL, 'mail', 'rcpt'];
@@ -221,16 +195,16 @@ const SPAM_PHRASES: readonly string[] = [
   'attachment*',
 ];
 
-const CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
+const CONFIGURATION_FAULT: ReplyRuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
 /**
  * A configuration fault of one sender. Messages of other senders are delivered, so this fault must not open the circuit
  * breaker.
  */
-const SENDER_CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
-const REPUTATION_REFUSAL: RuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
-const RECIPIENT_UNKNOWN: RuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
+const SENDER_CONFIGURATION_FAULT: ReplyRuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
+const REPUTATION_REFUSAL: ReplyRuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
+const RECIPIENT_UNKNOWN: ReplyRuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
 
-export const RULES: readonly Rule[] = [
+export const RULES: readonly ReplyRule[] = [
   // ── Configuration of this service ─────────────────────────────────────────────────────────────────────
   {
     name: 'temporary sign-in failure',
@@ -378,14 +352,6 @@ export const RULES: readonly Rule[] = [
       'content 554 Sending paused for this account. For more information, please check the inbox of the address of the account.',
       'mail 502 5.7.0 Your SMTP account is not yet activated',
     ],
-  },
-  {
-    name: 'configuration set of Amazon SES does not exist or is not allowed to send',
-    stages: ['data', 'content'],
-    phrases: ['configuration set*'],
-    // Each account can have its own configuration set.
-    result: SENDER_CONFIGURATION_FAULT,
-    samples: ['content 554 Configuration set <news> does not exist.'],
   },
   {
     name: 'sender not verified with the provider',

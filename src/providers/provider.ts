@@ -1,4 +1,6 @@
 /** Defines a provider: the profile of its relay, and the format and authentication of its events. */
+
+import type { ReplyRule } from '../model/reply-rule.ts';
 import type { Authenticate, ParsedSecret } from './authentication.ts';
 import type { EventMeaning, ProviderRequest, ReadResult } from './event.ts';
 
@@ -31,6 +33,12 @@ export type RelayParameter = 'stream' | 'configuration-set';
 /** The values of the parameters of a relay. */
 export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
 
+/** A documented reply of a provider's relay. */
+export interface RelayReply extends ReplyRule {
+  /** The page that contains the reply. */
+  readonly source: string;
+}
+
 /** The properties of a provider's SMTP relay. */
 export interface RelayProfile {
   /**
@@ -56,8 +64,18 @@ export interface RelayProfile {
   readonly maxMessageBytes: number | null;
   /** The suggested SPF record of a sending domain, or null if the provider needs no SPF record at that domain. */
   readonly spf: string | null;
-  /** The default of `?connections=`, or null if the default for all relays applies. */
+  /**
+   * The documented maximum number of connections: the default of `?connections=`. Null if no number is documented, or if it exceeds
+   * the default for all relays. That default then applies.
+   */
   readonly connections: number | null;
+  /**
+   * The documented maximum number of messages per connection. Null if no number is documented, or if it exceeds the limit for all
+   * relays. That limit then applies.
+   */
+  readonly messagesPerConnection: number | null;
+  /** The documented replies of the relay. The rules precede those for all servers. Empty if no reply is documented. */
+  readonly replies: readonly RelayReply[];
   /**
    * Returns the provider's id of the message in the text of the reply to the message, or null. Null if replies contain
    * no id.

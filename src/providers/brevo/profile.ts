@@ -1,6 +1,7 @@
 /** The relay of Brevo. */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import type { RelayProfile } from '../provider.ts';
+import { BREVO_REPLIES } from './replies.ts';
 
 export const BREVO_RELAY: RelayProfile = {
   hosts: ['smtp-relay.brevo.com'],
@@ -10,7 +11,10 @@ export const BREVO_RELAY: RelayProfile = {
   keepsEnvelopeSender: null,
   maxMessageBytes: null,
   spf: null,
+  // No limit of connections is documented.
   connections: null,
+  messagesPerConnection: null,
+  replies: BREVO_REPLIES,
   findReference: null,
   sources: ['https://developers.brevo.com/docs/smtp-integration'],
 };

@@ -1,6 +1,7 @@
 /** The relay of MailerSend. */
 import { toId } from '../json.ts';
 import type { RelayProfile } from '../provider.ts';
+import { MAILERSEND_REPLIES } from './replies.ts';
 
 const REPLY_PREFIX = 'message queued as ';
 
@@ -15,10 +16,13 @@ export const MAILERSEND_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: 'v=spf1 include:_spf.mailersend.net ~all',
   connections: null,
+  messagesPerConnection: 5,
+  replies: MAILERSEND_REPLIES,
   findReference: findMessageId,
   sources: [
     'https://developers.mailersend.com/smtp-relay.html',
     'https://www.mailersend.com/help/how-to-verify-and-authenticate-a-sending-domain',
+    'https://www.mailersend.com/help/smtp-configuration-421-error',
   ],
 };
 

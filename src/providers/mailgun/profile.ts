@@ -1,6 +1,7 @@
 /** The relay of Mailgun. */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import type { RelayProfile } from '../provider.ts';
+import { MAILGUN_REPLIES } from './replies.ts';
 
 export const MAILGUN_RELAY: RelayProfile = {
   hosts: ['smtp.mailgun.org', 'smtp.eu.mailgun.org'],
@@ -10,7 +11,10 @@ export const MAILGUN_RELAY: RelayProfile = {
   keepsEnvelopeSender: null,
   maxMessageBytes: 25 * 1024 * 1024,
   spf: 'v=spf1 include:mailgun.org ~all',
+  // No limit of connections is documented.
   connections: null,
+  messagesPerConnection: null,
+  replies: MAILGUN_REPLIES,
   findReference: null,
   sources: [
     'https://documentation.mailgun.com/docs/mailgun/user-manual/sending-messages/send-smtp',

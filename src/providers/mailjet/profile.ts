@@ -9,7 +9,10 @@ export const MAILJET_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: null,
   spf: 'v=spf1 include:spf.mailjet.com ~all',
+  // No limit of connections and no reply is documented.
   connections: null,
+  messagesPerConnection: null,
+  replies: [],
   findReference: null,
   sources: [
     'https://dev.mailjet.com/docs/smtp_relay/custom_headers',

@@ -1,6 +1,7 @@
 /** The relays of Mailtrap: one for the transactional stream and one for the bulk stream. */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import type { RelayProfile } from '../provider.ts';
+import { MAILTRAP_REPLIES } from './replies.ts';
 
 export const MAILTRAP_RELAY: RelayProfile = {
   hosts: ['live.smtp.mailtrap.io', 'bulk.smtp.mailtrap.io'],
@@ -10,7 +11,10 @@ export const MAILTRAP_RELAY: RelayProfile = {
   keepsEnvelopeSender: null,
   maxMessageBytes: null,
   spf: null,
+  // No limit of connections is documented.
   connections: null,
+  messagesPerConnection: null,
+  replies: MAILTRAP_REPLIES,
   findReference: null,
   sources: [
     'https://docs.mailtrap.io/email-api-smtp/setup/smtp-integration',

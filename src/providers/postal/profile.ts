@@ -4,6 +4,7 @@
  * an address of its return path domain.
  */
 import type { RelayProfile } from '../provider.ts';
+import { POSTAL_REPLIES } from './replies.ts';
 
 export const POSTAL_RELAY: RelayProfile = {
   hosts: [],
@@ -13,7 +14,10 @@ export const POSTAL_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: null,
   spf: null,
+  // The source contains no limit of connections.
   connections: null,
+  messagesPerConnection: null,
+  replies: POSTAL_REPLIES,
   findReference: null,
   sources: ['https://docs.postalserver.io/getting-started/dns-configuration', 'https://github.com/postalserver/postal'],
 };

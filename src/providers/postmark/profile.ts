@@ -14,10 +14,14 @@ export const POSTMARK_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: 10 * 1024 * 1024,
   spf: null,
-  connections: null,
+  // No reply is documented. The relay accepts every message, and a failure is a bounce of the type SMTPApiError.
+  connections: 10,
+  messagesPerConnection: null,
+  replies: [],
   findReference: null,
   sources: [
     'https://postmarkapp.com/developer/user-guide/send-email-with-smtp',
     'https://postmarkapp.com/support/article/1125-custom-metadata-faq',
+    'https://postmarkapp.com/support/article/do-we-have-rate-limits-for-smtp',
   ],
 };

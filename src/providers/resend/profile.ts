@@ -1,5 +1,6 @@
 /** The relay of Resend. */
 import type { RelayProfile } from '../provider.ts';
+import { RESEND_REPLIES } from './replies.ts';
 
 /**
  * The header field that contains the message id. Resend has no field for metadata and returns custom header fields in
@@ -16,7 +17,10 @@ export const RESEND_RELAY: RelayProfile = {
   maxMessageBytes: 40 * 1024 * 1024,
   // The SPF record of Resend is at a subdomain, `send` by default, and not at the sending domain.
   spf: null,
+  // No limit of connections is documented for the relay. The rate limit of the API is per team.
   connections: null,
+  messagesPerConnection: null,
+  replies: RESEND_REPLIES,
   findReference: null,
   sources: [
     'https://resend.com/docs/send-with-smtp',

@@ -1,6 +1,7 @@
 /** The SMTP interface of Amazon SES. */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import type { RelayProfile } from '../provider.ts';
+import { SES_REPLIES } from './replies.ts';
 
 export const SES_RELAY: RelayProfile = {
   hosts: [
@@ -21,7 +22,10 @@ export const SES_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: 40 * 1024 * 1024,
   spf: 'v=spf1 include:amazonses.com ~all',
+  // The maximum number of connections is not documented. The relay refuses further connections with 421.
   connections: null,
+  messagesPerConnection: null,
+  replies: SES_REPLIES,
   findReference: null,
   sources: [
     'https://docs.aws.amazon.com/ses/latest/dg/send-email-smtp.html',

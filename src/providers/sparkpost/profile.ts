@@ -1,6 +1,7 @@
 /** The relay of SparkPost. */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import type { RelayProfile } from '../provider.ts';
+import { SPARKPOST_REPLIES } from './replies.ts';
 
 export const SPARKPOST_RELAY: RelayProfile = {
   hosts: ['smtp.sparkpostmail.com', 'smtp.eu.sparkpostmail.com'],
@@ -13,6 +14,8 @@ export const SPARKPOST_RELAY: RelayProfile = {
   maxMessageBytes: null,
   spf: null,
   connections: 10,
+  messagesPerConnection: null,
+  replies: SPARKPOST_REPLIES,
   findReference: null,
   sources: [
     'https://developers.sparkpost.com/api/smtp/',

@@ -27,9 +27,10 @@ export function classifySesError(error: SesError): SesErrorMeaning {
   return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT_MEANING);
 }
 
-function matches({ names, phrases, status }: SesRule, error: SesError): boolean {
+function matches({ names, phrases, beginnings, status }: SesRule, error: SesError): boolean {
   const text = error.message.toLowerCase();
   if (names !== undefined && !names.includes(error.name)) return false;
+  if (beginnings !== undefined && !beginnings.some((beginning) => text.startsWith(beginning))) return false;
   if (phrases !== undefined && !phrases.some((phrase) => text.includes(phrase))) return false;
   return status === undefined || (error.status !== null && error.status >= status[0] && error.status <= status[1]);
 }

@@ -22,6 +22,8 @@ export interface SesRule {
   readonly names?: readonly string[];
   /** Phrases in lower case. The rule matches if the error message contains one of them. */
   readonly phrases?: readonly string[];
+  /** Texts in lower case. The rule matches if the error message begins with one of them. */
+  readonly beginnings?: readonly string[];
   /** The first and the last matching HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
@@ -34,6 +36,11 @@ export interface SesRule {
  * circuit breaker and raises an alarm.
  */
 const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
+/**
+ * The meaning of an error that concerns one sender. Messages of other senders are delivered, so the error raises an alarm but does
+ * not open the circuit breaker.
+ */
+const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'message' };
 const UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
 /** The names of errors for a missing permission. */
 const ACCESS_DENIED = ['AccessDeniedException', 'AccessDenied'];
@@ -81,13 +88,29 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'the configuration set does not exist, is invalid or is not allowed to send, by text',
-    names: [...BAD_REQUEST, 'NotFoundException', 'SendingPausedException', 'MessageRejected', ...ACCESS_DENIED],
-    phrases: ['configurationset', 'configuration set', 'configuration-set'],
+    names: [...BAD_REQUEST, 'NotFoundException', 'SendingPausedException', 'MessageRejected'],
+    // The text can contain addresses, so it must begin with the name of the object.
+    beginnings: ['configuration set', 'configurationset'],
     meaning: { kind: 'configuration-set' },
     samples: [
       'NotFoundException 404 Configuration set <news> does not exist.',
       'BadRequestException 400 Configuration set name <a b> is invalid',
-      'SendingPausedException 400 Sending is paused for the configuration set',
+    ],
+  },
+  {
+    description: 'sending is paused for the configuration set',
+    names: ['SendingPausedException'],
+    phrases: ['configuration set'],
+    meaning: { kind: 'configuration-set' },
+    samples: ['SendingPausedException 400 Sending is paused for the configuration set'],
+  },
+  {
+    description: 'the request is not allowed to use the configuration set',
+    names: ACCESS_DENIED,
+    // The type of the resource in its ARN. An identity contains no colon.
+    phrases: [':configuration-set/'],
+    meaning: { kind: 'configuration-set' },
+    samples: [
       'AccessDeniedException 403 User is not authorized to perform ses:SendRawEmail on resource arn:aws:ses:eu-west-1:123456789012:configuration-set/news',
     ],
   },
@@ -103,13 +126,13 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'an identity is not verified',
     names: ['MailFromDomainNotVerifiedException'],
-    meaning: CONFIGURATION,
+    meaning: SENDER_CONFIGURATION,
     samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
   },
   {
     description: 'an identity is not verified, by text',
     phrases: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
-    meaning: CONFIGURATION,
+    meaning: SENDER_CONFIGURATION,
     samples: [
       'MessageRejected 400 Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
     ],

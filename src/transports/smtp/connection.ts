@@ -11,6 +11,7 @@ import { classify } from '../../classify/classify.ts';
 import type { Clock, MonotonicClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
+import { findProvider } from '../../providers/providers.ts';
 import { Channel, type ConnectionLost, type SmtpLimits, Transcript } from './channel.ts';
 import { buildAuthLogin, buildAuthPlain, buildHelloCommand, type ServerReply, toReply } from './protocol.ts';
 
@@ -57,9 +58,9 @@ export async function openConnection(
 
   const greeting = await channel.nextReply('the greeting', limits.greetingMs);
   if (greeting.kind === 'lost') return toOpeningFailed(toLostOutcome('greeting', greeting), true);
-  if (greeting.code !== 220) return refuseOpening(channel, 'greeting', greeting);
+  if (greeting.code !== 220) return refuseOpening(channel, setting, 'greeting', greeting);
 
-  let hello = await greet(channel, setting.name, limits);
+  let hello = await greet(channel, setting, limits);
   if (hello.kind === 'failed') return hello;
 
   if (setting.tls === 'required' || (setting.tls === 'offered' && !plaintext)) {
@@ -78,10 +79,10 @@ export async function openConnection(
           return { ...failure, tlsFailed: setting.tls === 'offered' };
         }
         transcript.remark(describe(channel, peer));
-        hello = await greet(channel, setting.name, limits);
+        hello = await greet(channel, setting, limits);
         if (hello.kind === 'failed') return hello;
       } else if (setting.tls === 'required') {
-        return refuseOpening(channel, 'starttls', answer);
+        return refuseOpening(channel, setting, 'starttls', answer);
       }
     } else if (setting.tls === 'required') {
       const text = `${peer} does not offer STARTTLS, which this transport requires; enable STARTTLS on the server, or remove ?tls=required`;
@@ -138,18 +139,19 @@ const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: fa
 type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailed;
 
 /** Sends EHLO, or HELO if the server does not support EHLO. */
-async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
+async function greet(channel: Channel, setting: SmtpSetting, limits: SmtpLimits): Promise<Hello> {
+  const { name } = setting;
   channel.command(buildHelloCommand('EHLO', name));
   const answer = await channel.nextReply('the answer to EHLO', limits.commandMs);
   if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', answer), true);
   if (answer.code === 250) return { kind: 'hello', extensions: parseExtensions(answer) };
   // RFC 5321 section 3.2.
-  if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, 'ehlo', answer);
+  if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, setting, 'ehlo', answer);
   channel.command(buildHelloCommand('HELO', name));
   const heloAnswer = await channel.nextReply('the answer to HELO', limits.commandMs);
   if (heloAnswer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', heloAnswer), true);
   if (heloAnswer.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
-  return refuseOpening(channel, 'ehlo', heloAnswer);
+  return refuseOpening(channel, setting, 'ehlo', heloAnswer);
 }
 
 function parseExtensions(reply: ServerReply): Extensions {
@@ -235,10 +237,10 @@ function failOpening(channel: Channel, stage: Stage, reason: Reason, text: strin
  * Closes the connection because of the server's reply. The reply does not concern a message, so the outcome is always
  * deferred.
  */
-function refuseOpening(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
+function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, answer: ServerReply): OpeningFailed {
   channel.destroy();
   const reply = toReply(stage, answer);
-  const outcome = classify(reply);
+  const outcome = classify(reply, findProvider(setting.provider)?.relay?.replies);
   return toOpeningFailed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
 }
 
@@ -278,7 +280,7 @@ async function authenticate(
     return failOpening(channel, 'auth', 'configuration', text);
   }
   if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('auth', answer), true);
-  return answer.code === 235 ? null : refuseOpening(channel, 'auth', answer);
+  return answer.code === 235 ? null : refuseOpening(channel, setting, 'auth', answer);
 }
 
 /** Returns true for a loopback address, including an IPv4-mapped one. */

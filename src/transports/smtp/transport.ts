@@ -7,6 +7,7 @@
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
 import type { Attempt, Outcome, Stage } from '../../model/outcome.ts';
+import type { ReplyRule } from '../../model/reply-rule.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 import {
@@ -50,7 +51,14 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
     buildAuthPlain(setting.auth.user, setting.auth.pass);
     buildAuthLogin(setting.auth.user, setting.auth.pass);
   }
-  const limits: SmtpLimits = { ...SMTP_LIMITS, ...parts.limits };
+  const relay = findProvider(setting.provider)?.relay ?? null;
+  const { messagesPerConnection } = relay ?? SMTP_LIMITS;
+  const limits: SmtpLimits = {
+    ...SMTP_LIMITS,
+    messagesPerConnection: messagesPerConnection ?? SMTP_LIMITS.messagesPerConnection,
+    ...parts.limits,
+  };
+  const relayRules = relay?.replies ?? [];
   const { clock } = parts;
   const pool = new ConnectionPool(setting.connections, limits, clock);
   const remote = isIP(setting.host) === 6 ? `[${setting.host}]:${setting.port}` : `${setting.host}:${setting.port}`;
@@ -138,7 +146,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           connection.channel.beginWork(transcript, deadline);
           let outcome: Outcome | 'stale';
           try {
-            outcome = await transact(connection, message, lines, beforeCompletion, limits, transcript);
+            outcome = await transact(connection, message, lines, beforeCompletion, limits, relayRules, transcript);
           } catch (error) {
             connection.channel.destroy();
             throw error;
@@ -200,6 +208,7 @@ async function transact(
   lines: EnvelopeLines,
   beforeCompletion: (() => Promise<void>) | null,
   limits: SmtpLimits,
+  relayRules: readonly ReplyRule[],
   transcript: Transcript,
 ): Promise<Outcome | 'stale'> {
   const { channel, extensions } = connection;
@@ -242,30 +251,30 @@ async function transact(
   let refusal: Refusal | null = isPositive(mailAnswer) ? null : { stage: 'mail', reply: mailAnswer };
 
   if (!extensions.pipelining) {
-    if (refusal !== null) return refuse(connection, refusal);
+    if (refusal !== null) return refuse(connection, refusal, relayRules);
     channel.command(lines.rcpt);
   }
   const rcptAnswer = await channel.nextReply('the answer to RCPT', limits.commandMs);
   if (rcptAnswer.kind === 'lost')
-    return refusal === null ? resolveLoss('rcpt', rcptAnswer, reused) : outcomeOf(refusal);
+    return refusal === null ? resolveLoss('rcpt', rcptAnswer, reused) : classifyRefusal(refusal, relayRules);
   if (!isPositive(rcptAnswer)) refusal ??= { stage: 'rcpt', reply: rcptAnswer };
 
   if (!extensions.pipelining) {
-    if (refusal !== null) return refuse(connection, refusal);
+    if (refusal !== null) return refuse(connection, refusal, relayRules);
     channel.command('DATA');
   }
   const dataAnswer = await channel.nextReply('the answer to DATA', limits.commandMs);
   if (dataAnswer.kind === 'lost')
-    return refusal === null ? resolveLoss('data', dataAnswer, reused) : outcomeOf(refusal);
-  if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer });
+    return refusal === null ? resolveLoss('data', dataAnswer, reused) : classifyRefusal(refusal, relayRules);
+  if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer }, relayRules);
   if (refusal !== null) {
     // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. A final dot then ends the
     // empty message, which the server refuses.
     channel.command('.');
     await channel.nextReply('the answer to an empty message', limits.commandMs);
-    return refuse(connection, refusal);
+    return refuse(connection, refusal, relayRules);
   }
-  return sendContent(connection, message.data, beforeCompletion, limits, transcript);
+  return sendContent(connection, message.data, beforeCompletion, limits, relayRules, transcript);
 }
 
 async function sendContent(
@@ -273,6 +282,7 @@ async function sendContent(
   data: Buffer,
   beforeCompletion: (() => Promise<void>) | null,
   limits: SmtpLimits,
+  relayRules: readonly ReplyRule[],
   transcript: Transcript,
 ): Promise<Outcome> {
   const { channel } = connection;
@@ -287,7 +297,7 @@ async function sendContent(
     else channel.writeBoth(content, FINAL_DOT, whenFlushed);
   } else {
     channel.write(content);
-    const refusal = await awaitPermission(connection, beforeCompletion);
+    const refusal = await awaitPermission(connection, beforeCompletion, relayRules);
     if (refusal !== null) return refusal;
     channel.write(FINAL_DOT, whenFlushed);
   }
@@ -299,14 +309,18 @@ async function sendContent(
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
   if (answer.code === 421 || channel.hasUnread) channel.destroy();
-  return classify(toReply('content', answer));
+  return classify(toReply('content', answer), relayRules);
 }
 
 /**
  * Awaits `beforeCompletion`. Returns null if the final dot may be written; otherwise closes the connection and returns
  * the outcome.
  */
-async function awaitPermission(connection: Connection, beforeCompletion: () => Promise<void>): Promise<Outcome | null> {
+async function awaitPermission(
+  connection: Connection,
+  beforeCompletion: () => Promise<void>,
+  relayRules: readonly ReplyRule[],
+): Promise<Outcome | null> {
   const { channel } = connection;
   try {
     await Promise.race([beforeCompletion(), channel.untilLost()]);
@@ -323,7 +337,7 @@ async function awaitPermission(connection: Connection, beforeCompletion: () => P
   channel.destroy();
   if (earlyReply.kind === 'lost') return toLostOutcome('content', earlyReply);
   const reply = toReply('content', earlyReply);
-  const outcome = classify(reply);
+  const outcome = classify(reply, relayRules);
   return outcome.kind === 'delivered' ? { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' } : outcome;
 }
 
@@ -340,16 +354,16 @@ function resolveLoss(stage: Stage, lost: ConnectionLost, reused: boolean): Outco
   return reused && wasClosed ? 'stale' : toLostOutcome(stage, lost);
 }
 
-function outcomeOf(refusal: Refusal): Outcome {
-  return classify(toReply(refusal.stage, refusal.reply));
+function classifyRefusal(refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
+  return classify(toReply(refusal.stage, refusal.reply), relayRules);
 }
 
-function refuse(connection: Connection, refusal: Refusal): Outcome {
+function refuse(connection: Connection, refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
   const { channel } = connection;
   connection.needsReset = true;
   // RFC 5321 section 3.8: after 421 the server closes the connection.
   if (refusal.reply.code === 421 || channel.hasUnread) channel.destroy();
-  return outcomeOf(refusal);
+  return classifyRefusal(refusal, relayRules);
 }
 
 /**

@@ -1,67 +1,81 @@
-/** The documented SMTP replies of managed providers have the outcome and the category that the documentation gives them. */
+/** The documented replies of the relays of providers have the outcome that their rule gives them, and only at this relay. */
 import { expect, test } from 'vitest';
-import { classify } from '../../../src/classify/classify.ts';
+import { classify, findRule } from '../../../src/classify/classify.ts';
 import { classifyOutcome } from '../../../src/classify/failure.ts';
 import type { Reply, Stage } from '../../../src/model/outcome.ts';
+import { PROVIDERS } from '../../../src/providers/providers.ts';
+import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
 
 const SES_CODES = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
-const SES_QUOTAS = 'https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html';
-const SES_ERRORS = 'https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html';
-const SENDGRID = 'https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/';
-const SENDGRID_IDENTITY = 'https://github.com/sahat/hackathon-starter/issues/1083';
 const SPARKPOST = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
-const SPARKPOST_SUPPRESSED = 'https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions';
 
 const throttled = { kind: 'deferred', category: 'throttled' };
 const unavailable = { kind: 'deferred', category: 'network' };
 const configuration = { kind: 'deferred', category: 'auth' };
 
-function parseReply(stage: Stage, line: string): Reply {
-  const {
-    code,
-    enhanced,
-    text = '',
-  } = /^(?<code>\d{3}) (?:(?<enhanced>\d\.\d\.\d) )?(?<text>.*)$/.exec(line)?.groups ?? {};
-  return { stage, code: Number(code), enhanced: enhanced ?? null, text };
+const listRules = (name: string) => PROVIDERS.find((provider) => provider.name === name)?.relay?.replies ?? [];
+
+function parse(sample: string): Reply {
+  const stage = sample.slice(0, sample.indexOf(' ')) as Stage;
+  return replyFromLine(stage, sample.slice(stage.length + 1));
 }
 
-test.each([
-  ['Amazon SES', SES_QUOTAS, 'content', '454 Throttling failure: Maximum sending rate exceeded', throttled],
-  ['Amazon SES', SES_QUOTAS, 'content', '454 Throttling failure: Daily message quota exceeded', throttled],
-  ['Amazon SES', SES_CODES, 'greeting', '421 Too many concurrent SMTP connections', throttled],
-  ['Amazon SES', SES_CODES, 'content', '451 Temporary service failure', unavailable],
-  ['Amazon SES', SES_CODES, 'content', '451 Timeout waiting for data from client', unavailable],
-  ['Amazon SES', SES_CODES, 'auth', '454 Temporary authentication failure', unavailable],
-  ['Amazon SES', SES_CODES, 'auth', '535 Authentication Credentials Invalid', configuration],
-  ['Amazon SES', SES_CODES, 'mail', '530 Authentication required', configuration],
-  [
-    ...(['Amazon SES', SES_ERRORS, 'content'] as const),
-    '554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: shop@example.org',
-    configuration,
-  ],
-  ['SendGrid', SENDGRID, 'content', '403 You are not authorized to send from that email address', configuration],
-  [
-    ...(['SendGrid', SENDGRID_IDENTITY, 'content'] as const),
-    '550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
-    configuration,
-  ],
-  ['SparkPost', SPARKPOST, 'auth', '535 5.7.8 Sorry. No authentication type succeeded', configuration],
-  ['SparkPost', SPARKPOST, 'content', '550 5.7.1 Unconfigured Sending Domain <example.org>', configuration],
-  [
-    'SparkPost',
-    SPARKPOST,
-    'content',
-    '550 5.6.0 JSON parsing error in X-MSYS-API',
-    { kind: 'bounced', category: 'content' },
-  ],
-  [
-    ...(['SparkPost', SPARKPOST_SUPPRESSED, 'rcpt'] as const),
-    '554 5.7.1 recipient address was suppressed due to customer policy',
-    { kind: 'bounced', category: 'policy' },
-  ],
-] as const)('%s (%s), at %s: %s', (_provider, _source, stage, line, expected) => {
-  const outcome = classify(parseReply(stage, line));
-  expect({ kind: outcome.kind, category: classifyOutcome(outcome)?.category }).toEqual(expected);
+const ROWS = PROVIDERS.flatMap(({ name, relay }) =>
+  (relay?.replies ?? []).flatMap((rule) => rule.samples.map((sample) => [name, sample, rule] as const)),
+);
+
+test.each(ROWS)('the relay of %s, %s', (name, sample, rule) => {
+  const reply = parse(sample);
+  expect(findRule(reply, listRules(name))?.name).toBe(rule.name);
+  const outcome = classify(reply, listRules(name));
+  const { result } = rule;
+  expect(outcome).toMatchObject(
+    result.kind === 'permanent'
+      ? { kind: 'bounced', reason: result.reason, suppress: false }
+      : { kind: 'deferred', reason: result.reason, scope: result.scope },
+  );
   // The provider refuses the sender or the message, or is busy. No such reply means that the mailbox does not exist.
   expect(classifyOutcome(outcome)?.class).not.toBe('hard');
+});
+
+test.each([
+  ['ses', 'content 454 Throttling failure: Maximum sending rate exceeded', throttled, 'message'],
+  ['ses', 'content 454 Throttling failure: Daily message quota exceeded', throttled, 'transport'],
+  ['ses', 'content 554 Message rejected: Email address is not verified.', configuration, 'message'],
+  ['ses', 'content 554 Configuration set does not exist.', configuration, 'message'],
+  ['ses', 'content 554 Message rejected: Sending paused for this account.', configuration, 'transport'],
+  ['sendgrid', 'auth 451 Authentication failed: Maximum credits exceeded', throttled, 'transport'],
+  ['postal', 'content 530 From/Sender name is not valid', configuration, 'message'],
+  ['postal', 'rcpt 530 Authentication required', configuration, 'transport'],
+  ['mailtrap', 'mail 550 5.7.1 Sending from domain b.example is not allowed', configuration, 'message'],
+  ['mailgun', 'content 421 Domain b.example is not allowed to send: recipient limit exceeded', throttled, 'transport'],
+] as const)('the relay of %s, %s: the circuit breaker depends on the scope', (name, sample, expected, scope) => {
+  const outcome = classify(parse(sample), listRules(name));
+  expect(outcome).toMatchObject({ kind: expected.kind, scope });
+  expect(classifyOutcome(outcome)?.category).toBe(expected.category);
+});
+
+test('the rules of a relay do not apply to another server', () => {
+  const reply = parse('content 530 From/Sender name is not valid');
+  expect(classify(reply)).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
+  expect(classify(reply, listRules('ses'))).toEqual(classify(reply));
+});
+
+test('an address that contains the phrase of a rule does not match the rule', () => {
+  const rules = listRules('ses');
+  const text = 'rcpt 550 5.1.1 <"configuration set does not exist"@b.example>: user unknown';
+  expect(classify(parse(text), rules)).toMatchObject({ kind: 'bounced', reason: 'recipient-unknown' });
+});
+
+test.each([
+  ['ses', SES_CODES, 'greeting 421 Too many concurrent SMTP connections', throttled],
+  ['ses', SES_CODES, 'content 451 Temporary service failure', unavailable],
+  ['ses', SES_CODES, 'content 451 Timeout waiting for data from client', unavailable],
+  ['ses', SES_CODES, 'auth 454 Temporary authentication failure', unavailable],
+  ['ses', SES_CODES, 'auth 535 Authentication Credentials Invalid', configuration],
+  ['ses', SES_CODES, 'mail 530 Authentication required', configuration],
+  ['sparkpost', SPARKPOST, 'auth 535 5.7.8 Sorry. No authentication type succeeded', configuration],
+] as const)('the relay of %s (%s), %s: the rules for all servers apply', (name, _source, sample, expected) => {
+  const outcome = classify(parse(sample), listRules(name));
+  expect({ kind: outcome.kind, category: classifyOutcome(outcome)?.category }).toEqual(expected);
 });

@@ -56,6 +56,7 @@ describe('POSTRIDER_TRANSPORT', () => {
         port: 587,
         tls: 'offered',
         provider: 'postmark',
+        connections: 10,
         relayParameters: { stream: 'receipts_1' },
       },
     ],
@@ -78,6 +79,7 @@ describe('POSTRIDER_TRANSPORT', () => {
         port: 2525,
         tls: 'offered',
         provider: 'postmark',
+        connections: 10,
         relayParameters: { stream: 'outbound' },
       },
     ],
@@ -162,6 +164,16 @@ describe('POSTRIDER_TRANSPORT', () => {
     if (parseResult.ok) throw new Error('expected an error');
     expect(parseResult.fault).toContain(part);
     expect(parseResult.fault).not.toMatch(/[\r\n]/);
+  });
+
+  it.each([
+    ['smtp://smtp.postmarkapp.com', 10],
+    ['smtp://smtp.postmarkapp.com?connections=40', 40],
+    ['smtp://relay.example?connections=40&provider=sparkpost', 40],
+    ['smtp://relay.example?provider=sparkpost', 10],
+    ['smtp://smtp.sendgrid.net', 20],
+  ])('%s uses at most %i connections', (text, connections) => {
+    expect(parseTransport(text)).toMatchObject({ ok: true, value: { connections } });
   });
 
   it('no error and no masked URL contains the password, also for a mistyped URL', () => {

@@ -109,7 +109,7 @@ describe('the response of the provider', () => {
         'MessageRejected',
         'Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
       ),
-      { kind: 'deferred', reason: 'configuration', scope: 'transport' },
+      { kind: 'deferred', reason: 'configuration', scope: 'message' },
     ],
     [
       createErrorAnswer(400, 'SendingPausedException', 'paused'),
@@ -199,6 +199,27 @@ describe('the response of the provider', () => {
     expect(outcome.reply.text).toContain('credentials');
     expect(fake.receivedMessages).toEqual([]);
   });
+
+  test.each([
+    [
+      'MessageRejected',
+      'Email address is not verified. The following identities failed the check: configuration-set@b.example',
+    ],
+    [
+      'MessageRejected',
+      'Email address is not verified. The following identities failed the check: "a configuration set"@b.example',
+    ],
+    ['BadRequestException', 'Illegal address configurationset@b.example'],
+    [
+      'AccessDeniedException',
+      'not authorized on resource arn:aws:ses:eu-west-1:123456789012:identity/configuration-set.example',
+    ],
+  ])(
+    '%s with an address that contains the words of a configuration set does not concern a configuration set: %s',
+    (name, message) => {
+      expect(classifySesError({ name, message, status: 400, sent: true }).kind).not.toBe('configuration-set');
+    },
+  );
 
   test('each sample matches its rule', () => {
     for (const { samples, meaning, description } of SES_RULES) {

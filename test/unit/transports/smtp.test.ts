@@ -397,6 +397,34 @@ describe('connections', () => {
     expect(peer.commands.filter((line) => line === 'QUIT')).toHaveLength(2);
   });
 
+  test('a relay of a provider with a documented maximum gets no more messages on one connection', async () => {
+    const { peer, transport } = await startPair(
+      async (wire) => {
+        await wire.greet();
+        await wire.acceptMessages();
+      },
+      { connections: 1, provider: 'mailersend' },
+    );
+    for (let n = 0; n < 6; n += 1)
+      expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect(peer.connections).toBe(2);
+    expect(peer.commands.filter((line) => line === 'QUIT')).toHaveLength(1);
+  });
+
+  test.each([
+    ['content', '530 From/Sender name is not valid', 'postal', { reason: 'configuration', scope: 'message' }],
+    ['content', '530 From/Sender name is not valid', null, { reason: 'configuration', scope: 'transport' }],
+    ['RCPT', '550 5.7.1 Sending from domain b.example is not allowed', 'mailtrap', { scope: 'message' }],
+    ['greeting', '421 Too many concurrent SMTP connections', 'ses', { reason: 'throttled', scope: 'transport' }],
+  ] as const)(
+    'a reply at %s (%s) of the relay of %s is classified by its profile',
+    async (verb, reply, provider, expected) => {
+      const { transport } = await startPair(respondTo(verb, [reply], ['peer.example', 'PIPELINING']), { provider });
+      const { outcome } = await transport.attempt(createOutgoingMessage(), null);
+      expect(outcome).toMatchObject({ kind: 'deferred', ...expected });
+    },
+  );
+
   test('an idle connection ends with QUIT', async () => {
     const { peer, transport } = await startPair(
       async (wire) => {

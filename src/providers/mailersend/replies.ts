@@ -1,0 +1,17 @@
+/** The documented replies of the relay of MailerSend. */
+import type { RelayReply } from '../provider.ts';
+
+const ERROR_421 = 'https://www.mailersend.com/help/smtp-configuration-421-error';
+
+export const MAILERSEND_REPLIES: readonly RelayReply[] = [
+  {
+    name: 'too many messages on one connection',
+    codes: [421],
+    // A new connection accepts further messages, so the circuit breaker stays closed.
+    phrases: ['service not available'],
+    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    stages: ['mail', 'rcpt', 'data', 'content'],
+    samples: ['mail 421 Service not available'],
+    source: ERROR_421,
+  },
+];

@@ -1,0 +1,33 @@
+/** The documented replies of the SMTP server of Postal (app/lib/smtp_server/client.rb). */
+import type { RelayReply } from '../provider.ts';
+
+const CLIENT = 'https://github.com/postalserver/postal/blob/main/app/lib/smtp_server/client.rb';
+
+export const POSTAL_REPLIES: readonly RelayReply[] = [
+  {
+    name: 'domain of the sender not verified',
+    stages: ['content'],
+    codes: [530],
+    phrases: ['from/sender name is not valid'],
+    // The reply code means `authentication required` at other servers.
+    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    samples: ['content 530 From/Sender name is not valid'],
+    source: CLIENT,
+  },
+  {
+    name: 'mail server suspended',
+    codes: [535],
+    phrases: ['mail server has been suspended'],
+    result: { kind: 'temporary', reason: 'configuration', scope: 'transport' },
+    samples: ['rcpt 535 Mail server has been suspended'],
+    source: CLIENT,
+  },
+  {
+    name: 'message too large',
+    codes: [552],
+    phrases: ['message too large'],
+    result: { kind: 'permanent', reason: 'size', suppress: false },
+    samples: ['content 552 Message too large (maximum size 14MB)'],
+    source: CLIENT,
+  },
+];

@@ -1,0 +1,42 @@
+/**
+ * The replies of the relay of Resend. Public logs show that the relay replies with the text of the error of the API. The texts are
+ * those of the API. The reply codes of exceeded limits are not documented, so the rules match the texts alone.
+ */
+import type { RelayReply } from '../provider.ts';
+
+const ERRORS = 'https://resend.com/docs/api-reference/errors';
+
+export const RESEND_REPLIES: readonly RelayReply[] = [
+  {
+    name: 'domain of the sender not verified',
+    phrases: ['domain is not verified'],
+    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    samples: [
+      'content 550 The b.example domain is not verified. Please, add and verify your domain on https://resend.com/domains',
+    ],
+    source: ERRORS,
+  },
+  {
+    name: 'recipient not allowed before a domain is verified',
+    phrases: ['you can only send testing emails to your own email address'],
+    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    samples: [
+      'content 550 You can only send testing emails to your own email address (a@b.example). To send emails to other recipients, please verify a domain at resend.com/domains',
+    ],
+    source: ERRORS,
+  },
+  {
+    name: 'rate limit of the team exceeded',
+    phrases: ['you can only make', 'too many requests*'],
+    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    samples: ['content 450 Too many requests. You can only make 2 requests per second.'],
+    source: ERRORS,
+  },
+  {
+    name: 'quota of the team used up',
+    phrases: ['you have reached your daily email sending quota', 'you have reached your monthly email sending quota'],
+    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    samples: ['content 450 You have reached your daily email sending quota.'],
+    source: ERRORS,
+  },
+];

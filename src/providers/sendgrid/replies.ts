@@ -1,0 +1,35 @@
+/** The documented replies of the relay of SendGrid. */
+import type { RelayReply } from '../provider.ts';
+
+const ERRORS = 'https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/';
+const IDENTITY = 'https://github.com/sahat/hackathon-starter/issues/1083';
+const CREDITS = 'Adobe Commerce support, “Emails not sent when SendGrid credits exceeded on Adobe Commerce”';
+
+export const SENDGRID_REPLIES: readonly RelayReply[] = [
+  {
+    name: 'credits used up',
+    stages: ['auth'],
+    phrases: ['maximum credits exceeded'],
+    // The relay refuses the authentication until the plan renews or an operator buys credits.
+    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    samples: ['auth 451 Authentication failed: Maximum credits exceeded'],
+    source: CREDITS,
+  },
+  {
+    name: 'sender not verified',
+    phrases: ['does not match a verified sender identity'],
+    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    samples: [
+      'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
+    ],
+    source: IDENTITY,
+  },
+  {
+    name: 'sender not authorized',
+    codes: [403],
+    phrases: ['you are not authorized to send from that email address'],
+    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    samples: ['content 403 You are not authorized to send from that email address'],
+    source: ERRORS,
+  },
+];

@@ -1,0 +1,66 @@
+/** The documented replies of the SMTP interface of Amazon SES. */
+import type { RelayReply } from '../provider.ts';
+
+const CODES = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
+const QUOTAS = 'https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html';
+const ERRORS = 'https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html';
+
+export const SES_REPLIES: readonly RelayReply[] = [
+  {
+    name: 'send rate of the account exceeded',
+    codes: [454],
+    phrases: ['maximum sending rate exceeded'],
+    // The next attempt can succeed a second later, so the circuit breaker stays closed.
+    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    samples: ['content 454 Throttling failure: Maximum sending rate exceeded'],
+    source: QUOTAS,
+  },
+  {
+    name: 'daily quota of the account used up',
+    codes: [454],
+    phrases: ['daily message quota exceeded'],
+    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    samples: ['content 454 Throttling failure: Daily message quota exceeded'],
+    source: QUOTAS,
+  },
+  {
+    name: 'too many connections',
+    codes: [421],
+    phrases: ['too many concurrent smtp connections'],
+    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    samples: ['greeting 421 Too many concurrent SMTP connections'],
+    source: CODES,
+  },
+  {
+    name: 'sender or recipient not verified',
+    codes: [554],
+    phrases: ['email address is not verified'],
+    // The identity of one sender is not verified. Messages of other senders are delivered.
+    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    samples: [
+      'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
+    ],
+    source: ERRORS,
+  },
+  {
+    name: 'configuration set does not exist or is not allowed to send',
+    stages: ['data', 'content'],
+    codes: [554],
+    phrases: ['configuration set*'],
+    // Each account can have its own configuration set.
+    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    samples: ['content 554 Configuration set does not exist.', 'content 554 Configuration set <news> does not exist.'],
+    source: ERRORS,
+  },
+  {
+    name: 'sending paused or suspended for the account',
+    codes: [554],
+    phrases: ['sending paused for this account', 'sending suspended for this account'],
+    result: { kind: 'temporary', reason: 'configuration', scope: 'transport' },
+    samples: [
+      'content 554 Message rejected: Sending paused for this account. For more information, please check the inbox of the email address associated with your AWS account.',
+      'content 554 Message rejected: Sending suspended for this account. For more information, please check the inbox of the email address associated with your AWS account.',
+    ],
+    source: ERRORS,
+  },
+];
