@@ -9,7 +9,7 @@ import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
 import { getMinIdAt, toSeq } from '../src/store/rules/messages.ts';
-import { ALL_FIELDS, type MessageSearch, parseSearchText } from '../src/store/search/query.ts';
+import { ALL_FIELDS, type MessageSearch, parseReplyWords, parseSearchText } from '../src/store/search/query.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
 import { measureOverview } from './overview.ts';
@@ -55,22 +55,37 @@ function searchCases(now: number): readonly (readonly [name: string, input: Sear
     ['not ASCII', { q: 'STRASSE björn' }],
     ['Japanese', { q: '確認 注文' }],
     ['no match', { q: 'zebra crossing' }],
-    ['rare state', { state: 'uncertain' }],
-    ['state', { state: 'bounced' }],
-    ['most frequent state', { state: 'delivered' }],
-    ['state and word', { state: 'complained', q: 'newsletter' }],
-    ['state and word, never in one message', { state: 'bounced', q: 'receipt password' }],
-    ['state of the newest messages, word of old messages', { state: 'queued', q: 'order #10' }],
-    ['class of failure', { failureClass: 'hard' }],
-    ['category of failure and state', { failureCategory: 'mailbox-unknown', state: 'bounced' }],
-    ['class and category, never in one message', { failureClass: 'hard', failureCategory: 'greylisted' }],
-    ['category and word, never in one message', { failureCategory: 'greylisted', q: 'receipt password' }],
-    ['frequent category and delivered', { failureCategory: 'greylisted', state: 'delivered' }],
-    ['small account', { accountId: ACCOUNTS }],
-    ['large account', { accountId: 1 }],
-    ['account and state', { accountId: ACCOUNTS - 3, state: 'complained' }],
-    ['account and word', { accountId: ACCOUNTS - 3, q: 'suspension' }],
-    ['account, word and frequent state, no match', { accountId: 500, q: 'verification zoe', state: 'delivered' }],
+    ['rare state', { states: ['uncertain'] }],
+    ['state', { states: ['bounced'] }],
+    ['most frequent state', { states: ['delivered'] }],
+    ['state and word', { states: ['complained'], q: 'newsletter' }],
+    ['state and word, never in one message', { states: ['bounced'], q: 'receipt password' }],
+    ['state of the newest messages, word of old messages', { states: ['queued'], q: 'order #10' }],
+    ['class of failure', { failureClasses: ['hard'] }],
+    ['category of failure and state', { failureCategories: ['mailbox-unknown'], states: ['bounced'] }],
+    ['class and category, never in one message', { failureClasses: ['hard'], failureCategories: ['greylisted'] }],
+    ['category and word, never in one message', { failureCategories: ['greylisted'], q: 'receipt password' }],
+    ['frequent category and delivered', { failureCategories: ['greylisted'], states: ['delivered'] }],
+    ['several states', { states: ['bounced', 'deferred', 'expired'] }],
+    ['several states and word', { states: ['bounced', 'deferred', 'expired'], q: 'newsletter' }],
+    ['several states, one of them delivered', { states: ['bounced', 'delivered'] }],
+    ['word of a reply', { reply: { words: parseReplyWords('user') ?? [], code: null } }],
+    ['rare word of a reply', { reply: { words: parseReplyWords('zebra') ?? [], code: null } }],
+    ['reply code and category', { failureCategories: ['mailbox-unknown'], reply: { words: [], code: '5.1.1' } }],
+    ['reply code, no match', { reply: { words: [], code: '5.7.26' } }],
+    [
+      'rare word of a reply, delivered, one hour',
+      {
+        states: ['delivered'],
+        since: now - 3_600_000,
+        reply: { words: parseReplyWords('zebra') ?? [], code: null },
+      },
+    ],
+    ['small account', { accountIds: [ACCOUNTS] }],
+    ['large account', { accountIds: [1] }],
+    ['account and state', { accountIds: [ACCOUNTS - 3], states: ['complained'] }],
+    ['account and word', { accountIds: [ACCOUNTS - 3], q: 'suspension' }],
+    ['account, word and frequent state, no match', { accountIds: [500], q: 'verification zoe', states: ['delivered'] }],
     ['a day', { since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
     ['a word in a day', { q: 'suspension', since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
     ['a word in an old hour, no match', { q: 'zebra', since: now - 20 * DAY_MS, until: now - 19.96 * DAY_MS }],
@@ -162,8 +177,11 @@ async function completeSearch(store: Store, input: SearchInput): Promise<{ compl
     ...(parseSearchText(subject, ['subject']) ?? []),
   ];
   const search: MessageSearch = {
-    accountId: null,
-    state: null,
+    accountIds: [],
+    states: [],
+    failureClasses: [],
+    failureCategories: [],
+    reply: null,
     since: null,
     until: null,
     before: null,
@@ -212,7 +230,7 @@ function seedSqlite(path: string, now: number): void {
     const dueAt = endedAt === null ? now + DAY_MS : null;
     insert.run(toSeq(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
   }
-  database.exec(`${SET_FAILURES}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)`);
+  database.exec(`${SET_FAILURES}; ${INSERT_EVENTS_SQLITE}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)`);
   database.close();
 }
 
@@ -221,6 +239,14 @@ const SET_FAILURES = `UPDATE mail_request SET
   failure_class = CASE state WHEN 'bounced' THEN 'hard' ELSE 'soft' END,
   failure_category = CASE state WHEN 'bounced' THEN 'mailbox-unknown' ELSE 'greylisted' END
   WHERE state IN ('bounced', 'suppressed') OR (state = 'delivered' AND account_id % 3 = 0)`;
+
+/** The last reply of each message that has ended. */
+const REPLY = `CASE state WHEN 'bounced' THEN '550 5.1.1 <' || "to" || '>: the user does not exist'
+  ELSE '250 2.0.0 Ok: queued as ' || substr(CAST(id AS text), 1, 13) END`;
+const INSERT_EVENTS_SQLITE = `INSERT INTO event (seq, n, at, verb, by, detail)
+  SELECT seq, 1, ended_at, state, 'bench', ${REPLY} FROM mail_request WHERE ended_at IS NOT NULL`;
+const INSERT_EVENTS_POSTGRES = `INSERT INTO event (id, account_id, n, at, verb, by, detail)
+  SELECT id, account_id, nextval('event_n'), ended_at, state, 'bench', ${REPLY} FROM mail_request WHERE ended_at IS NOT NULL`;
 
 function queueAllSqlite(path: string): void {
   const database = openDatabase(path);
@@ -264,6 +290,7 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
     if (batch.length === BATCH) await write();
   }
   await client.query(SET_FAILURES);
+  await client.query(INSERT_EVENTS_POSTGRES);
   await client.query('VACUUM ANALYZE');
 }
 

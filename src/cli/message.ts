@@ -4,7 +4,7 @@ import { formatFailure } from '../model/failure.ts';
 import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
-import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
+import type { EventDetails, FoundMessage, MessageDetails } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { formatDuration } from '../printing/text.ts';
@@ -42,7 +42,7 @@ export function addMessageCommands(program: Command, context: Context): void {
 const NO_MATCH_TEXT = 'no messages match\n';
 
 /** Returns a table of messages. If `withWaitReason` is true, a column shows what each message waits for. */
-function formatMessageTable(messages: readonly (MessageSummary | FoundMessage)[], withWaitReason = false): string {
+function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = false): string {
   const rows = messages.map((message) => [
     message.id,
     createStateCell(message.state),
@@ -50,13 +50,20 @@ function formatMessageTable(messages: readonly (MessageSummary | FoundMessage)[]
     message.to,
     message.from,
     message.subject,
-    ...(withWaitReason && 'waitReason' in message ? [message.waitReason ?? ''] : []),
+    formatReason(message),
+    ...(withWaitReason ? [message.waitReason ?? ''] : []),
   ]);
   return formatTable(
-    ['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(withWaitReason ? ['WAITS FOR'] : [])],
+    ['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', 'REASON', ...(withWaitReason ? ['WAITS FOR'] : [])],
     rows,
-    { truncatedHeadings: ['TO', 'FROM', 'SUBJECT', 'WAITS FOR'] },
+    { truncatedHeadings: ['TO', 'FROM', 'SUBJECT', 'REASON', 'WAITS FOR'] },
   );
+}
+
+/** Formats the last outcome as `mailbox-unknown: 550 5.1.1 no such user`. */
+function formatReason({ reason }: FoundMessage): string {
+  if (reason === null) return '';
+  return [reason.category, reason.text].filter((part) => part !== null).join(': ');
 }
 
 function formatMessageDetails(details: MessageDetails): string {

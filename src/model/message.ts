@@ -167,6 +167,34 @@ export interface StoredMessageSummary {
   readonly acceptedAt: number;
 }
 
+/** A message in the result of a search, with the last outcome in its history. */
+export interface FoundMessage extends StoredMessageSummary {
+  /** The number of leases that were not released unused. */
+  readonly attempts: number;
+  /** The time of the last entry of the history. */
+  readonly updatedAt: number;
+  /** True for a queued message whose last attempt was deferred. */
+  readonly deferred: boolean;
+  /** The last entry that reports an outcome (an entry whose type is not in `VERBS_WITHOUT_OUTCOME`), or null. */
+  readonly lastOutcome: LastOutcome | null;
+}
+
+/** The members of the last outcome that lists show. The texts are untrusted. */
+export type LastOutcome = Pick<HistoryEntry, 'verb' | 'by' | 'detail' | 'failure'>;
+
+/** A state, or `deferred`: a queued message whose last attempt was deferred. */
+export type StateFilter = State | 'deferred';
+
+/**
+ * The types of the entries that do not report an outcome of the message. Lists and searches of replies ignore these entries.
+ */
+export const VERBS_WITHOUT_OUTCOME = ['resent', 'resend-of', 'retried', 'recovered', 'confirmed'] as const;
+
+/** Returns the words of the last outcome: the reply of the next hop, the reported diagnostic, or the recorded reason. */
+export function getOutcomeText(outcome: Pick<LastOutcome, 'detail' | 'failure'> | null): string | null {
+  return outcome?.failure?.diagnostic ?? outcome?.detail ?? null;
+}
+
 export interface StoredMessage extends StoredMessageSummary {
   readonly keyId: number;
   /** The time when the next attempt is due (`queued`) or when the lease ends (`sending`). */

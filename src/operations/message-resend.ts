@@ -46,7 +46,10 @@ export const resendMessage = operation({
       );
     }
     const result = await store.resendMessage({ id: id.value, newId: createOperatorMessageId(now, random) }, now);
-    if (result.kind !== 'done') return toResendError(id.value, result);
+    if (result.kind !== 'done') {
+      const account = (await store.listAccounts()).find(({ id: accountId }) => accountId === source.accountId);
+      return toResendError(id.value, account?.name ?? 'NAME', result);
+    }
     const { id: newId, state, to } = result.message;
     publishResent(result, context);
     if (state === 'suppressed') warn('suppressed', `${to} is on a suppression list, so message ${newId} was not sent`);
@@ -93,7 +96,7 @@ const REFUSALS = {
   'rate-limit-exceeded': 'the rate limit of its account is exceeded',
 } as const;
 
-function toResendError(id: string, result: Exclude<ResendResult, { kind: 'done' }>): ErrorResult {
+function toResendError(id: string, account: string, result: Exclude<ResendResult, { kind: 'done' }>): ErrorResult {
   switch (result.kind) {
     case 'missing':
       return messageNotFound(id);
@@ -105,11 +108,14 @@ function toResendError(id: string, result: Exclude<ResendResult, { kind: 'done' 
     case 'erased':
       return conflict('id', `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it cannot be sent again`);
     case 'locked':
-      return conflict('id', `the account of message ${id} is locked; unlock it with \`postrider account unlock\``);
+      return conflict(
+        'id',
+        `account ${account} of message ${id} is locked; \`postrider account unlock ${account}\` unlocks it`,
+      );
     case 'refused':
       return conflict(
         'id',
-        `message ${id} was not sent again: ${REFUSALS[result.reason]}; \`postrider account set\` changes it`,
+        `message ${id} was not sent again: ${REFUSALS[result.reason]}; \`postrider account set ${account}\` changes it`,
       );
   }
 }

@@ -1,41 +1,33 @@
 /** The operations on messages: list, show, explain, retry and cancel. The search is in message-search.ts. */
 
-import { parseTimestamp, quote } from '../config/units.ts';
+import { quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
-import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
-import { type OperatorChangeResult, STATES, type StoredMessage } from '../model/message.ts';
+import type { OperatorChangeResult, StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { accountNotFound, conflict, type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
+import { foldText } from '../store/search/query.ts';
+import { conflict, type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
 import { explain } from './messages/explain.ts';
-import { Explanation, MessageDetails, MessageSummary, toMessageDetails, toMessageSummary } from './messages/schemas.ts';
+import { attributeMembers, parseFilter } from './messages/filter.ts';
+import { readMatches } from './messages/read-matches.ts';
+import { Explanation, FoundMessage, MessageDetails, toFoundMessage, toMessageDetails } from './messages/schemas.ts';
 import { operation } from './operation.ts';
 import { createPageSizeMember, createStringEnum, MessageId } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 100_000;
 
-/** Lists the newest messages that match the filters, without a full-text index. */
+/** Lists the newest messages that match the filter. */
 export const listMessages = operation({
   name: 'message.list',
   id: 'listNewestMessages',
   summary: 'List messages, newest first',
   changes: false,
   input: Type.Object({
-    account: Type.Optional(Type.String({ description: 'Messages of this account.' })),
-    state: Type.Optional(createStringEnum(STATES, { description: 'Messages in this state.' })),
-    class: Type.Optional(
-      createStringEnum(FAILURE_CLASSES, { description: 'Messages whose last failure has this class.' }),
-    ),
-    category: Type.Optional(
-      createStringEnum(FAILURE_CATEGORIES, { description: 'Messages whose last failure has this category.' }),
-    ),
+    ...attributeMembers,
     to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
-    since: Type.Optional(
-      Type.String({ description: 'Accepted since this date (UTC), or within a duration such as `24h`.' }),
-    ),
     before: Type.Optional(
       Type.String({
         description: 'The id of the last message of the previous page; lists messages accepted before it.',
@@ -43,28 +35,24 @@ export const listMessages = operation({
     ),
     limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
-  result: Type.Array(MessageSummary),
+  result: Type.Array(FoundMessage),
   errors: ['not-found'],
-  async run(input, { store, clock }) {
-    const { account, state, to, since, before, limit: pageSize } = input;
-    const acceptedSince = since === undefined ? null : parseTimestamp(since, clock.now(), 'back');
-    if (acceptedSince?.ok === false) return invalid('since', acceptedSince.fault);
+  async run({ to, before, limit, ...attributes }, { store, clock }) {
     const cursor = before === undefined ? null : parseMessageId('before', before);
     if (cursor?.ok === false) return cursor;
-    const accounts = account === undefined ? [] : await store.listAccounts();
-    const foundAccount = accounts.find(({ name }) => name === account);
-    if (account !== undefined && foundAccount === undefined) return accountNotFound(account);
-    const messages = await store.listMessages({
-      accountId: foundAccount?.id ?? null,
-      state: state ?? null,
-      failureClass: input.class ?? null,
-      failureCategory: input.category ?? null,
-      to: to ?? null,
-      since: acceptedSince?.value ?? null,
+    const accounts = await store.listAccounts();
+    const filter = parseFilter(attributes, accounts, clock.now());
+    if (!filter.ok) return filter;
+    const recipient =
+      to === undefined ? [] : [{ kind: 'address', text: foldText(to), prefix: false, fields: ['to'] } as const];
+    const { messages } = await readMatches(store, {
+      ...filter.value,
+      criteria: [...filter.value.criteria, ...recipient],
       before: cursor?.value ?? null,
-      limit: pageSize,
+      limit,
     });
-    return ok(messages.map(toMessageSummary));
+    const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
+    return ok(messages.map((message) => toFoundMessage(message, accountNames.get(message.accountId) ?? null)));
   },
 });
 

@@ -22,8 +22,11 @@ const MINUTE_MS = 60_000;
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
 const EVERYTHING: MessageSearch = {
   criteria: [],
-  accountId: null,
-  state: null,
+  accountIds: [],
+  states: [],
+  failureClasses: [],
+  failureCategories: [],
+  reply: null,
   since: null,
   until: null,
   before: null,
@@ -59,11 +62,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(messages.length).toBeLessThanOrEqual(messageSearch.limit);
       ids.push(...messages.map(({ id }) => id));
       if (searchedTo === null) return ids;
-      expect([searchedTo, before, searchedTo < (before ?? 'g'), search.state]).toEqual([
+      expect([searchedTo, before, searchedTo < (before ?? 'g'), search.states]).toEqual([
         searchedTo,
         before,
         true,
-        search.state,
+        search.states,
       ]);
       before = searchedTo;
     }
@@ -136,10 +139,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
           found.map(({ id }) => id),
         ]);
       }
-      expect(await find(store, 'rita', { accountId: 2 })).toEqual([otherMessage.id]);
-      expect(await find(store, '', { accountId: 2 })).toEqual([otherMessage.id]);
+      expect(await find(store, 'rita', { accountIds: [2] })).toEqual([otherMessage.id]);
+      expect(await find(store, '', { accountIds: [2] })).toEqual([otherMessage.id]);
       expect(await find(store, '', { since: START + 2, until: START + 4 })).toEqual([han.id, koeln.id]);
-      expect(await find(store, rita.id, { accountId: 2 })).toEqual([]);
+      expect(await find(store, rita.id, { accountIds: [2] })).toEqual([]);
     },
   );
 
@@ -185,10 +188,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       if (indexed) await indexUntil(store, START + 1_000);
       for (const [state, { id }] of messages) {
         for (const text of ['', 'receipt', `"${state}@example.com"`, id])
-          expect([state, text, await find(store, text, { state })]).toEqual([state, text, [id]]);
-        expect(await find(store, 'nothing', { state })).toEqual([]);
-        expect(await find(store, '', { state, accountId: 2 })).toEqual([]);
-        expect((await store.searchMessages({ ...EVERYTHING, state }, 1_000)).messages).toMatchObject([{ id, state }]);
+          expect([state, text, await find(store, text, { states: [state] })]).toEqual([state, text, [id]]);
+        expect(await find(store, 'nothing', { states: [state] })).toEqual([]);
+        expect(await find(store, '', { states: [state], accountIds: [2] })).toEqual([]);
+        expect((await store.searchMessages({ ...EVERYTHING, states: [state] }, 1_000)).messages).toMatchObject([
+          { id, state },
+        ]);
       }
     },
   );
@@ -257,18 +262,27 @@ describe.each(STORES)('the $name store', ({ open }) => {
                 (failureCategory === null || failure?.category === failureCategory),
             );
             const filter = { state, failureClass, failureCategory };
+            const searchFilter = {
+              states: state === null ? [] : [state],
+              failureClasses: failureClass === null ? [] : [failureClass],
+              failureCategories: failureCategory === null ? [] : [failureCategory],
+            };
             const ids = expected.map(({ id }) => id);
             for (const text of ['', 'receipt'])
-              expect([filter, text, await find(store, text, { ...filter, limit: 2 })]).toEqual([filter, text, ids]);
+              expect([filter, text, await find(store, text, { ...searchFilter, limit: 2 })]).toEqual([
+                filter,
+                text,
+                ids,
+              ]);
             const listed = await store.listMessages({ ...filter, accountId: null, to: null, since: null, limit: 50 });
             expect(listed.map(({ id }) => id)).toEqual(ids);
           }
         }
       }
-      expect(await find(store, '', { failureClass: 'soft', accountId: 2 })).toEqual([]);
+      expect(await find(store, '', { failureClasses: ['soft'], accountIds: [2] })).toEqual([]);
       const [first] = stored.filter(({ failure }) => failure?.class === 'hard');
-      expect(await find(store, first?.id ?? '', { failureClass: 'hard' })).toEqual([first?.id]);
-      expect(await find(store, first?.id ?? '', { failureClass: 'soft' })).toEqual([]);
+      expect(await find(store, first?.id ?? '', { failureClasses: ['hard'] })).toEqual([first?.id]);
+      expect(await find(store, first?.id ?? '', { failureClasses: ['soft'] })).toEqual([]);
     },
   );
 
@@ -297,8 +311,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     q: searchText,
     to: fc.option(searchText, { nil: '' }),
     subject: fc.option(createText(2), { nil: '' }),
-    accountId: fc.constantFrom(null, null, 1, 2),
-    state: fc.constantFrom<State | null>(null, null, 'queued', 'suppressed', 'delivered', 'bounced', 'expired'),
+    accountIds: fc.constantFrom<readonly number[]>([], [], [1], [2], [1, 2]),
+    states: fc.constantFrom<readonly State[]>(
+      ...([[], [], ['queued'], ['suppressed'], ['delivered'], ['bounced'], ['expired']] as const),
+      ...([
+        ['suppressed', 'bounced', 'queued'],
+        ['delivered', 'cancelled'],
+      ] as const),
+    ),
     since: fc.constantFrom(null, null, 200),
     until: fc.constantFrom(null, null, 900),
     limit: fc.constantFrom(1, 3, 50),
@@ -318,7 +338,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     for (const { message, state } of messages) await moveToState(store, message, state);
     const searchTexts = fc.sample(search, { numRuns: 60, seed: 7 });
     const compareSearches = async () => {
-      for (const { q, to, subject, accountId, state, since, until, limit, budgetMs } of searchTexts) {
+      for (const { q, to, subject, accountIds, states, since, until, limit, budgetMs } of searchTexts) {
         const criteriaList = [
           ...parseCriteria(q),
           ...parseCriteria(to, ['to']),
@@ -330,8 +350,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
         };
         const expected = messages
           .filter(({ message }) => matches(criteriaList, message))
-          .filter(({ message }) => accountId === null || message.accountId === accountId)
-          .filter((message) => state === null || message.state === state)
+          .filter(({ message }) => accountIds.length === 0 || accountIds.includes(message.accountId))
+          .filter(({ state }) => states.length === 0 || states.includes(state))
           .filter(({ message }) => timeRange.since === null || getIdTimestamp(message.id) >= timeRange.since)
           .filter(({ message }) => timeRange.until === null || getIdTimestamp(message.id) < timeRange.until)
           .map(({ message }) => message.id)
@@ -339,10 +359,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
           .reverse();
         const foundIds = await readAllPages(
           store,
-          { criteria: criteriaList, accountId, state, ...timeRange, limit },
+          { criteria: criteriaList, accountIds, states, ...timeRange, limit },
           budgetMs,
         );
-        expect([q, to, subject, accountId, state, foundIds]).toEqual([q, to, subject, accountId, state, expected]);
+        expect([q, to, subject, accountIds, states, foundIds]).toEqual([q, to, subject, accountIds, states, expected]);
       }
     };
     await compareSearches();

@@ -245,6 +245,11 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   },
   {
     file: 'src/store/search/query.ts',
+    regex: String.raw`/[\s;-]/`,
+    reason: 'one character class, no repetition',
+  },
+  {
+    file: 'src/store/search/query.ts',
     regex: String.raw`/[\u0300-\u036f]/g`,
     reason: 'one character class, no repetition',
   },

@@ -9,16 +9,19 @@ import type { Account } from '../../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import {
   formatSubmitter,
+  getOutcomeText,
   type HistoryEntry,
   RESEND_OF_VERB,
   RESENT_VERB,
   STATES,
+  type FoundMessage as StoredMatch,
   type StoredMessage,
   type StoredMessageSummary,
 } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
+import { toPrintable } from '../../printing/escape.ts';
 import { createStringEnum, nullable, SuppressionListEntry, Time } from '../schemas.ts';
 
 const summaryMembers = {
@@ -33,12 +36,26 @@ const AccountMember = nullable(
   Type.String({ description: 'The name of the account; null if the account does not exist.' }),
 );
 
-export const MessageSummary = Type.Object(summaryMembers);
-export type MessageSummary = Static<typeof MessageSummary>;
+const MessageReason = Type.Object({
+  type: Type.String({ description: 'The type of the last event that reports an outcome, such as `bounced`.' }),
+  class: nullable(createStringEnum(FAILURE_CLASSES, { description: 'The class of its failure, or null.' })),
+  category: nullable(createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of its failure, or null.' })),
+  status: nullable(Type.String({ description: 'The enhanced status code of its failure, such as `5.1.1`, or null.' })),
+  text: nullable(
+    Type.String({
+      description:
+        'The reply of the next hop or the reported reason, in one line. Control characters are replaced. Untrusted: another server wrote it.',
+    }),
+  ),
+});
 
 export const FoundMessage = Type.Object({
   ...summaryMembers,
   account: AccountMember,
+  deferred: Type.Boolean({ description: 'True for a queued message whose last attempt was deferred.' }),
+  attempts: Type.Integer({ description: 'Delivery attempts that were started.' }),
+  updated: Type.String({ format: 'date-time', description: 'The time of the last event of the message.' }),
+  reason: nullable(MessageReason),
   waitReason: Type.Optional(
     nullable(
       Type.String({ description: 'Only with `waitReason`: what the message waits for; null in a terminal state.' }),
@@ -172,8 +189,31 @@ export const Explanation = Type.Object({
 export type Explanation = Static<typeof Explanation>;
 
 /** Builds the summary of a message for a list. */
-export function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMessageSummary): MessageSummary {
+function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMessageSummary) {
   return { id, state, to, from, subject, at: formatIsoTime(acceptedAt) };
+}
+
+/** Builds the entry of a list of messages. `account` is the name of the account, or null. */
+export function toFoundMessage(message: StoredMatch, account: string | null): FoundMessage {
+  const { attempts, updatedAt, deferred, lastOutcome } = message;
+  const text = getOutcomeText(lastOutcome);
+  return {
+    ...toMessageSummary(message),
+    account,
+    deferred,
+    attempts,
+    updated: formatIsoTime(updatedAt),
+    reason:
+      lastOutcome === null
+        ? null
+        : {
+            type: lastOutcome.verb,
+            class: lastOutcome.failure?.class ?? null,
+            category: lastOutcome.failure?.category ?? null,
+            status: lastOutcome.failure?.status ?? null,
+            text: text === null ? null : toPrintable(text),
+          },
+  };
 }
 
 /** Builds the details of a message with its history. `lists` are all suppression lists that contain the recipient. */

@@ -3,7 +3,7 @@
  * is one transaction under an advisory lock, on a separate thread and connection (index-worker.ts).
  */
 
-import type { State } from '../../model/message.ts';
+import { type FoundMessage, getOutcomeText, type StateFilter, VERBS_WITHOUT_OUTCOME } from '../../model/message.ts';
 import type { MessageStore } from '../contract.ts';
 import { StoreError } from '../error.ts';
 import { getMinIdOfSeq, toSeq } from '../rules/messages.ts';
@@ -31,11 +31,16 @@ import {
 } from '../search/source.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
-const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
+const OPEN_STATES: readonly StateFilter[] = ['queued', 'deferred', 'sending', 'uncertain'];
 const COLUMNS = 'm.id, m.account_id, m."to", m.recipient, m."from", m.subject';
 const JOIN_QUEUE = 'LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id';
-const FILTER = `($3::int IS NULL OR m.account_id = $3) AND ($4::text IS NULL OR coalesce(q.state, m.state) = $4)
-    AND ($5::text IS NULL OR m.failure_class = $5) AND ($6::text IS NULL OR m.failure_category = $6)`;
+const STATE = 'coalesce(q.state, m.state)';
+/** The condition of `deferred` on the queue row. */
+const DEFERRED = `q.state = 'queued' AND q.lane = 1`;
+// An empty array matches every message.
+const FILTER = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE} = ANY($4) OR ('deferred' = ANY($4) AND ${DEFERRED}))
+    AND ($5::text[] = '{}' OR m.failure_class = ANY($5)) AND ($6::text[] = '{}' OR m.failure_category = ANY($6))`;
+const WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
 
 const SELECT_NTH: Statement = {
   name: 'search_nth',
@@ -50,7 +55,7 @@ const BY_SEQUENCE = `unnest($1::uuid[], $2::uuid[]) AS r(least, greatest)
     CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= r.least AND id <= r.greatest ORDER BY id LIMIT 100) m`;
 const SELECT_BY_SEQUENCE: Statement = {
   name: 'search_by_sequence',
-  text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} WHERE ($3::int IS NULL OR m.account_id = $3)`,
+  text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} WHERE ($3::int[] = '{}' OR m.account_id = ANY($3))`,
 };
 const SELECT_BY_SEQUENCE_FILTERED: Statement = {
   name: 'search_by_sequence_filtered',
@@ -59,8 +64,19 @@ const SELECT_BY_SEQUENCE_FILTERED: Statement = {
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
 const SELECT_SUMMARIES: Statement = {
   name: 'search_summaries',
-  text: `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
-    FROM mail_request m ${JOIN_QUEUE} WHERE m.id = ANY($1::uuid[]) ORDER BY m.id DESC`,
+  text: `SELECT m.id, m.account_id, ${STATE} AS state, m."to", m."from", m.subject, m.accepted_at,
+      coalesce(q.attempts, m.attempts) AS attempts, q.lane, last.at, o.verb, o.by, o.detail, o.failure
+    FROM mail_request m ${JOIN_QUEUE}
+      LEFT JOIN LATERAL (SELECT e.at FROM event e WHERE e.id = m.id ORDER BY e.n DESC LIMIT 1) last ON true
+      LEFT JOIN LATERAL (SELECT e.verb, e.by, e.detail, e.failure FROM event e
+        WHERE e.id = m.id AND e.verb NOT IN (${WITHOUT_OUTCOME}) ORDER BY e.n DESC LIMIT 1) o ON true
+    WHERE m.id = ANY($1::uuid[]) ORDER BY m.id DESC`,
+};
+const SELECT_OUTCOMES: Statement = {
+  name: 'search_outcomes',
+  text: `SELECT i.id, o.* FROM unnest($1::uuid[]) AS i(id) CROSS JOIN LATERAL (
+      SELECT e.verb, e.by, e.detail, e.failure FROM event e
+      WHERE e.id = i.id AND e.verb NOT IN (${WITHOUT_OUTCOME}) ORDER BY e.n DESC LIMIT 1) o`,
 };
 const SELECT_SEGMENTS: Statement = {
   name: 'search_segments',
@@ -85,23 +101,22 @@ const MAX_SEQ = Number.MAX_SAFE_INTEGER;
 export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
   const directories = new DirectoryCache();
 
-  async function selectRows(window: IdRange, filter: RowFilter, limit: number): Promise<readonly SearchableMessage[]> {
-    return (await database.query(selectStatement(filter), selectValues(window, filter, limit))).map(
-      toSearchableMessage,
-    );
+  async function selectRows(
+    { first, end: past }: IdRange,
+    filter: RowFilter,
+    limit: number,
+  ): Promise<readonly SearchableMessage[]> {
+    return (await database.query(selectRowsStatement(filter), [first, past, limit])).map(toSearchableMessage);
   }
 
-  async function selectByRanges(
-    leastIds: readonly string[],
-    greatestIds: readonly string[],
-    { accountId, state, failureClass, failureCategory }: RowFilter,
-  ) {
+  async function selectByRanges(leastIds: readonly string[], greatestIds: readonly string[], filter: RowFilter) {
+    const { accountIds, states, failureClasses, failureCategories } = filter;
     const found =
-      state === null && failureClass === null && failureCategory === null
-        ? await database.query(SELECT_BY_SEQUENCE, [leastIds, greatestIds, accountId])
+      states.length + failureClasses.length + failureCategories.length === 0
+        ? await database.query(SELECT_BY_SEQUENCE, [leastIds, greatestIds, accountIds])
         : await database.query(SELECT_BY_SEQUENCE_FILTERED, [
-            ...[leastIds, greatestIds, accountId, state],
-            ...[failureClass, failureCategory],
+            ...[leastIds, greatestIds, accountIds],
+            ...[states, failureClasses, failureCategories],
           ]);
     return found.map(toSearchableMessage).sort((one, other) => (one.id < other.id ? 1 : -1));
   }
@@ -109,15 +124,22 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   const source: SearchSource<SearchableMessage> = {
     findById: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
     readRows: selectRows,
-    readIndexedRows: (index, window, limit) => selectRows(window, toRowFilter(index), limit),
+    async readIndexedRows(index, { first, end: past }, limit) {
+      const parts = fromIndex(index).map((from) => `(${from.select(COLUMNS)} ORDER BY ${from.alias}.id DESC LIMIT $3)`);
+      const text = `SELECT * FROM (${parts.join(' UNION ALL ')}) AS found ORDER BY id DESC LIMIT $3`;
+      return (await database.query({ name: '', text }, [first, past, limit])).map(toSearchableMessage);
+    },
     async countIndexed(index, { first, end: past }, maxCount) {
-      const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM ${fromIndex(index)} LIMIT $3) AS found`;
+      const parts = fromIndex(index).map((from) => `(${from.selectIds} LIMIT $3)`);
+      const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM (${parts.join(' UNION ALL ')}) AS part LIMIT $3) AS found`;
       const [row = {}] = await database.query({ name: '', text }, [first, past, maxCount]);
       return rows.readInteger(row, 'n');
     },
     async readIndexedSeqs(index, { first, end: past }) {
-      const statement = { name: '', text: `SELECT id FROM ${fromIndex(index)}` };
-      return (await database.query(statement, [first, past])).map((row) => toSeq(rows.readText(row, 'id')));
+      const text = fromIndex(index)
+        .map((from) => from.selectIds)
+        .join(' UNION ALL ');
+      return (await database.query({ name: '', text }, [first, past])).map((row) => toSeq(rows.readText(row, 'id')));
     },
     async findNthId({ first, end: past }, count) {
       const [row] = await database.query(SELECT_NTH, [first, past, count - 1]);
@@ -145,6 +167,15 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       return new Map(pageRows.map((row) => [rows.readInteger(row, 'key'), requireBytes(row.page)]));
     },
     findBySeqs: (seqs, filter) => selectByRanges(seqs.map(getMinIdOfSeq), seqs.map(getMaxIdOfSeq), filter),
+    async readOutcomeTexts(ids) {
+      const found = await database.query(SELECT_OUTCOMES, [ids]);
+      return new Map(
+        found.flatMap((row) => {
+          const text = getOutcomeText(rows.toLastOutcome(row));
+          return text === null ? [] : [[rows.readText(row, 'id'), text] as const];
+        }),
+      );
+    },
   };
 
   return {
@@ -152,75 +183,89 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       const deadline = monotonic() + budgetMs;
       const { messages, searchedTo } = await runAsync(executeSearch(source, search, () => monotonic() >= deadline));
       const found = messages.length === 0 ? [] : await database.query(SELECT_SUMMARIES, [messages.map(({ id }) => id)]);
-      return { messages: found.map(rows.toMessageSummary), searchedTo };
+      return { messages: found.map(toFoundMessage), searchedTo };
     },
   };
 }
 
-/** Returns the filter that selects the messages of an index. */
-function toRowFilter(index: RowIndex): RowFilter {
-  return {
-    accountId: null,
-    state: index.kind === 'state' ? index.value : null,
-    failureClass: index.kind === 'failure-class' ? index.value : null,
-    failureCategory: index.kind === 'failure-category' ? index.value : null,
-  };
+function toFoundMessage(row: Row): FoundMessage {
+  const summary = rows.toMessageSummary(row);
+  const lastOutcome = rows.readTextOrNull(row, 'verb') === null ? null : rows.toLastOutcome(row);
+  return { ...summary, ...rows.toFoundMembers(row, row, summary), lastOutcome };
 }
 
-/** Returns the table and the conditions of an index within a range of ids. */
-function fromIndex(index: RowIndex): string {
+/** The rows of one value of an index within a range of ids (`$1` inclusive, `$2` exclusive). */
+interface IndexPart {
+  /** The alias of the table whose index has the order of ids. */
+  readonly alias: 'q' | 'm';
+  /** Returns the query of the given columns of `mail_request m`. */
+  readonly select: (columns: string) => string;
+  readonly selectIds: string;
+}
+
+/** Returns the rows of each value of an index. Values are part of the SQL text, because PostgreSQL cannot use a partial index for a parameter. */
+function fromIndex(index: RowIndex): readonly IndexPart[] {
   switch (index.kind) {
     case 'state':
-      return fromState(index.value);
+      return index.values.map(fromState);
     case 'failure-class':
-      return `mail_request WHERE id >= $1::uuid AND id < $2::uuid AND failure_class = '${index.value}'`;
+      return index.values.map((value) => fromMessages(`m.failure_class = '${value}'`));
     case 'failure-category':
-      return `mail_request WHERE id >= $1::uuid AND id < $2::uuid AND failure_category = '${index.value}'`;
+      return index.values.map((value) => fromMessages(`m.failure_category = '${value}'`));
   }
 }
 
-/**
- * Returns the table and the conditions for one state within a range of ids. The state is part of the SQL text, because
- * PostgreSQL cannot use a partial index for a parameter.
- */
-function fromState(state: State): string {
-  const [from, ownedFilter] = OPEN_STATES.includes(state) ? ['queue', ownedCondition(state)] : ['mail_request', ''];
-  return `${from} WHERE id >= $1::uuid AND id < $2::uuid AND state = '${state}' ${ownedFilter}`;
+function fromMessages(condition: string): IndexPart {
+  const from = `FROM mail_request m WHERE m.id >= $1::uuid AND m.id < $2::uuid AND ${condition}`;
+  return { alias: 'm', select: (columns) => `SELECT ${columns} ${from}`, selectIds: `SELECT m.id ${from}` };
 }
 
-/** Returns the condition with which the planner uses the partial index of leased and uncertain rows. */
-function ownedCondition(state: State): string {
-  return state === 'queued' ? '' : `AND state <> 'queued'`;
-}
-
-function selectStatement({ accountId, state, failureClass, failureCategory }: RowFilter): Statement {
-  const isOpen = state !== null && OPEN_STATES.includes(state);
-  // The few rows of these states are materialized and then sorted. Otherwise the planner would read the whole queue in
-  // order of id.
-  const isOwned = isOpen && state !== 'queued';
-  const withClause = isOwned
-    ? `WITH o AS MATERIALIZED (SELECT id, account_id, state FROM queue WHERE state = '${state}' ${ownedCondition(state)})`
-    : '';
-  const alias = isOpen ? 'q' : 'm';
-  const from = isOpen
-    ? `${isOwned ? 'o' : 'queue'} q JOIN mail_request m ON m.id = q.id AND m.account_id = q.account_id`
-    : 'mail_request m';
-  const condition = [
-    state === null ? '' : `AND ${alias}.state = '${state}'`,
-    accountId === null ? '' : `AND ${alias}.account_id = $4`,
-    failureClass === null ? '' : `AND m.failure_class = '${failureClass}'`,
-    failureCategory === null ? '' : `AND m.failure_category = '${failureCategory}'`,
-  ].join(' ');
-  const hasFailure = failureClass !== null || failureCategory !== null;
+function fromState(state: StateFilter): IndexPart {
+  if (!OPEN_STATES.includes(state)) return fromMessages(`m.state = '${state}'`);
+  const range = 'q.id >= $1::uuid AND q.id < $2::uuid';
+  const join = 'JOIN mail_request m ON m.id = q.id AND m.account_id = q.account_id';
+  if (state === 'queued' || state === 'deferred') {
+    const condition = `${state === 'queued' ? `q.state = 'queued'` : DEFERRED} AND ${range}`;
+    return {
+      alias: 'q',
+      select: (columns) => `SELECT ${columns} FROM queue q ${join} WHERE ${condition}`,
+      selectIds: `SELECT q.id FROM queue q WHERE ${condition}`,
+    };
+  }
+  // The planner uses the partial index of leased and uncertain rows. The few rows of these states are materialized and then
+  // sorted. Otherwise the planner would read the whole queue in order of id.
+  const owned = `FROM queue q WHERE q.state = '${state}' AND q.state <> 'queued'`;
   return {
-    // The many combinations with a failure have no prepared statement.
-    name: hasFailure ? '' : `search_rows_${state ?? 'any'}${accountId === null ? '' : '_account'}`,
-    text: `${withClause} SELECT ${COLUMNS} FROM ${from} WHERE ${alias}.id >= $1::uuid AND ${alias}.id < $2::uuid ${condition} ORDER BY ${alias}.id DESC LIMIT $3`,
+    alias: 'q',
+    select: (columns) =>
+      `WITH o AS MATERIALIZED (SELECT q.id, q.account_id ${owned}) SELECT ${columns} FROM o q ${join} WHERE ${range}`,
+    selectIds: `SELECT q.id ${owned} AND ${range}`,
   };
 }
 
-function selectValues({ first, end: past }: IdRange, { accountId }: RowFilter, limit: number): readonly unknown[] {
-  return accountId === null ? [first, past, limit] : [first, past, limit, accountId];
+/**
+ * Selects the rows of a range. The caller limits the range to a batch of rows. The values are literals of fixed sets or numbers. Only
+ * an open state needs the row of the queue.
+ */
+function selectRowsStatement({ accountIds, states, failureClasses, failureCategories }: RowFilter): Statement {
+  const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
+  const needsQueue = states.some((state) => OPEN_STATES.includes(state));
+  const stateConditions = [
+    ...(states.length === 0 ? [] : [`${needsQueue ? STATE : 'm.state'} IN (${list(states)})`]),
+    ...(states.includes('deferred') ? [`(${DEFERRED})`] : []),
+  ];
+  const conditions = [
+    accountIds.length === 0 ? '' : `AND m.account_id IN (${accountIds.join(', ')})`,
+    stateConditions.length === 0 ? '' : `AND (${stateConditions.join(' OR ')})`,
+    failureClasses.length === 0 ? '' : `AND m.failure_class IN (${list(failureClasses)})`,
+    failureCategories.length === 0 ? '' : `AND m.failure_category IN (${list(failureCategories)})`,
+  ].join(' ');
+  return {
+    // The many combinations have no prepared statement.
+    name: conditions.trim() === '' ? 'search_rows' : '',
+    text: `SELECT ${COLUMNS} FROM mail_request m ${needsQueue ? JOIN_QUEUE : ''}
+      WHERE m.id >= $1::uuid AND m.id < $2::uuid ${conditions} ORDER BY m.id DESC LIMIT $3`,
+  };
 }
 
 function getMaxIdOfSeq(seq: number): string {

@@ -25,8 +25,10 @@ import type { RecordedFailure } from '../../model/failure.ts';
 import { FEEDBACK_SOURCES, type LastFeedback, type UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
+  type FoundMessage,
   formatSubmitter,
   type HistoryEntry,
+  type LastOutcome,
   type Lease,
   type LeasedMessage,
   type MessageHistory,
@@ -220,6 +222,29 @@ export function toResendSource(row: Row): ResendSource {
     subject: readText(row, 'subject'),
     message: readTextOrNull(row, 'message'),
     suppressedBy: readTextOrNull(row, 'suppressed_by'),
+  };
+}
+
+/** Converts the columns of the last outcome in a history. */
+export function toLastOutcome(row: Row): LastOutcome {
+  return {
+    verb: readText(row, 'verb'),
+    by: readText(row, 'by'),
+    detail: readTextOrNull(row, 'detail'),
+    failure: toRecordedFailure(row),
+  };
+}
+
+/** Returns the members of a found message. `last` has the time of the last entry in its history, or null. */
+export function toFoundMembers(
+  row: Row,
+  last: Row,
+  { state, acceptedAt }: Pick<StoredMessageSummary, 'state' | 'acceptedAt'>,
+): Pick<FoundMessage, 'attempts' | 'updatedAt' | 'deferred'> {
+  return {
+    attempts: readIntegerOrNull(row, 'attempts') ?? 0,
+    updatedAt: readIntegerOrNull(last, 'at') ?? acceptedAt,
+    deferred: state === 'queued' && readIntegerOrNull(row, 'lane') === 1,
   };
 }
 

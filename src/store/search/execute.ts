@@ -4,9 +4,9 @@
  * rows. In every other range it reads every row. Only query.ts decides whether a message matches, so the result is the
  * same with and without an index.
  */
-import type { State } from '../../model/message.ts';
+import { STATES, type State, type StateFilter } from '../../model/message.ts';
 import { getMinIdOfSeq, toSeq } from '../rules/messages.ts';
-import { type MessageSearch, matches, type SearchableMessage } from './query.ts';
+import { type MessageSearch, matches, matchesReply, type SearchableMessage } from './query.ts';
 import {
   decodeSeqs,
   findPageRange,
@@ -39,6 +39,8 @@ interface SearchOutcome<Message> {
 /** Number of rows that are read between two checks of the time limit: in the first batch and in the largest batch. */
 const MIN_BATCH_ROWS = 128;
 const MAX_BATCH_ROWS = 2_048;
+/** Number of rows in the largest batch of a search of replies, which reads the history of each row. */
+const MAX_REPLY_BATCH_ROWS = 512;
 /** Number of rows in the largest batch if the database itself selects the matching rows, which is much faster. */
 const MAX_NATIVE_BATCH_ROWS = 32_768;
 /** Number of segments that are read together: in the first group and in the largest group. */
@@ -58,17 +60,20 @@ export function* executeSearch<Message extends SearchableMessage>(
   search: MessageSearch,
   hasTimedOut: () => boolean,
 ): Coroutine<SearchOutcome<Message>> {
-  const { criteria, accountId, state, limit, failureClass = null, failureCategory = null } = search;
-  const filter: RowFilter = { accountId, state, failureClass, failureCategory };
+  const { criteria, accountIds, limit, reply } = search;
+  const filter = toRowFilter(search);
   const idRange = toIdRange(search);
   const matched: Message[] = [];
 
   const id = criteria.find((criterion) => criterion.kind === 'id')?.id;
   if (id !== undefined) {
     const message = id >= idRange.first && id < idRange.end ? yield* waitFor(source.findById(id, filter)) : null;
-    return { messages: message !== null && matches(criteria, message) ? [message] : [], searchedTo: null };
+    if (message !== null) yield* collect([message]);
+    return { messages: matched, searchedTo: null };
   }
 
+  /** True if the database itself selects the matching rows. */
+  const isNative = criteria.length === 0 && reply === null;
   const termRanges = listSearchTermRanges(search);
   const rowIndexes = listRowIndexes(filter);
   const { rowIndex, count: indexedCount } = yield* chooseRowIndex();
@@ -110,15 +115,13 @@ export function* executeSearch<Message extends SearchableMessage>(
       if (scansRowIndex && rowIndex !== null) {
         rows = yield* waitFor(source.readIndexedRows(rowIndex, batchRange, batchSize));
         reachedId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
-        if (rowIndexes.length > 1 || state === STATE_WITHOUT_INDEX) rows = yield* selectMatching(rows);
+        if (rowIndexes.length > 1 || includesUnindexedState(filter)) rows = yield* selectMatching(rows);
       } else {
         reachedId = yield* waitFor(source.findNthId(batchRange, batchSize));
         const readRange = { first: reachedId ?? first, end };
-        rows = yield* waitFor(
-          source.readRows(readRange, filter, criteria.length === 0 ? limit - matched.length : batchSize),
-        );
+        rows = yield* waitFor(source.readRows(readRange, filter, isNative ? limit - matched.length : batchSize));
       }
-      const pageEndId = collect(rows);
+      const pageEndId = yield* collect(rows);
       if (pageEndId !== null || reachedId === null) return pageEndId;
       end = reachedId;
       if (hasTimedOut()) return end;
@@ -134,14 +137,21 @@ export function* executeSearch<Message extends SearchableMessage>(
   }
 
   function maxBatchRows(): number {
-    return criteria.length === 0 && !scansRowIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
+    if (reply !== null) return MAX_REPLY_BATCH_ROWS;
+    return isNative && !scansRowIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
   }
 
   /** Adds the matching rows to the page. If the page is full, returns the id of its last message. */
-  function collect(rows: readonly Message[]): string | null {
-    for (const message of rows) {
-      if (accountId !== null && message.accountId !== accountId) continue;
-      if (!matches(criteria, message)) continue;
+  function* collect(rows: readonly Message[]): Coroutine<string | null> {
+    const candidates = rows.filter(
+      (message) => (accountIds.length === 0 || accountIds.includes(message.accountId)) && matches(criteria, message),
+    );
+    const texts =
+      reply === null || candidates.length === 0
+        ? null
+        : yield* waitFor(source.readOutcomeTexts(candidates.map((message) => message.id)));
+    for (const message of candidates) {
+      if (reply !== null && !matchesReply(reply, texts?.get(message.id) ?? null)) continue;
       matched.push(message);
       if (matched.length >= limit) return message.id;
     }
@@ -230,7 +240,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       for (let batchOffset = 0; batchOffset < requestedSeqs.length; batchOffset += MAX_BATCH_ROWS) {
         const seqBatch = requestedSeqs.slice(batchOffset, batchOffset + MAX_BATCH_ROWS);
         const rows = yield* waitFor(source.findBySeqs(seqBatch, filter));
-        const pageEndId = collect(rows.filter((message) => message.id < end && message.id >= first));
+        const pageEndId = yield* collect(rows.filter((message) => message.id < end && message.id >= first));
         if (pageEndId !== null) return pageEndId;
         const reachedId = getMinIdOfSeq(seqBatch.at(-1) ?? 0);
         if (hasTimedOut() && reachedId > first) return reachedId;
@@ -241,13 +251,58 @@ export function* executeSearch<Message extends SearchableMessage>(
   }
 }
 
+/** The states of a search of replies without states. All of them have an index. */
+const STATES_WITH_REPLY: readonly StateFilter[] = [
+  ...STATES.filter((state) => state !== STATE_WITHOUT_INDEX && state !== 'queued'),
+  'deferred',
+];
+
+/**
+ * Returns the conditions that the database checks. A search of replies without states reads neither the replies to all delivered
+ * messages nor the queued messages without an attempt.
+ */
+function toRowFilter({ accountIds, states, failureClasses, failureCategories, reply }: MessageSearch): RowFilter {
+  const selectedStates = reply !== null && states.length === 0 ? STATES_WITH_REPLY : states;
+  return {
+    accountIds,
+    // `queued` includes the deferred messages, and an index must not contain a message twice.
+    states: selectedStates.includes('queued') ? selectedStates.filter((state) => state !== 'deferred') : selectedStates,
+    failureClasses,
+    failureCategories,
+  };
+}
+
+function includesUnindexedState({ states }: RowFilter): boolean {
+  return states.includes(STATE_WITHOUT_INDEX);
+}
+
 /** Returns the indexes that contain all messages of the filter. */
-function listRowIndexes({ state, failureClass, failureCategory }: RowFilter): readonly RowIndex[] {
+function listRowIndexes(filter: RowFilter): readonly RowIndex[] {
+  const { states, failureClasses, failureCategories } = filter;
   const indexes: RowIndex[] = [];
-  if (failureCategory !== null) indexes.push({ kind: 'failure-category', value: failureCategory });
-  if (failureClass !== null) indexes.push({ kind: 'failure-class', value: failureClass });
-  if (state !== null && state !== STATE_WITHOUT_INDEX) indexes.push({ kind: 'state', value: state });
+  if (failureCategories.length > 0) indexes.push({ kind: 'failure-category', values: failureCategories });
+  if (failureClasses.length > 0) indexes.push({ kind: 'failure-class', values: failureClasses });
+  if (states.length > 0 && !includesUnindexedState(filter)) indexes.push({ kind: 'state', values: states });
   return indexes;
+}
+
+/** Returns true if the row meets the conditions. `isDeferred` is true for a queued message whose last attempt was deferred. */
+export function matchesRowFilter(
+  { accountIds, states, failureClasses, failureCategories }: RowFilter,
+  row: {
+    readonly accountId: number;
+    readonly state: State;
+    readonly isDeferred: boolean;
+    readonly failureClass: string | null;
+    readonly failureCategory: string | null;
+  },
+): boolean {
+  return (
+    (accountIds.length === 0 || accountIds.includes(row.accountId)) &&
+    (states.length === 0 || states.includes(row.state) || (row.isDeferred && states.includes('deferred'))) &&
+    (failureClasses.length === 0 || failureClasses.some((value) => value === row.failureClass)) &&
+    (failureCategories.length === 0 || failureCategories.some((value) => value === row.failureCategory))
+  );
 }
 
 interface Candidate {
@@ -280,9 +335,11 @@ function laterId(a: string, b: string): string {
   return a > b ? a : b;
 }
 
-function listSearchTermRanges({ criteria, accountId }: MessageSearch): readonly TermRange[] {
+/** The index has one term for each account, and a candidate must have every term. So several accounts exclude no row. */
+function listSearchTermRanges({ criteria, accountIds }: MessageSearch): readonly TermRange[] {
   const textRanges = criteria.flatMap((criterion) => (criterion.kind === 'id' ? [] : listTermRanges(criterion)));
-  return accountId === null ? textRanges : [...textRanges, getAccountRange(accountId)];
+  const [accountId] = accountIds;
+  return accountId === undefined || accountIds.length > 1 ? textRanges : [...textRanges, getAccountRange(accountId)];
 }
 
 /**

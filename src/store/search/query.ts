@@ -9,7 +9,7 @@
  * but `gruesse` is different.
  */
 import type { FailureCategory, FailureClass } from '../../model/failure.ts';
-import type { State, StoredMessageSummary } from '../../model/message.ts';
+import type { FoundMessage, StateFilter } from '../../model/message.ts';
 import { isMessageId } from '../../model/submission.ts';
 
 export type Field = 'to' | 'from' | 'subject';
@@ -36,11 +36,14 @@ export interface SearchableMessage {
 export interface MessageSearch {
   /** A message must match all criteria. An empty list matches every message. */
   readonly criteria: readonly SearchCriterion[];
-  readonly accountId: number | null;
-  readonly state: State | null;
-  /** The class and the category of the last failure of the message. Null or absent matches every message. */
-  readonly failureClass?: FailureClass | null;
-  readonly failureCategory?: FailureCategory | null;
+  /** The message must have one of the values of each list. An empty list matches every message. */
+  readonly accountIds: readonly number[];
+  readonly states: readonly StateFilter[];
+  /** The class and the category of the last failure of the message. */
+  readonly failureClasses: readonly FailureClass[];
+  readonly failureCategories: readonly FailureCategory[];
+  /** The conditions for the text of the last outcome, or null. */
+  readonly reply: ReplyCondition | null;
   /** Only messages accepted at or after this time (ms since the epoch) match. The id contains the time. */
   readonly since: number | null;
   /** Only messages accepted before this time (ms since the epoch) match. */
@@ -50,9 +53,17 @@ export interface MessageSearch {
   readonly limit: number;
 }
 
+/** The conditions for the words of the last outcome (`getOutcomeText`). */
+export interface ReplyCondition {
+  /** The words that the text must contain. The last word may be a prefix. */
+  readonly words: readonly { readonly text: string; readonly prefix: boolean }[];
+  /** A reply code (`550`) or an enhanced status code (`5.1.1`) at the beginning of the text, or null. */
+  readonly code: string | null;
+}
+
 export interface MessageSearchResult {
   /** The messages found, newest first, at most `limit`. */
-  readonly messages: readonly StoredMessageSummary[];
+  readonly messages: readonly FoundMessage[];
   /**
    * Null if all messages have been searched. Otherwise the page is full, or the search has reached its time limit. At
    * the time limit, the page may have fewer messages or no message. The next call continues with this id as `before`.
@@ -119,6 +130,43 @@ export function matches(criteria: readonly SearchCriterion[], message: Searchabl
       ? criterion.id === message.id
       : criterion.fields.some((field) => getTexts(field).some((text) => textMatches(text, criterion))),
   );
+}
+
+/** Maximum number of tokens at the beginning of a text among which a code is searched. */
+const MAX_CODE_TOKENS = 6;
+
+/** Parses the words of a search of replies. Returns null if the text contains no letter or digit to search for. */
+export function parseReplyWords(text: string): ReplyCondition['words'] | null {
+  const quoted = text.trimEnd().endsWith('"');
+  const words = splitWords(foldText(text));
+  if (words.length === 0) return null;
+  return words.map((word, index) => ({ text: word, prefix: !quoted && index === words.length - 1 }));
+}
+
+/** Returns true if the text of the last outcome meets the condition. A message without a text does not match. */
+export function matchesReply({ words, code }: ReplyCondition, text: string | null): boolean {
+  if (text === null) return false;
+  if (code !== null && !startsWithCode(text, code)) return false;
+  if (words.length === 0) return true;
+  const folded = foldText(text);
+  // This fast check excludes most texts.
+  if (!words.every((word) => folded.includes(word.text))) return false;
+  const textWords = splitWords(folded);
+  return words.every((word) =>
+    textWords.some((textWord) => (word.prefix ? textWord.startsWith(word.text) : textWord === word.text)),
+  );
+}
+
+/**
+ * Returns true if one of the first tokens of the text is the code. A report may precede the reply with the type of its
+ * diagnostic (`smtp; 550 5.1.1 …`), and a multiline reply joins its code with a hyphen (`550-5.1.1`).
+ */
+function startsWithCode(text: string, code: string): boolean {
+  return text
+    .slice(0, 100)
+    .split(/[\s;-]/)
+    .slice(0, MAX_CODE_TOKENS)
+    .includes(code);
 }
 
 /** Returns the normalized texts of a field. */

@@ -4,25 +4,22 @@
  * pending promise. All lists have the newest message first.
  */
 import type { FailureCategory, FailureClass } from '../../model/failure.ts';
-import type { State } from '../../model/message.ts';
+import type { StateFilter } from '../../model/message.ts';
 import { getMinIdAt, toSeq } from '../rules/messages.ts';
 import type { MessageSearch, SearchableMessage } from './query.ts';
 import { decodeDirectory } from './segment.ts';
 
-/** The conditions that the database checks. Null matches every value. */
-export interface RowFilter {
-  readonly accountId: number | null;
-  readonly state: State | null;
-  /** The class and the category of the last failure. */
-  readonly failureClass: FailureClass | null;
-  readonly failureCategory: FailureCategory | null;
-}
+/** The conditions that the database checks. A message must have one of the values of each list. An empty list matches every value. */
+export type RowFilter = Pick<MessageSearch, 'accountIds' | 'states' | 'failureClasses' | 'failureCategories'>;
 
-/** An index of the database that contains the messages with one value, in order of id. Each state except `delivered` has one. */
+/**
+ * The indexes of the database that contain the messages with each of the values, in order of id. Each state except `delivered` has
+ * an index. A message has at most one of the values.
+ */
 export type RowIndex =
-  | { readonly kind: 'state'; readonly value: State }
-  | { readonly kind: 'failure-class'; readonly value: FailureClass }
-  | { readonly kind: 'failure-category'; readonly value: FailureCategory };
+  | { readonly kind: 'state'; readonly values: readonly StateFilter[] }
+  | { readonly kind: 'failure-class'; readonly values: readonly FailureClass[] }
+  | { readonly kind: 'failure-category'; readonly values: readonly FailureCategory[] };
 
 /** An index segment (segment.ts). It covers sequence numbers from `first` (inclusive) to `end` (exclusive). */
 export interface SegmentInfo {
@@ -51,6 +48,8 @@ export interface SearchSource<Message extends SearchableMessage> {
   /** Returns pages by their keys (`toTermsKey`, `toSeqsKey`). The result omits pages of removed segments. */
   readPages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
   findBySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
+  /** Returns the texts of the last outcomes (`getOutcomeText`) by id. The result omits messages without an outcome. */
+  readOutcomeTexts(ids: readonly string[]): MaybePromise<ReadonlyMap<string, string>>;
 }
 
 /**

@@ -3,12 +3,18 @@
  * search index. A separate thread reads messages and builds segments; the writer thread writes them.
  */
 
-import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { State, StoredMessageSummary } from '../../model/message.ts';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import {
+  type FoundMessage,
+  getOutcomeText,
+  type StateFilter,
+  type StoredMessageSummary,
+  VERBS_WITHOUT_OUTCOME,
+} from '../../model/message.ts';
 import { StoreError } from '../error.ts';
 import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { executeSearch } from '../search/execute.ts';
+import { executeSearch, matchesRowFilter } from '../search/execute.ts';
 import {
   type BuiltStep,
   type IndexChange,
@@ -32,8 +38,9 @@ import {
 
 type SearchedMessage = StoredMessageSummary & SearchableMessage;
 
-const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at, failure_class, failure_category';
-const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
+const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at';
+const WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
+const OPEN_STATES: readonly StateFilter[] = ['queued', 'sending', 'uncertain'];
 const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
 /**
@@ -44,7 +51,13 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const selectNthId = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',
   );
-  const selectBySeq = database.prepare(`SELECT ${COLUMNS} FROM mail_request WHERE seq = ?`);
+  const selectBySeq = database.prepare(
+    `SELECT ${COLUMNS}, lane, attempts, failure_class, failure_category FROM mail_request WHERE seq = ?`,
+  );
+  const selectOutcome = database.prepare(
+    `SELECT verb, by, detail, failure FROM event WHERE seq = ? AND verb NOT IN (${WITHOUT_OUTCOME}) ORDER BY n DESC LIMIT 1`,
+  );
+  const selectLastTime = database.prepare('SELECT at FROM event WHERE seq = ? ORDER BY n DESC LIMIT 1');
   const selectSegments = database.prepare(
     `SELECT number, first, past, mails FROM search_segment WHERE replaced_at IS NULL AND past > ? AND first <= ? ORDER BY first DESC`,
   );
@@ -52,37 +65,32 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const selectPage = database.prepare('SELECT page FROM search_page WHERE key = ?');
   const directories = new DirectoryCache();
 
-  function selectRows(
-    { first, end }: IdRange,
-    { accountId, state, failureClass, failureCategory }: RowFilter,
-    limit: number,
-  ): SearchedMessage[] {
-    const values: SQLInputValue[] = [toSeq(first), toSeq(end)];
-    // The values are literals, because SQLite does not use a partial index for a parameter.
-    const conditions = [
-      accountId === null ? '' : 'AND account_id = ?',
-      state === null ? '' : `AND state = '${state}'`,
-      failureClass === null ? '' : `AND failure_class = '${failureClass}'`,
-      failureCategory === null ? '' : `AND failure_category = '${failureCategory}'`,
-    ].join(' ');
-    if (accountId !== null) values.push(accountId);
-    const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${conditions} ORDER BY seq DESC LIMIT ?`;
-    return database
-      .prepare(sql)
-      .all(...values, limit)
-      .map(toSearchedMessage);
+  function selectRows({ first, end }: IdRange, filter: RowFilter, limit: number): SearchedMessage[] {
+    const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${toConditions(filter)} ORDER BY seq DESC LIMIT ?`;
+    return database.prepare(sql).all(toSeq(first), toSeq(end), limit).map(toSearchedMessage);
   }
 
   function findBySeq(seq: number, filter: RowFilter): SearchedMessage | null {
-    const { accountId, state, failureClass, failureCategory } = filter;
     const row = selectBySeq.get(seq);
     if (row === undefined) return null;
-    const matchesFilter =
-      (accountId === null || row.account_id === accountId) &&
-      (state === null || row.state === state) &&
-      (failureClass === null || row.failure_class === failureClass) &&
-      (failureCategory === null || row.failure_category === failureCategory);
+    const state = rows.readState(row);
+    const matchesFilter = matchesRowFilter(filter, {
+      accountId: rows.readInteger(row, 'account_id'),
+      state,
+      isDeferred: state === 'queued' && row.lane === 1,
+      failureClass: rows.readTextOrNull(row, 'failure_class'),
+      failureCategory: rows.readTextOrNull(row, 'failure_category'),
+    });
     return matchesFilter ? toSearchedMessage(row) : null;
+  }
+
+  /** Returns the rows of each value of an index. `?1` and `?2` are the range, and `?3` is the limit of each value. */
+  function fromIndex(index: RowIndex, columns: string, order: string): string {
+    const parts = toIndexConditions(index).map(
+      (condition) =>
+        `SELECT * FROM (SELECT ${columns} FROM mail_request WHERE seq >= ?1 AND seq < ?2 AND ${condition} ${order} LIMIT ?3)`,
+    );
+    return parts.join(' UNION ALL ');
   }
 
   const source: SearchSource<SearchedMessage> = {
@@ -92,18 +100,17 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
     },
     readRows: selectRows,
     readIndexedRows(index, { first, end }, limit) {
-      const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? AND ${toIndexCondition(index)} ORDER BY seq DESC LIMIT ?`;
+      const sql = `SELECT * FROM (${fromIndex(index, COLUMNS, 'ORDER BY seq DESC')}) ORDER BY id DESC LIMIT ?3`;
       return database.prepare(sql).all(toSeq(first), toSeq(end), limit).map(toSearchedMessage);
     },
     countIndexed(index, { first, end }, maxCount) {
-      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE seq >= ? AND seq < ? AND ${toIndexCondition(index)} LIMIT ?)`;
+      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM (${fromIndex(index, '1', '')}) LIMIT ?3)`;
       return rows.readInteger(database.prepare(sql).get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
     },
     readIndexedSeqs(index, { first, end }) {
-      const sql = `SELECT seq FROM mail_request WHERE seq >= ? AND seq < ? AND ${toIndexCondition(index)}`;
       return database
-        .prepare(sql)
-        .all(toSeq(first), toSeq(end))
+        .prepare(fromIndex(index, 'seq', ''))
+        .all(toSeq(first), toSeq(end), -1)
         .map((row) => rows.readInteger(row, 'seq'));
     },
     findNthId({ first, end }, count) {
@@ -133,7 +140,26 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       return found;
     },
     findBySeqs: (seqs, filter) => seqs.flatMap((seq) => findBySeq(seq, filter) ?? []),
+    readOutcomeTexts(ids) {
+      const texts = new Map<string, string>();
+      for (const id of ids) {
+        const row = selectOutcome.get(toSeq(id));
+        const text = row === undefined ? null : getOutcomeText(rows.toLastOutcome(row));
+        if (text !== null) texts.set(id, text);
+      }
+      return texts;
+    },
   };
+
+  function toFoundMessage({ recipient: _, ...summary }: SearchedMessage): FoundMessage {
+    const seq = toSeq(summary.id);
+    const outcome = selectOutcome.get(seq);
+    return {
+      ...summary,
+      ...rows.toFoundMembers(selectBySeq.get(seq) ?? {}, selectLastTime.get(seq) ?? { at: null }, summary),
+      lastOutcome: outcome === undefined ? null : rows.toLastOutcome(outcome),
+    };
+  }
 
   return {
     searchMessages(search: MessageSearch, budgetMs: number): MessageSearchResult {
@@ -142,7 +168,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       database.exec('BEGIN');
       try {
         const { messages, searchedTo } = runSync(executeSearch(source, search, () => monotonic() >= deadline));
-        return { messages: messages.map(({ recipient: _, ...message }) => message), searchedTo };
+        return { messages: messages.map(toFoundMessage), searchedTo };
       } finally {
         database.exec('COMMIT');
       }
@@ -150,15 +176,38 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   };
 }
 
-/** Returns the condition with which SQLite uses the partial index. */
-function toIndexCondition(index: RowIndex): string {
+/**
+ * Returns the conditions of a filter. The values are literals of fixed sets or numbers, because SQLite does not use a partial index
+ * for a parameter.
+ */
+function toConditions({ accountIds, states, failureClasses, failureCategories }: RowFilter): string {
+  const stateConditions = states.map((state) =>
+    state === 'deferred' ? `(state = 'queued' AND lane = 1)` : `state = '${state}'`,
+  );
+  return [
+    accountIds.length === 0 ? '' : `AND account_id IN (${accountIds.join(', ')})`,
+    states.length === 0 ? '' : `AND (${stateConditions.join(' OR ')})`,
+    failureClasses.length === 0
+      ? ''
+      : `AND failure_class IN (${failureClasses.map((value) => `'${value}'`).join(', ')})`,
+    failureCategories.length === 0
+      ? ''
+      : `AND failure_category IN (${failureCategories.map((value) => `'${value}'`).join(', ')})`,
+  ].join(' ');
+}
+
+/** Returns the condition of each value with which SQLite uses the partial index. */
+function toIndexConditions(index: RowIndex): readonly string[] {
   switch (index.kind) {
     case 'state':
-      return `state = '${index.value}' AND ${OPEN_STATES.includes(index.value) ? 'ended_at IS NULL' : ENDED_UNDELIVERED}`;
+      return index.values.map((state) => {
+        if (state === 'deferred') return `state = 'queued' AND lane = 1`;
+        return `state = '${state}' AND ${OPEN_STATES.includes(state) ? 'ended_at IS NULL' : ENDED_UNDELIVERED}`;
+      });
     case 'failure-class':
-      return `failure_class = '${index.value}'`;
+      return index.values.map((value) => `failure_class = '${value}'`);
     case 'failure-category':
-      return `failure_category = '${index.value}'`;
+      return index.values.map((value) => `failure_category = '${value}'`);
   }
 }
 

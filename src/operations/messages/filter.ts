@@ -1,0 +1,179 @@
+/**
+ * The filter of messages that several operations share: list, search, count, export and changes of many messages. Lists of values
+ * are separated by commas.
+ */
+import type { Static } from 'typebox';
+import { formatSuggestion } from '../../config/nearest.ts';
+import { parseTimestamp, quote } from '../../config/units.ts';
+import type { Account } from '../../model/account.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
+import { STATES } from '../../model/message.ts';
+import { Type } from '../../model/schema.ts';
+import {
+  ALL_FIELDS,
+  type Field,
+  MAX_CRITERIA,
+  type MessageSearch,
+  parseReplyWords,
+  parseSearchText,
+  type SearchCriterion,
+} from '../../store/search/query.ts';
+import { accountNotFound, invalid, invalidTemplate, ok, type Result } from '../errors.ts';
+
+const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
+
+/** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
+export const STATE_FILTERS = [...STATES, 'deferred'] as const;
+
+/** The members of the filter without the words of recipient, sender and subject. */
+export const attributeMembers = {
+  account: createOptionalText('Messages of this account, or of several accounts separated by commas.'),
+  state: createOptionalText(
+    `Messages in this state, or in several states separated by commas: ${STATE_FILTERS.join(', ')}. \`deferred\` selects queued messages whose last attempt was deferred.`,
+  ),
+  class: createOptionalText(
+    `Messages whose last failure has this class, or one of several classes separated by commas: ${FAILURE_CLASSES.join(', ')}.`,
+  ),
+  category: createOptionalText(
+    `Messages whose last failure has this category, or one of several categories separated by commas: ${FAILURE_CATEGORIES.join(', ')}.`,
+  ),
+  code: createOptionalText('Messages whose last reply has this reply code (`550`) or enhanced status code (`5.1.1`).'),
+  reply: createOptionalText(
+    'Words of the last reply. The replies to delivered messages are searched only with `state=delivered`.',
+  ),
+  domain: createOptionalText('Messages to recipients in this domain.'),
+  since: createOptionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
+  until: createOptionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
+};
+
+/** The members of the filter of a search. */
+export const filterMembers = {
+  q: createOptionalText(
+    'Words of recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
+  ),
+  to: createOptionalText('Recipient: an address, an `@domain`, or words of it.'),
+  from: createOptionalText('Sender: an address, an `@domain`, or words of it.'),
+  subject: createOptionalText('Words of the subject.'),
+  ...attributeMembers,
+};
+
+const FilterInput = Type.Object(filterMembers);
+export type FilterInput = Static<typeof FilterInput>;
+
+/** The conditions of a search without its position. */
+export type ParsedFilter = Omit<MessageSearch, 'before' | 'limit'>;
+
+/** Returns the given members in a fixed order, as a cursor and an audit log entry record them. */
+export function listFilterMembers(input: FilterInput): readonly (readonly [string, string])[] {
+  return (Object.keys(filterMembers) as (keyof FilterInput)[]).flatMap((name) => {
+    const value = input[name]?.trim() ?? '';
+    return value === '' ? [] : [[name, value] as const];
+  });
+}
+
+/** Parses the members of a filter. `accounts` are all accounts. */
+export function parseFilter(input: FilterInput, accounts: readonly Account[], now: number): Result<ParsedFilter> {
+  const criteria = parseCriteria(input);
+  if (!criteria.ok) return criteria;
+  const since = parseTime('since', input.since, now);
+  if (!since.ok) return since;
+  const until = parseTime('until', input.until, now);
+  if (!until.ok) return until;
+  const states = parseList('state', input.state, STATE_FILTERS);
+  if (!states.ok) return states;
+  const failureClasses = parseList('class', input.class, FAILURE_CLASSES);
+  if (!failureClasses.ok) return failureClasses;
+  const failureCategories = parseList('category', input.category, FAILURE_CATEGORIES);
+  if (!failureCategories.ok) return failureCategories;
+  const reply = parseReply(input);
+  if (!reply.ok) return reply;
+  const accountIds: number[] = [];
+  for (const name of splitList(input.account)) {
+    const account = accounts.find((candidate) => candidate.name === name);
+    if (account === undefined) return accountNotFound(name);
+    accountIds.push(account.id);
+  }
+  return ok({
+    criteria: criteria.value,
+    accountIds,
+    states: states.value,
+    failureClasses: failureClasses.value,
+    failureCategories: failureCategories.value,
+    reply: reply.value,
+    since: since.value,
+    until: until.value,
+  });
+}
+
+const SEARCHED_FIELDS = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['subject'] } as const satisfies Readonly<
+  Record<string, readonly Field[]>
+>;
+
+function parseCriteria(input: FilterInput): Result<readonly SearchCriterion[]> {
+  const allCriteria: SearchCriterion[] = [];
+  for (const member of ['q', 'to', 'from', 'subject'] as const) {
+    const text = input[member] ?? '';
+    const criteria = parseSearchText(text, SEARCHED_FIELDS[member]);
+    if (criteria === null) {
+      const fault = `${quote(text)} contains no letters or digits to search for`;
+      return member === 'q' ? invalidTemplate('q', () => `the search text: ${fault}`) : invalid(member, fault);
+    }
+    allCriteria.push(...criteria);
+  }
+  const domain = parseDomain(input.domain);
+  if (!domain.ok) return domain;
+  allCriteria.push(...domain.value);
+  if (allCriteria.length <= MAX_CRITERIA) return ok(allCriteria);
+  return invalidTemplate(null, () => `the search has ${allCriteria.length} words; the maximum is ${MAX_CRITERIA}`);
+}
+
+function parseDomain(text: string | undefined): Result<readonly SearchCriterion[]> {
+  const name = (text ?? '').trim();
+  if (name === '') return ok([]);
+  // The quotes exclude longer domains with this prefix.
+  const criteria = parseSearchText(`"${name.startsWith('@') ? name : `@${name}`}"`, ['to']) ?? [];
+  const [criterion] = criteria;
+  if (criteria.length !== 1 || criterion?.kind !== 'domain')
+    return invalid('domain', `${quote(name)} is not a domain, such as example.com`);
+  return ok([{ ...criterion, prefix: false }]);
+}
+
+/** A reply code, or an enhanced status code (RFC 3463). */
+const CODE = /^(?:[2-5][0-9]{2}|[245]\.[0-9]{1,3}\.[0-9]{1,3})$/;
+
+function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter['reply']> {
+  const codeText = code.trim();
+  if (codeText !== '' && !CODE.test(codeText.slice(0, 12)))
+    return invalid('code', `${quote(codeText)} is not a reply code, such as 550 or 5.1.1`);
+  if (reply.trim() === '') return ok(codeText === '' ? null : { words: [], code: codeText });
+  const words = parseReplyWords(reply);
+  if (words === null) return invalid('reply', `${quote(reply)} contains no letters or digits to search for`);
+  if (words.length > MAX_CRITERIA) return invalid('reply', `has ${words.length} words; the maximum is ${MAX_CRITERIA}`);
+  return ok({ words, code: codeText === '' ? null : codeText });
+}
+
+function splitList(text: string | undefined): readonly string[] {
+  const values = (text ?? '').split(',').map((value) => value.trim());
+  return [...new Set(values.filter((value) => value !== ''))];
+}
+
+function parseList<const Value extends string>(
+  member: string,
+  text: string | undefined,
+  allowed: readonly Value[],
+): Result<readonly Value[]> {
+  const values: Value[] = [];
+  for (const name of splitList(text)) {
+    const value = allowed.find((candidate) => candidate === name);
+    if (value === undefined)
+      return invalid(member, `${quote(name)} is not one of ${allowed.join(', ')}${formatSuggestion(name, allowed)}`);
+    values.push(value);
+  }
+  return ok(values);
+}
+
+function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
+  if (text === undefined || text === '') return ok(null);
+  const parsed = parseTimestamp(text, now, 'back');
+  return parsed.ok ? ok(parsed.value) : invalid(member, parsed.fault);
+}

@@ -1,0 +1,169 @@
+/** Tests on every store the search by several states, by `deferred`, and by the words and the code of the last reply. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { RecordedFailure } from '../../src/model/failure.ts';
+import type { StateChange } from '../../src/model/message.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { ALL_FIELDS, type MessageSearch, parseReplyWords, parseSearchText } from '../../src/store/search/query.ts';
+import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
+import { STORES } from '../rig/stores.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const LEASE = { owner: 'node-a', until: START + 600_000_000 };
+const EVERYTHING: MessageSearch = {
+  criteria: [],
+  accountIds: [],
+  states: [],
+  failureClasses: [],
+  failureCategories: [],
+  reply: null,
+  since: null,
+  until: null,
+  before: null,
+  limit: 2,
+};
+const HARD: RecordedFailure = { class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: null };
+const SOFT: RecordedFailure = { class: 'soft', category: 'throttled', status: '4.7.500', diagnostic: null };
+/** A reply of a hostile next hop. */
+const HOSTILE = '550 5.7.1 <script>alert(1)</script> \u001b[31mbl\u0007ocked\u202e';
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  /** Creates one message for each case, oldest first, and returns their ids by name. */
+  async function createStoreWith() {
+    const store = await open();
+    onTestFinished(() => store.close());
+    await store.createAccount('default', NO_LIMITS, START);
+    await store.createAccount('other', NO_LIMITS, START);
+    const ids: Record<string, string> = {};
+    let at = START;
+    const settle = async (
+      name: string,
+      to: StateChange['to'],
+      verb: string,
+      detail: string,
+      failure: RecordedFailure | null,
+    ) => {
+      at += 1;
+      const message = newMessage({
+        acceptedAt: at,
+        lease: LEASE,
+        to: `${name}@example.com`,
+        accountId: name === 'busy' ? 2 : 1,
+      });
+      await store.accept([message]);
+      const diagnostic = failure === null ? null : { ...failure, diagnostic: detail };
+      const event = { at: at + 5, verb, by: 'node-a', detail, failure: diagnostic, attempt: null };
+      const dueAt = to === 'queued' ? START + 60_000 : null;
+      await store.settle([newSettlement({ id: message.id, attempts: 1, lease: LEASE }, { to, dueAt, event })]);
+      ids[name] = message.id;
+    };
+    await settle(
+      'unknown',
+      'bounced',
+      'bounced',
+      "550 5.1.1 <unknown@example.com>: user doesn't have an account",
+      HARD,
+    );
+    await settle('busy', 'queued', 'deferred', '451-4.7.500 Server busy. Please try again later', SOFT);
+    await settle('fine', 'delivered', 'delivered', '250 2.0.0 Ok: queued as 4XyzR12Kz2', null);
+    await settle('hostile', 'bounced', 'bounced', HOSTILE, { ...HARD, category: 'policy', class: 'block' });
+    const waiting = newMessage({ acceptedAt: at + 10, to: 'waiting@example.com' });
+    await store.accept([waiting]);
+    ids.waiting = waiting.id;
+    return { store, ids };
+  }
+
+  async function findNames(
+    { store, ids }: { store: Store; ids: Record<string, string> },
+    search: Partial<MessageSearch>,
+    budgetMs = 5_000,
+  ): Promise<readonly (string | undefined)[]> {
+    const names = new Map(Object.entries(ids).map(([name, id]) => [id, name]));
+    const found: (string | undefined)[] = [];
+    let before: string | null = null;
+    for (let page = 0; page < 100; page += 1) {
+      const result = await store.searchMessages({ ...EVERYTHING, ...search, before }, budgetMs);
+      found.push(...result.messages.map(({ id }) => names.get(id)));
+      if (result.searchedTo === null) return found;
+      before = result.searchedTo;
+    }
+    throw new Error('the search does not end');
+  }
+
+  const reply = (text: string, code: string | null = null) => ({ words: parseReplyWords(text) ?? [], code });
+
+  test.each([false, true])('messages are found by several states and by deferred (indexed: %s)', async (indexed) => {
+    const prepared = await createStoreWith();
+    if (indexed)
+      while (
+        (await prepared.store.indexMessages({ horizon: newIdAt(START + 9_000), minSegmentMessages: 1, now: START }))
+          .changed
+      );
+    const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
+      [{ states: ['bounced', 'deferred'] }, ['hostile', 'busy', 'unknown']],
+      [{ states: ['deferred'] }, ['busy']],
+      [{ states: ['queued'] }, ['waiting', 'busy']],
+      [{ states: ['queued', 'deferred', 'delivered'] }, ['waiting', 'fine', 'busy']],
+      [{ states: ['deferred', 'delivered'] }, ['fine', 'busy']],
+      [{ states: ['bounced', 'deferred'], failureCategories: ['policy', 'throttled'] }, ['hostile', 'busy']],
+      [{ failureClasses: ['hard', 'soft'] }, ['busy', 'unknown']],
+      [{ states: ['bounced', 'deferred'], accountIds: [2, 1] }, ['hostile', 'busy', 'unknown']],
+      [{ accountIds: [2] }, ['busy']],
+    ];
+    for (const [search, names] of cases) {
+      for (const text of ['', 'receipt', '@example.com']) {
+        const criteria = parseSearchText(text, ALL_FIELDS) ?? [];
+        expect([search, text, await findNames(prepared, { ...search, criteria })]).toEqual([search, text, names]);
+      }
+    }
+  });
+
+  test.each([false, true])(
+    'messages are found by the words and the code of the last reply (indexed: %s)',
+    async (indexed) => {
+      const prepared = await createStoreWith();
+      if (indexed)
+        while (
+          (await prepared.store.indexMessages({ horizon: newIdAt(START + 9_000), minSegmentMessages: 1, now: START }))
+            .changed
+        );
+      const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
+        [{ reply: reply('try again') }, ['busy']],
+        [{ reply: reply('ACCOUNT') }, ['unknown']],
+        [{ reply: reply('acc') }, ['unknown']],
+        [{ reply: reply('"acc"') }, []],
+        [{ reply: reply('', '550') }, ['hostile', 'unknown']],
+        [{ reply: reply('', '5.1.1') }, ['unknown']],
+        [{ reply: reply('', '451') }, ['busy']],
+        [{ reply: reply('', '4.7.500') }, ['busy']],
+        [{ reply: reply('script alert') }, ['hostile']],
+        // The reply to a delivered message is searched only with the state.
+        [{ reply: reply('4XyzR12Kz2') }, []],
+        [{ reply: reply('4XyzR12Kz2'), states: ['delivered'] }, ['fine']],
+        [{ reply: reply('', '550'), failureClasses: ['block'] }, ['hostile']],
+        [{ reply: reply('', '550'), criteria: parseSearchText('unknown', ALL_FIELDS) ?? [] }, ['unknown']],
+        [{ reply: reply('nothing') }, []],
+      ];
+      for (const [search, names] of cases) {
+        for (const budgetMs of [0, 5_000])
+          expect([search, await findNames(prepared, search, budgetMs)]).toEqual([search, names]);
+      }
+    },
+  );
+
+  test('a found message has its attempts, the time of its last entry and its last outcome', async () => {
+    const { store, ids } = await createStoreWith();
+    const find = async (id = '') =>
+      (await store.searchMessages({ ...EVERYTHING, criteria: [{ kind: 'id', id }] }, 1_000)).messages[0];
+    expect(await find(ids.busy)).toMatchObject({
+      ...{ state: 'queued', deferred: true, attempts: 1, updatedAt: START + 7 },
+      lastOutcome: { verb: 'deferred', by: 'node-a', failure: { class: 'soft', category: 'throttled' } },
+    });
+    expect(await find(ids.waiting)).toMatchObject({ state: 'queued', deferred: false, attempts: 0, lastOutcome: null });
+    expect((await find(ids.hostile))?.lastOutcome?.detail).toBe(HOSTILE);
+    // A retry by an operator and a resend are no outcomes.
+    await store.retryMessage(ids.busy ?? '', START + 99);
+    expect(await find(ids.busy)).toMatchObject({ updatedAt: START + 99, lastOutcome: { verb: 'deferred' } });
+    await store.resendMessage({ id: ids.unknown ?? '', newId: newIdAt(START + 100) }, START + 100);
+    expect(await find(ids.unknown)).toMatchObject({ updatedAt: START + 100, lastOutcome: { verb: 'bounced' } });
+  });
+});
