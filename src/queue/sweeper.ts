@@ -1,14 +1,15 @@
 /**
  * Runs periodic work on stored data: expires messages that exceed their maximum age, recovers expired leases of messages
- * and the leases of dead nodes, resets due times that are too far in the future after the clock was set back, and purges
- * bodies, reports, time series and deliveries of webhooks at the end of their retention.
+ * and the leases of dead nodes, resets due times that are too far in the future after the clock was set back, purges
+ * bodies, reports, time series and deliveries of webhooks at the end of their retention, and disables endpoints for
+ * webhooks that fail for five days.
  *
  * Guarantees: a failed round is published as an event and repeated after the interval.
  */
 import type { Clock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
-import { DELIVERY_LEASE_MS } from '../model/webhook.ts';
+import { DELIVERY_LEASE_MS, MAX_FAILING_MS } from '../model/webhook.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import { LEASE_MS } from './attempt.ts';
@@ -37,6 +38,7 @@ const PURGE_TRAFFIC_INTERVAL_MS = 600_000;
 const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
 const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
 const PURGE_DELIVERIES_INTERVAL_MS = 60_000;
+const DISABLE_FAILING_WEBHOOKS_INTERVAL_MS = 60_000;
 /** The retention of a delivery of a webhook after its success, and of every delivery after its creation. */
 const DELIVERED_RETENTION_MS = 7 * 24 * 3_600_000;
 const DELIVERY_RETENTION_MS = 30 * 24 * 3_600_000;
@@ -69,7 +71,7 @@ export interface SweeperParts {
   readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
   readonly store: RetentionStore &
     Pick<QueueStore, 'recover'> &
-    Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries'>;
+    Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries' | 'disableFailingWebhooks'>;
   /** Returns true if this node may recover the leases of dead nodes. */
   readonly canDetectDeadNodes: () => boolean;
   /**
@@ -77,7 +79,9 @@ export interface SweeperParts {
    * they have expired by the clock.
    */
   readonly leasedMessageIds: () => readonly string[];
-  readonly publish: PublishOf<'message.expired' | 'node.leases_recovered' | 'node.operation_failed'>;
+  readonly publish: PublishOf<
+    'message.expired' | 'node.leases_recovered' | 'node.operation_failed' | 'webhook.disabled'
+  >;
 }
 
 /** Starts the periodic work. The returned function stops the work and resolves when the running rounds have ended. */
@@ -175,6 +179,13 @@ export function startSweeper({
       MAX_ROWS_PER_ROUND,
     ),
   );
+
+  // Time during which no node ran does not count.
+  runPeriodically(DISABLE_FAILING_WEBHOOKS_INTERVAL_MS, 'disable failing webhooks', async (now) => {
+    const ids = await store.disableFailingWebhooks(ages.getCutoff(MAX_FAILING_MS), now, MAX_ROWS_PER_ROUND);
+    for (const webhookId of ids) publish({ type: 'webhook.disabled', at: clock.now(), webhookId, reason: 'failing' });
+    return ids.length;
+  });
 
   return async () => {
     isStopped = true;

@@ -618,6 +618,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   settleDeliveries: 'outcome',
   releaseDeliveryLeases: 'outcome',
   recoverDeliveries: 'outcome',
+  disableFailingWebhooks: 'change',
   purgeDeliveries: 'change',
   readAttentionCheck: 'read',
   recordAttention: 'change',

@@ -142,11 +142,15 @@ export interface WebhookWorkerStore {
     now: number,
   ): Promise<ClaimedDeliveries>;
   /**
-   * Records the attempts of leased deliveries. A failed attempt of an endpoint without a success for `MAX_FAILING_MS`,
-   * or a response 410, disables the endpoint in the same transaction. Test deliveries never disable an endpoint for
-   * `failing`.
+   * Records the attempts of leased deliveries. The answer 410 disables the endpoint in the same transaction. A failed
+   * attempt of a test does not count for `disableFailingWebhooks`.
    */
   settleDeliveries(batch: readonly DeliverySettlement[], now: number): Promise<readonly DeliverySettleResult[]>;
+  /**
+   * Disables up to `limit` enabled endpoints that had a failed attempt at or before `failedBefore` and no success since, with
+   * the reason `failing`. Resolves to their ids.
+   */
+  disableFailingWebhooks(failedBefore: number, now: number, limit: number): Promise<readonly number[]>;
   /**
    * Releases leases without an attempt. The deliveries are due at `now`, and their attempts are not counted.
    */

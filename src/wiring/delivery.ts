@@ -30,7 +30,7 @@ export interface DeliveryParts {
   readonly node: ClusterNode;
   readonly store: QueueStore &
     RetentionStore &
-    Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries'> &
+    Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries' | 'disableFailingWebhooks'> &
     Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
   readonly health: StoreHealth;
   readonly directory: ApiKeyCache;

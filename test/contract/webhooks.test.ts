@@ -472,22 +472,52 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'gone', account: null } });
   });
 
-  test('an endpoint without a success for five days is disabled by a failure, and a success restarts the time', async () => {
+  test('an endpoint without a success since a time, while an attempt failed, is disabled, and a success restarts the time', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept(Array.from({ length: 5 }, () => newMessage()));
+    const observer = await createWebhook(store, { events: ['webhook.disabled'] });
+    await store.accept(Array.from({ length: 4 }, () => newMessage()));
     const now = Date.now();
-    const [one, two, three, four, five] = await receive(store, now);
-    if (!one || !two || !three || !four || !five) throw new Error('not leased');
+    const [one, two, three, four] = await receive(store, now);
+    if (!one || !two || !three || !four) throw new Error('not leased');
     await settle(store, one, { kind: 'failed' }, now);
     expect((await store.findWebhook(webhook.id))?.failingSince).toBe(now);
     await settle(store, two, { kind: 'delivered' }, now + 1);
     expect((await store.findWebhook(webhook.id))?.failingSince).toBeNull();
+    expect(await store.disableFailingWebhooks(now + 10, now + 10, 10)).toEqual([]);
     await settle(store, three, { kind: 'failed' }, now + 10);
-    const last = now + 10 + MAX_FAILING_MS;
-    expect(await settle(store, four, { kind: 'failed' }, last - 1)).toEqual([{ kind: 'settled', disabled: null }]);
-    expect(await settle(store, five, { kind: 'failed' }, last)).toEqual([{ kind: 'settled', disabled: 'failing' }]);
-    expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'failing', at: last });
+    // A later failure neither disables the endpoint nor restarts the time.
+    expect(await settle(store, four, { kind: 'failed' }, now + MAX_FAILING_MS)).toEqual([
+      { kind: 'settled', disabled: null },
+    ]);
+    expect(await store.disableFailingWebhooks(now + 9, now + 20, 10)).toEqual([]);
+    expect(await store.disableFailingWebhooks(now + 10, now + 20, 10)).toEqual([webhook.id]);
+    expect(await store.disableFailingWebhooks(now + 10, now + 30, 10)).toEqual([]);
+    expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'failing', at: now + 20 });
+    const deliveries = await receive(store, now);
+    expect(deliveries.map(({ webhookId, event }) => [webhookId, event.type])).toEqual([
+      [observer.id, 'webhook.disabled'],
+    ]);
+    expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'failing' } });
+    // An enabled endpoint has five days again.
+    await store.enableWebhook(webhook.id);
+    expect(await store.disableFailingWebhooks(now + 1e9, now + 1e9, 10)).toEqual([]);
+  });
+
+  test('endpoints without a success are disabled in bounded steps, and tests do not count as failed attempts', async () => {
+    const store = await createStore();
+    const now = Date.now();
+    const webhooks = [];
+    for (let count = 0; count < 3; count += 1)
+      webhooks.push(await createWebhook(store, { events: ['message.accepted'] }));
+    const tested = await createWebhook(store, { events: [] });
+    await store.addTestDelivery(tested.id, newIdAt(now), now);
+    await store.accept([newMessage()]);
+    for (const delivery of await receive(store, now)) await settle(store, delivery, { kind: 'failed' }, now);
+    const [first, second, third] = webhooks.map(({ id }) => id);
+    expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([first, second]);
+    expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([third]);
+    expect((await store.findWebhook(tested.id))?.disabled).toBeNull();
   });
 
   test('the time of the last success of an endpoint is stored at most every ten seconds, and a failure keeps it', async () => {

@@ -12,6 +12,7 @@ import {
   getEventBit,
   type LeasedDelivery,
   WEBHOOK_TEST_TYPE,
+  type Webhook,
   type WebhookAttempt,
 } from '../../model/webhook.ts';
 import { buildWebhookDisabledData } from '../../model/webhook-payload.ts';
@@ -20,7 +21,7 @@ import * as rows from '../rules/rows.ts';
 import {
   addAttempt,
   collectEffects,
-  decideEndpointChange,
+  decideFailingSince,
   type EndpointEffect,
   MAX_DELIVERIES_PER_STEP,
   receivesEvent,
@@ -35,7 +36,7 @@ import {
 import type { DeliveryClaimLimits, WebhookWorkerStore } from '../webhook-store.ts';
 import { recordResourceEvent } from './outbox.ts';
 import { type Database, forceDurableCommit, type Row, type Statement, type Transaction } from './session.ts';
-import { LOCK_WEBHOOK } from './webhooks.ts';
+import { LOCK_WEBHOOK, SELECT_WEBHOOKS } from './webhooks.ts';
 
 // The position of an entry in the history is the number of entries up to this entry. Entries of one message are written
 // under a lock, so every earlier entry is visible if the entry is visible.
@@ -141,6 +142,11 @@ const DISABLE: Statement = {
   name: 'webhook_disable_for',
   text: 'UPDATE webhook SET disabled_reason = $2, disabled_at = $3 WHERE id = $1',
 };
+const LOCK_FAILING: Statement = {
+  name: 'webhook_lock_failing',
+  text: `${SELECT_WEBHOOKS} WHERE NOT w.removed AND w.disabled_at IS NULL AND w.failing_since <= $1
+    ORDER BY w.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED`,
+};
 
 const PURGE_DELIVERED: Statement = {
   name: 'webhook_purge_delivered',
@@ -155,6 +161,16 @@ const PURGE_OLD: Statement = {
         SELECT o.ctid AS row FROM webhook_delivery o WHERE o.webhook_id = w.id
           AND o.id < CASE WHEN w.removed THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE $1::uuid END
         ORDER BY o.id LIMIT $2 FOR UPDATE SKIP LOCKED) d LIMIT $2)) RETURNING 1 AS one`,
+};
+
+// The start of an endpoint excludes events that were recorded before its creation. It has no effect after these events have
+// been moved. A database that was restored from a dump counts transactions from a small number again, so a start that
+// remained would exclude every event.
+const CLEAR_STARTS: Statement = {
+  name: 'webhook_clear_starts',
+  text: `UPDATE webhook w SET start = 0 WHERE w.start > 0 AND (
+      w.start > pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+      OR NOT EXISTS (SELECT 1 FROM outbox o WHERE o.xid::text::bigint < w.start))`,
 };
 
 type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>;
@@ -215,6 +231,12 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
       }),
     settleDeliveries: (batch, now) =>
       database.transaction((transaction) => settleInTransaction(transaction, batch, now)),
+    disableFailingWebhooks: (failedBefore, now, limit) =>
+      database.transaction(async (transaction) => {
+        const failing = (await transaction.query(LOCK_FAILING, [failedBefore, limit])).map(toWebhook);
+        for (const webhook of failing) await disableForReason(transaction, webhook, 'failing', now);
+        return failing.map(({ id }) => id);
+      }),
     async releaseDeliveryLeases(batch, now) {
       if (batch.length > 0) await database.query(RELEASE_LEASES, [...toLeaseParameters(batch), now]);
     },
@@ -222,6 +244,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
       const purged = await Promise.all([
         database.query(PURGE_DELIVERED, [deliveredBefore, limit]),
         database.query(PURGE_OLD, [getMinIdAt(createdBefore + 1), limit]),
+        database.query(CLEAR_STARTS, []),
       ]);
       return Math.max(...purged.map(({ length }) => length));
     },
@@ -312,8 +335,7 @@ async function settleInTransaction(
     const since = rows.readIntegerOrNull(endpoint, 'failing_since');
     if (storesSuccess(rows.readIntegerOrNull(endpoint, 'last_success_at'), effect, now))
       await transaction.query(SET_LAST_SUCCESS, [id, now]);
-    const decision = decideEndpointChange(since, effect, now);
-    if (decision.failingSince === since && decision.disable === null) continue;
+    if (decideFailingSince(since, effect) === since && !effect.isGone) continue;
     const reason = await applyEffect(transaction, id, effect, now);
     if (reason !== null) disabled.set(id, reason);
   }
@@ -340,12 +362,22 @@ async function applyEffect(
   const [row] = await transaction.query(LOCK_WEBHOOK, [id]);
   if (row === undefined) return null;
   const webhook = toWebhook(row);
-  const { failingSince, disable } = decideEndpointChange(webhook.failingSince, effect, now);
+  const failingSince = decideFailingSince(webhook.failingSince, effect);
   if (failingSince !== webhook.failingSince) await transaction.query(SET_FAILING, [id, failingSince]);
-  if (disable === null || webhook.disabled !== null) return null;
-  await transaction.query(DISABLE, [id, disable, now]);
+  if (!effect.isGone || webhook.disabled !== null) return null;
+  await disableForReason(transaction, webhook, 'gone', now);
+  return 'gone';
+}
+
+/** Disables an endpoint whose row the transaction has locked. */
+async function disableForReason(
+  transaction: Transaction,
+  webhook: Webhook,
+  reason: DisabledReason,
+  now: number,
+): Promise<void> {
+  await transaction.query(DISABLE, [webhook.id, reason, now]);
   const accountId = webhook.accountId ?? SERVICE_ACCOUNT_ID;
-  const data = buildWebhookDisabledData(webhook, disable);
-  await recordResourceEvent(transaction, 'webhook.disabled', accountId, now, data, id);
-  return disable;
+  const data = buildWebhookDisabledData(webhook, reason);
+  await recordResourceEvent(transaction, 'webhook.disabled', accountId, now, data, webhook.id);
 }

@@ -7,10 +7,8 @@ import {
   DELIVERY_STATUSES,
   type DeliverySettlement,
   DISABLED_REASONS,
-  type DisabledReason,
   LAST_SUCCESS_STEP_MS,
   listEventTypes,
-  MAX_FAILING_MS,
   MAX_STORED_ATTEMPTS,
   MESSAGE_EVENT_TYPES,
   type MessageEventType,
@@ -129,19 +127,12 @@ export function collectEffects(
   return effects;
 }
 
-/**
- * Returns the time of the first failure since the last success of an endpoint. Also returns the reason to disable the
- * endpoint, or null.
- */
-export function decideEndpointChange(
+/** Returns the time of the first failure since the last success of an endpoint, or null. */
+export function decideFailingSince(
   failingSince: number | null,
-  { hasSucceeded, failedAt, isGone }: EndpointEffect,
-  now: number,
-): { readonly failingSince: number | null; readonly disable: DisabledReason | null } {
-  const newFailingSince = hasSucceeded ? null : (failingSince ?? failedAt);
-  if (isGone) return { failingSince: newFailingSince, disable: 'gone' };
-  const isFailing = newFailingSince !== null && failedAt !== null && now >= newFailingSince + MAX_FAILING_MS;
-  return { failingSince: newFailingSince, disable: isFailing ? 'failing' : null };
+  { hasSucceeded, failedAt }: EndpointEffect,
+): number | null {
+  return hasSucceeded ? null : (failingSince ?? failedAt);
 }
 
 /** Returns true if the time of this success is to be stored. */

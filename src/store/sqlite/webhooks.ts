@@ -30,7 +30,7 @@ import * as rows from '../rules/rows.ts';
 import {
   addAttempt,
   collectEffects,
-  decideEndpointChange,
+  decideFailingSince,
   type EndpointEffect,
   MAX_DELIVERIES_PER_STEP,
   receivesEvent,
@@ -82,6 +82,10 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectTypes = database.prepare('SELECT DISTINCT events FROM webhook WHERE removed = 0');
   const setLastSuccess = database.prepare('UPDATE webhook SET last_success_at = ? WHERE id = ?');
   const setFailingSince = database.prepare('UPDATE webhook SET failing_since = ? WHERE id = ?');
+
+  const selectFailing = database.prepare(
+    `${SELECT_WEBHOOKS} WHERE w.removed = 0 AND w.disabled_at IS NULL AND w.failing_since <= ? ORDER BY w.id LIMIT ?`,
+  );
 
   const selectEvents = database.prepare(
     'SELECT position AS "order", position, type, account_id, message_id, sequence, state, suppressed, at, data, webhook_id FROM outbox ORDER BY position LIMIT ?',
@@ -254,15 +258,19 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   function applyEffect(id: number, effect: EndpointEffect, now: number): DisabledReason | null {
     const webhook = find(id);
     if (webhook === null) return null;
-    const decision = decideEndpointChange(webhook.failingSince, effect, now);
-    if (decision.failingSince !== webhook.failingSince) setFailingSince.run(decision.failingSince, id);
+    const failingSince = decideFailingSince(webhook.failingSince, effect);
+    if (failingSince !== webhook.failingSince) setFailingSince.run(failingSince, id);
     if (storesSuccess(webhook.lastSuccessAt, effect, now)) setLastSuccess.run(now, id);
-    const reason = decision.disable;
-    if (reason === null || webhook.disabled !== null) return null;
-    disable.run(reason, now, id);
+    if (!effect.isGone || webhook.disabled !== null) return null;
+    disableForReason(webhook, 'gone', now);
+    return 'gone';
+  }
+
+  function disableForReason(webhook: Webhook, reason: DisabledReason, now: number): void {
+    disable.run(reason, now, webhook.id);
     const accountId = webhook.accountId ?? SERVICE_ACCOUNT_ID;
-    outbox.recordResource('webhook.disabled', accountId, now, () => buildWebhookDisabledData(webhook, reason), id);
-    return reason;
+    const build = () => buildWebhookDisabledData(webhook, reason);
+    outbox.recordResource('webhook.disabled', accountId, now, build, webhook.id);
   }
 
   const isInProgress = (row: rows.Row, now: number): boolean =>
@@ -459,6 +467,11 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
         disabled.delete(webhookId);
         return { kind: 'settled', disabled: reason };
       });
+    },
+    disableFailingWebhooks(failedBefore: number, now: number, limit: number): readonly number[] {
+      const failing = selectFailing.all(failedBefore, limit).map(toWebhook);
+      for (const webhook of failing) disableForReason(webhook, 'failing', now);
+      return failing.map(({ id }) => id);
     },
     releaseDeliveryLeases(batch: readonly LeaseReference[], now: number): void {
       for (const { id, webhookId, owner, lease: number } of batch) releaseLease.run(now, webhookId, id, owner, number);

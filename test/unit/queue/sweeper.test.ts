@@ -18,11 +18,17 @@ function sweeperRig(
     canDetectDeadNodes?: () => boolean;
     isClockStable?: () => boolean;
     stoppedMs?: () => number;
+    disableFailingWebhooks?: () => number[];
   } = {},
 ) {
   const clock = createVirtualClock(START);
   const calls: unknown[][] = [];
-  const publishedEvents = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
+  const publishedEvents = {
+    expired: [] as string[],
+    recovered: [] as number[],
+    failed: [] as string[],
+    disabled: [] as number[],
+  };
   const store = {
     async expire(...args: [number, number, number, string]) {
       calls.push(['expire', ...args]);
@@ -52,6 +58,10 @@ function sweeperRig(
       calls.push(['recoverDeliveries', ...args]);
       return 0;
     },
+    async disableFailingWebhooks(...args: [number, number, number]) {
+      calls.push(['disableFailingWebhooks', ...args]);
+      return answers.disableFailingWebhooks?.() ?? [];
+    },
     async purgeFeedback(...args: [number, number, number]) {
       calls.push(['purgeFeedback', ...args]);
       return 0;
@@ -75,6 +85,8 @@ function sweeperRig(
           return publishedEvents.expired.push(event.id);
         case 'node.leases_recovered':
           return publishedEvents.recovered.push(event.count);
+        case 'webhook.disabled':
+          return publishedEvents.disabled.push(event.webhookId);
         case 'node.operation_failed':
           return publishedEvents.failed.push(`${event.operation}: ${String(event.error)}`);
       }
@@ -204,4 +216,18 @@ test('no lease is recovered just after a step of the clock, and a lease in the m
   for (const [, options] of listCalls('recover')) {
     expect(options).toMatchObject({ excludedIds: ['in-memory', 'leased-by-this-node'] });
   }
+});
+
+test('endpoints that fail for five days are disabled every minute, and the time during which no node ran does not count', async () => {
+  const failing = [[7, 9], []];
+  const { clock, listCalls, publishedEvents } = sweeperRig({
+    stoppedMs: () => HOUR_MS,
+    disableFailingWebhooks: () => failing.shift() ?? [],
+  });
+  await clock.advance(60_000);
+  expect(listCalls('disableFailingWebhooks')).toEqual([
+    ['disableFailingWebhooks', START - HOUR_MS - 5 * 24 * HOUR_MS, START, 500],
+    ['disableFailingWebhooks', START + 60_000 - HOUR_MS - 5 * 24 * HOUR_MS, START + 60_000, 500],
+  ]);
+  expect(publishedEvents.disabled).toEqual([7, 9]);
 });

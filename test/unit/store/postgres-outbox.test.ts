@@ -99,3 +99,35 @@ test('while an endpoint exists, an earlier version of the schema cannot be used'
   await createWebhook(store);
   expect((await readLeast()).least).toBe(WEBHOOK_MIGRATION);
 });
+
+test('in a database that was restored from a dump, where transactions have smaller numbers, an endpoint receives events', async () => {
+  const url = await createTemporaryDatabase();
+  const store = await openNode(url);
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  await createWebhook(store);
+  const client = await connect(url);
+  await client.query('UPDATE webhook SET start = 4000000000000');
+  // The sweeper makes this call at the start of each node.
+  await store.purgeDeliveries(0, 0, 10);
+  await store.accept([newMessage()]);
+  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
+});
+
+test('the start of an endpoint is cleared only after every earlier event has been moved', async () => {
+  const url = await createTemporaryDatabase();
+  const store = await openNode(url);
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  await createWebhook(store);
+  await store.accept([newMessage()]);
+  await store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
+  const client = await connect(url);
+  // The start is not later than the oldest transaction of the server, which may belong to another test.
+  await client.query('UPDATE webhook SET start = (SELECT max(xid)::text::bigint + 1 FROM outbox) WHERE id = 2');
+  const readStarts = async () =>
+    (await client.query<{ start: string }>('SELECT start FROM webhook ORDER BY id')).rows.map(({ start }) => start);
+  await store.purgeDeliveries(0, 0, 10);
+  expect(await readStarts()).toEqual(['0', expect.not.stringMatching(/^0$/)]);
+  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
+  await store.purgeDeliveries(0, 0, 10);
+  expect(await readStarts()).toEqual(['0', '0']);
+});
