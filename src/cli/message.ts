@@ -1,15 +1,18 @@
-/** `postrider message …`: finds, shows, explains, retries, cancels and resends messages. */
+/** `postrider message …`: finds, exports, shows, explains, retries, cancels and resends messages. */
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
+import { performDownload } from '../operations/file-operation.ts';
+import { getInputMembers } from '../operations/input.ts';
+import { exportMessages } from '../operations/message-export.ts';
 import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
 import type { EventDetails, FoundMessage, MessageDetails } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
-import { toPrintable } from '../printing/escape.ts';
+import { escapeJson, toPrintable } from '../printing/escape.ts';
 import { formatDuration } from '../printing/text.ts';
 import type { Context } from './context.ts';
-import { addOperationCommand } from './operation-command.ts';
+import { addOperationCommand, declareOperations, unwrapResult } from './operation-command.ts';
 import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './text.ts';
 
 /** Adds `message` and its subcommands to `program`. */
@@ -24,6 +27,7 @@ export function addMessageCommands(program: Command, context: Context): void {
       (messages.length === 0 ? NO_MATCH_TEXT : formatMessageTable(messages, waitReason === true)) +
       (next === null ? '' : `for more messages, add --cursor ${next}\n`),
   });
+  addExportCommand(group, context);
   addOperationCommand(group, context, 'show <id>', showMessage, { formatResult: formatMessageDetails });
   addOperationCommand(group, context, 'explain <id>', explainMessage, {
     formatResult: ({ explanation }) => `${explanation.map(toPrintable).join('\n')}\n`,
@@ -37,6 +41,33 @@ export function addMessageCommands(program: Command, context: Context): void {
   addOperationCommand(group, context, 'resend <id>', resendMessage, {
     formatResult: ({ id, resendOf }) => `submitted message ${resendOf} again as ${id}\n`,
   });
+}
+
+/** Adds `message export`. */
+function addExportCommand(group: Command, context: Context): void {
+  const command = group.command('export').description('write messages as CSV to standard output, newest first');
+  for (const [name, member] of Object.entries(getInputMembers(exportMessages.input))) {
+    const { description = '' } = member as { readonly description?: string };
+    command.option(`--${name} <${name}>`, description);
+  }
+  command.option('--json', 'print the messages as JSON, one per line');
+  declareOperations(command, [exportMessages]);
+  command.action(({ json, ...flags }: Readonly<Record<string, unknown>>) =>
+    context.operate(async (operationContext) => {
+      const result = await performDownload(exportMessages, flags, operationContext);
+      const pages = unwrapResult(context, result, (member) => `--${member}`);
+      if (json !== true) context.writeData(exportMessages.header);
+      for await (const page of pages) {
+        const text =
+          json === true
+            ? page.map((line) => `${escapeJson(JSON.stringify(line))}\n`).join('')
+            : exportMessages.formatPage(page);
+        context.writeData(text);
+        if (process.stdout.writableNeedDrain)
+          await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
+      }
+    }),
+  );
 }
 
 const NO_MATCH_TEXT = 'no messages match\n';

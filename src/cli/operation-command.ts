@@ -103,7 +103,8 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
     const { description: memberDescription = '' } = member as { readonly description?: string };
     const description = options.flagHelp?.[name as keyof Static<I>] ?? memberDescription;
     const option = new Option(flags, description).makeOptionMandatory(isRequired(operation.input, name));
-    if (member.enum !== undefined) declareChoices(option, member.enum);
+    const choices = member.enum ?? member['x-values'];
+    if (choices !== undefined) declareChoices(option, choices);
     command.addOption(option);
   }
   const shorthands = Object.entries(options.shorthands ?? {});

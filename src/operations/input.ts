@@ -18,6 +18,8 @@ interface MemberSchema {
   readonly minLength?: number;
   readonly default?: unknown;
   readonly items?: MemberSchema;
+  /** The values of a list that is separated by commas. The operation checks them. */
+  readonly 'x-values'?: readonly string[];
   /** The error text of an invalid value, which replaces the general error text (schemas.ts). */
   readonly errorMessage?: string;
 }

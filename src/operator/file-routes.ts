@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
 import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
+import { exportMessages } from '../operations/message-export.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import { addWarningsToSchema, describeParameters, type RouteInput } from './operation-route.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription, type Success } from './route-description.ts';
@@ -13,39 +14,65 @@ interface FileRoute extends RouteDescription {
   readonly routeInput: RouteInput;
 }
 
-export const IMPORT_ROUTE = createFileRoute('POST', '/accounts/{account}/suppressions/import', importSuppressions, {
-  requestType: importSuppressions.uploadType,
-  type: 'application/x-ndjson',
-  item: {
-    description: 'Each line is a progress report, the result or an error.',
-    oneOf: [importSuppressions.progress, createResultLineSchema(importSuppressions.result), ErrorBody],
+export const IMPORT_ROUTE = createFileRoute(
+  'POST',
+  '/accounts/{account}/suppressions/import',
+  'Suppressions',
+  importSuppressions,
+  {
+    requestType: importSuppressions.uploadType,
+    type: 'application/x-ndjson',
+    item: {
+      description: 'Each line is a progress report, the result or an error.',
+      oneOf: [importSuppressions.progress, createResultLineSchema(importSuppressions.result), ErrorBody],
+    },
+    notes:
+      'The body is CSV or JSON in UTF-8, or CSV in UTF-16, up to 200 MB: an export of Postrider, Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet, or a list of addresses. The content determines the format; the type may also be `application/json`. The response starts after the complete file was received and validated. The response contains progress lines, then one line with the result or the error.',
   },
+);
+export const EXPORT_ROUTE = createFileRoute(
+  'GET',
+  '/accounts/{account}/suppressions/export',
+  'Suppressions',
+  exportSuppressions,
+  {
+    acceptsTicket: true,
+    type: exportSuppressions.downloadType,
+    schema: { type: 'string', description: `CSV; the first line is \`${exportSuppressions.header.trim()}\`.` },
+    notes: 'The columns are `address`, `reason`, `at`, `source`.',
+  },
+);
+
+export const MESSAGE_EXPORT_ROUTE = createFileRoute('GET', '/messages/export', 'Messages', exportMessages, {
+  type: exportMessages.downloadType,
+  schema: { type: 'string', description: `CSV; the first line is \`${exportMessages.header.trim()}\`.` },
   notes:
-    'The body is CSV or JSON in UTF-8, or CSV in UTF-16, up to 200 MB: an export of Postrider, Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet, or a list of addresses. The content determines the format; the type may also be `application/json`. The response starts after the complete file was received and validated. The response contains progress lines, then one line with the result or the error.',
-});
-export const EXPORT_ROUTE = createFileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
-  type: exportSuppressions.downloadType,
-  schema: { type: 'string', description: `CSV; the first line is \`${exportSuppressions.header.trim()}\`.` },
-  notes: 'The columns are `address`, `reason`, `at`, `source`.',
+    'The response is streamed. A cell that a spreadsheet would evaluate as a formula begins with an apostrophe. If the export ends before the last message, the last row has only one cell, which states where it ended.',
 });
 
-export const FILE_ROUTES: readonly FileRoute[] = [IMPORT_ROUTE, EXPORT_ROUTE];
+export const FILE_ROUTES: readonly FileRoute[] = [IMPORT_ROUTE, EXPORT_ROUTE, MESSAGE_EXPORT_ROUTE];
 
 function createFileRoute(
   method: 'POST' | 'GET',
   path: string,
+  group: RouteDescription['group'],
   operation: FileRoute['operation'],
-  { requestType, notes, ...success }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success>,
+  {
+    requestType,
+    notes,
+    acceptsTicket = false,
+    ...success
+  }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success> & { readonly acceptsTicket?: boolean },
 ): FileRoute {
   const { id, summary, input, errors } = operation;
   const routeInput = { path, preset: {}, input, otherLocation: 'query' } as const;
   return {
     method,
     path,
-    group: 'Suppressions',
+    group,
     operationId: id,
     summary,
-    parameters: [...describeParameters(routeInput), ...(method === 'GET' ? [TICKET_PARAMETER] : [])],
+    parameters: [...describeParameters(routeInput), ...(acceptsTicket ? [TICKET_PARAMETER] : [])],
     success: [{ schema: { type: 'string' }, ...success }],
     errors: [
       ...AUTHENTICATION_ERRORS,

@@ -1,5 +1,5 @@
 /**
- * Serves the upload and download of suppression lists as CSV: the HTTP adapter of operations/suppression-files.ts. The
+ * Serves the upload and download of suppression lists and the download of messages as CSV: the HTTP adapter of the operations on files. The
  * adapter reads an upload as a stream, and writes progress lines or CSV as a stream.
  *
  * Guarantees: a completely received upload is imported, even if the client disconnects, unless the service shuts down. The error
@@ -7,16 +7,18 @@
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Static, TArray, TObject } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { ServiceContext } from '../operations/context.ts';
 import type { OperationError } from '../operations/errors.ts';
-import { performDownload, performUpload } from '../operations/file-operation.ts';
+import { type DownloadOperation, performDownload, performUpload } from '../operations/file-operation.ts';
+import { exportMessages } from '../operations/message-export.ts';
 import type { OperationResult } from '../operations/operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import type { ImportProgress, ImportResult } from '../operations/suppressions/schemas.ts';
 import { escapeJson } from '../printing/escape.ts';
 import type { BodyTimeouts } from './body-timeouts.ts';
-import { EXPORT_ROUTE, IMPORT_ROUTE } from './file-routes.ts';
+import { EXPORT_ROUTE, IMPORT_ROUTE, MESSAGE_EXPORT_ROUTE } from './file-routes.ts';
 import { readRequestInput, toErrorResponse } from './operation-route.ts';
 import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 import { TICKET } from './schemas.ts';
@@ -27,6 +29,8 @@ const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
 /** The maximum number of concurrent imports. */
 const MAX_IMPORTS = 4;
+/** The maximum number of concurrent exports of messages. */
+const MAX_EXPORTS = 4;
 const RETRY_AFTER_MS = 10_000;
 /**
  * The time for which a refused client may continue to send. If the connection were closed immediately, the client would lose the
@@ -69,8 +73,36 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     return reply
       .type(`${exportSuppressions.downloadType}; charset=utf-8`)
       .header('Content-Disposition', formatContentDisposition(request.params.account))
-      .send(Readable.from(request.method === 'HEAD' ? [] : formatCsv(download.value)));
+      .send(Readable.from(request.method === 'HEAD' ? [] : formatPages(exportSuppressions, download.value)));
   });
+
+  app.get<{ Querystring: Readonly<Record<string, string>> }>(
+    toUrl(MESSAGE_EXPORT_ROUTE.path),
+    async (request, reply) => {
+      const authentication = await admit(request);
+      if (authentication.kind === 'refused') return refuse(reply, authentication);
+      const routeInput = { params: {}, query: request.query, body: {} };
+      const input = readRequestInput(MESSAGE_EXPORT_ROUTE.routeInput, routeInput);
+      if (!input.ok) return reply.code(400).send(input.body);
+      if (runningExports >= MAX_EXPORTS) {
+        const message = `${MAX_EXPORTS} exports are in progress; retry after one of them has ended`;
+        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
+      }
+      const download = await performDownload(exportMessages, input.members, createContext(authentication.actor));
+      if (!download.ok) return sendError(reply, download.error);
+      const pages = request.method === 'HEAD' ? [] : formatPages(exportMessages, download.value);
+      const body = Readable.from(pages);
+      runningExports += 1;
+      body.once('close', () => {
+        runningExports -= 1;
+      });
+      return reply
+        .type(`${exportMessages.downloadType}; charset=utf-8`)
+        .header('Content-Disposition', 'attachment; filename="messages.csv"')
+        .send(body);
+    },
+  );
+  let runningExports = 0;
 
   let runningImports = 0;
   app.register((uploads, _options, done) => {
@@ -217,12 +249,14 @@ class ProgressLines {
   }
 }
 
-async function* formatCsv(
-  pages: AsyncIterable<Parameters<typeof exportSuppressions.formatPage>[0]>,
+/** Formats the pages of a download. The header precedes the first page. */
+async function* formatPages<R extends TArray>(
+  operation: Pick<DownloadOperation<TObject, R>, 'header' | 'formatPage'>,
+  pages: AsyncIterable<Static<R>>,
 ): AsyncGenerator<string> {
-  let header = exportSuppressions.header;
+  let { header } = operation;
   for await (const page of pages) {
-    yield header + exportSuppressions.formatPage(page);
+    yield header + operation.formatPage(page);
     header = '';
   }
 }

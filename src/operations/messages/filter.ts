@@ -22,20 +22,27 @@ import { accountNotFound, invalid, invalidTemplate, ok, type Result } from '../e
 
 const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
 
+/** Creates a list of values separated by commas. `x-values` are the values, which the completion of the command line offers. */
+const createOptionalList = (description: string, values: readonly string[]) =>
+  Type.Optional(Type.String({ description, 'x-values': [...values] }));
+
 /** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
 
 /** The members of the filter without the words of recipient, sender and subject. */
 export const attributeMembers = {
   account: createOptionalText('Messages of this account, or of several accounts separated by commas.'),
-  state: createOptionalText(
+  state: createOptionalList(
     `Messages in this state, or in several states separated by commas: ${STATE_FILTERS.join(', ')}. \`deferred\` selects queued messages whose last attempt was deferred.`,
+    STATE_FILTERS,
   ),
-  class: createOptionalText(
+  class: createOptionalList(
     `Messages whose last failure has this class, or one of several classes separated by commas: ${FAILURE_CLASSES.join(', ')}.`,
+    FAILURE_CLASSES,
   ),
-  category: createOptionalText(
+  category: createOptionalList(
     `Messages whose last failure has this category, or one of several categories separated by commas: ${FAILURE_CATEGORIES.join(', ')}.`,
+    FAILURE_CATEGORIES,
   ),
   code: createOptionalText('Messages whose last reply has this reply code (`550`) or enhanced status code (`5.1.1`).'),
   reply: createOptionalText(

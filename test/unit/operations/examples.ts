@@ -189,6 +189,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   'message.list': { input: { to: MESSAGE.to }, prepare: acceptMessage },
   'message.search': { input: { q: 'ada', waitReason: true }, prepare: acceptMessage },
+  'message.export': { input: { state: 'queued' }, prepare: acceptMessage },
   'message.show': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.explain': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.retry': { input: { id: MESSAGE.id }, prepare: acceptMessage, audit: [`message.retry ${MESSAGE.id}`] },

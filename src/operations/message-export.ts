@@ -1,0 +1,88 @@
+/**
+ * Exports the messages of a filter as CSV. The rows are read and written page by page, so the memory does not depend on their number.
+ * An export ends after `limit` messages or after ten minutes. The last row then states where it ended and how to continue.
+ */
+import type { Clock } from '../clock.ts';
+import { formatIsoTime } from '../config/units.ts';
+import { Type } from '../model/schema.ts';
+import { getIdTimestamp } from '../model/submission.ts';
+import { formatCount } from '../printing/text.ts';
+import type { MessageStore } from '../store/contract.ts';
+import type { MessageSearchResult } from '../store/search/query.ts';
+import { ok } from './errors.ts';
+import { downloadOperation } from './file-operation.ts';
+import { formatMessageRow, formatNoticeRow, MESSAGE_CSV_HEADER } from './messages/csv-writer.ts';
+import { filterMembers, type ParsedFilter, parseFilter } from './messages/filter.ts';
+import { FoundMessage, toFoundMessage } from './messages/schemas.ts';
+
+const PAGE_MESSAGES = 1_000;
+/** The time limit of one store call. */
+const PAGE_TIME_MS = 500;
+const MAX_EXPORT_MESSAGES = 1_000_000;
+const DEFAULT_EXPORT_MESSAGES = 100_000;
+const MAX_EXPORT_MS = 600_000;
+
+const ExportNotice = Type.Object({
+  notice: Type.String({ description: 'The last row of an export that is not complete: where it ended.' }),
+});
+
+/** Exports the matching messages, newest first. */
+export const exportMessages = downloadOperation({
+  name: 'message.export',
+  id: 'exportMessages',
+  summary: 'Export the messages of a filter as CSV, newest first',
+  changes: false,
+  input: Type.Object({
+    ...filterMembers,
+    limit: Type.Integer({
+      minimum: 1,
+      maximum: MAX_EXPORT_MESSAGES,
+      default: DEFAULT_EXPORT_MESSAGES,
+      description: `The maximum number of messages, 1 to ${MAX_EXPORT_MESSAGES}; the default is ${DEFAULT_EXPORT_MESSAGES}.`,
+    }),
+  }),
+  downloadType: 'text/csv',
+  result: Type.Array(Type.Union([FoundMessage, ExportNotice])),
+  errors: ['not-found'],
+  header: MESSAGE_CSV_HEADER,
+  formatPage: (lines) =>
+    lines.map((line) => ('notice' in line ? formatNoticeRow(line.notice) : formatMessageRow(line))).join(''),
+  async run({ limit, ...input }, { store, clock }) {
+    const accounts = await store.listAccounts();
+    const filter = parseFilter(input, accounts, clock.now());
+    if (!filter.ok) return filter;
+    const names = new Map(accounts.map(({ id, name }) => [id, name]));
+    const pageLimit = Math.min(limit, PAGE_MESSAGES);
+    const first = await store.searchMessages({ ...filter.value, before: null, limit: pageLimit }, PAGE_TIME_MS);
+    return ok(readPages(store, clock, filter.value, names, limit, first));
+  },
+});
+
+type ExportLine = FoundMessage | { readonly notice: string };
+
+async function* readPages(
+  store: Pick<MessageStore, 'searchMessages'>,
+  clock: Clock,
+  filter: ParsedFilter,
+  names: ReadonlyMap<number, string>,
+  limit: number,
+  first: MessageSearchResult,
+): AsyncGenerator<ExportLine[]> {
+  const startedAt = clock.now();
+  let count = 0;
+  for (let page = first; ; ) {
+    count += page.messages.length;
+    yield page.messages.map((message) => toFoundMessage(message, names.get(message.accountId) ?? null));
+    const { searchedTo } = page;
+    if (searchedTo === null) return;
+    const hasTimedOut = clock.now() - startedAt > MAX_EXPORT_MS;
+    if (count >= limit || hasTimedOut) {
+      const time = formatIsoTime(getIdTimestamp(searchedTo));
+      const cause = hasTimedOut ? 'after ten minutes' : `after ${formatCount(count)} messages`;
+      yield [{ notice: `The export ended ${cause}. Older messages may follow: export again until ${time}` }];
+      return;
+    }
+    const pageLimit = Math.min(limit - count, PAGE_MESSAGES);
+    page = await store.searchMessages({ ...filter, before: searchedTo, limit: pageLimit }, PAGE_TIME_MS);
+  }
+}

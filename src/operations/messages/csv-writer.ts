@@ -1,0 +1,60 @@
+/**
+ * Writes found messages as CSV (RFC 4180). Pure. A spreadsheet evaluates a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage
+ * return as a formula. An apostrophe precedes such a cell, so that a subject or a reply cannot run a formula (OWASP, CSV injection).
+ */
+import type { FoundMessage } from './schemas.ts';
+
+const COLUMNS = [
+  'id',
+  'state',
+  'deferred',
+  'accepted',
+  'updated',
+  'account',
+  'to',
+  'from',
+  'subject',
+  'attempts',
+  'class',
+  'category',
+  'status',
+  'reply',
+] as const;
+
+export const MESSAGE_CSV_HEADER = `${COLUMNS.join(',')}\n`;
+
+/** Formats one message as a row that ends with a line feed. */
+export function formatMessageRow(message: FoundMessage): string {
+  const { id, state, deferred, at, updated, account, to, from, subject, attempts, reason } = message;
+  const values: Readonly<Record<(typeof COLUMNS)[number], string>> = {
+    id,
+    state,
+    deferred: deferred ? 'yes' : 'no',
+    accepted: at,
+    updated,
+    account: account ?? '',
+    to,
+    from,
+    subject,
+    attempts: String(attempts),
+    class: reason?.class ?? '',
+    category: reason?.category ?? '',
+    status: reason?.status ?? '',
+    reply: reason?.text ?? '',
+  };
+  return `${COLUMNS.map((column) => formatCell(values[column])).join(',')}\n`;
+}
+
+/** Formats a row that contains only a notice, in the first column. */
+export function formatNoticeRow(notice: string): string {
+  return `${formatCell(notice)}\n`;
+}
+
+const FORMULA_STARTS = ['=', '+', '-', '@', '\t', '\r'];
+
+/** Neutralizes a formula, and quotes the cell if necessary (RFC 4180 section 2, rules 5 to 7). */
+function formatCell(text: string): string {
+  const safe = FORMULA_STARTS.some((start) => text.startsWith(start)) ? `'${text}` : text;
+  const isPlain = !(safe.includes(',') || safe.includes('"') || safe.includes('\n') || safe.includes('\r'));
+  return isPlain ? safe : `"${safe.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,47 @@
+/** Tests of the export of messages as CSV: formulas, quotes, the limit and the memory. */
+import { expect, test } from 'vitest';
+import { performDownload } from '../../../src/operations/file-operation.ts';
+import { exportMessages } from '../../../src/operations/message-export.ts';
+import { newMessage } from '../../rig/messages.ts';
+import { operationRig } from './operation-rig.ts';
+
+test('a cell that a spreadsheet would evaluate begins with an apostrophe, and cells are quoted', async () => {
+  const rig = await operationRig();
+  const subjects = ['=HYPERLINK("http://x.example","a")', '+1', '-2', '@SUM(A1)', '\tx', 'plain', 'a, "b"'];
+  await rig.store.accept(subjects.map((subject, index) => newMessage({ subject, acceptedAt: rig.now + index })));
+  const pages = await rig.download(exportMessages, {});
+  const csv = exportMessages.formatPage(pages.flat() as Parameters<typeof exportMessages.formatPage>[0]);
+  expect(
+    csv
+      .trimEnd()
+      .split('\n')
+      .reverse()
+      .map((row) => row.slice(row.indexOf('shop@example.org,') + 17, row.lastIndexOf(',0,,,,'))),
+  ).toEqual([`"'=HYPERLINK(""http://x.example"",""a"")"`, "'+1", "'-2", "'@SUM(A1)", "'\tx", 'plain', '"a, ""b"""']);
+});
+
+test('an export ends at its limit and states where it ended, and reads one page at a time', async () => {
+  const rig = await operationRig();
+  await rig.store.accept(Array.from({ length: 2_100 }, (_, index) => newMessage({ acceptedAt: rig.now + index })));
+  let reads = 0;
+  const context = {
+    ...rig.context,
+    store: {
+      ...rig.context.store,
+      searchMessages: (...args: Parameters<typeof rig.store.searchMessages>) => {
+        reads += 1;
+        return rig.store.searchMessages(...args);
+      },
+    },
+  };
+  const download = await performDownload(exportMessages, { limit: '1500' }, context);
+  if (!download.ok) throw new Error(download.error.message);
+  const pages = download.value[Symbol.asyncIterator]();
+  expect((await pages.next()).value).toHaveLength(1_000);
+  expect(reads).toBe(1);
+  expect((await pages.next()).value).toHaveLength(500);
+  expect((await pages.next()).value).toEqual([{ notice: expect.stringContaining('1,500 messages') }]);
+  expect((await pages.next()).done).toBe(true);
+  const complete = await rig.download(exportMessages, {});
+  expect(complete.flat()).toHaveLength(2_100);
+});
