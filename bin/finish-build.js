@@ -13,9 +13,9 @@ const BUILDS_FILE = 'builds.json';
 
 /** Finishes the build in the folder `newDist` and renames it to `dist`, replacing an earlier build. */
 export function finishBuild(newDist, dist) {
-  const assets = filesIn(join(newDist, 'assets'));
+  const assets = listFiles(join(newDist, 'assets'));
   for (const name of assets) compress(join(newDist, 'assets', name));
-  const builds = [assets, ...earlierBuilds(dist)].slice(0, MAX_BUILDS);
+  const builds = [assets, ...listEarlierBuilds(dist)].slice(0, MAX_BUILDS);
   for (const name of new Set(builds.flat())) {
     for (const file of [name, `${name}.br`]) {
       const [from, to] = [dist, newDist].map((folder) => join(folder, 'assets', file));
@@ -30,16 +30,16 @@ export function finishBuild(newDist, dist) {
   rmSync(old, { recursive: true, force: true });
 }
 
-function earlierBuilds(dist) {
+function listEarlierBuilds(dist) {
   try {
     return JSON.parse(readFileSync(join(dist, BUILDS_FILE), 'utf8'));
   } catch {
     // There is no earlier build, or the earlier build is from a version without this file.
-    return [filesIn(join(dist, 'assets'))];
+    return [listFiles(join(dist, 'assets'))];
   }
 }
 
-function filesIn(folder) {
+function listFiles(folder) {
   return existsSync(folder) ? readdirSync(folder).filter((name) => !name.endsWith('.br')) : [];
 }
 

@@ -19,7 +19,7 @@ if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN
   // (docs/decisions/launcher.md). The variable also applies to worker threads. If Node cannot write to the folder, it
   // uses no cache.
   if (process.env.NODE_COMPILE_CACHE === undefined) {
-    const folder = isCheckout ? resolvePath('../node_modules/.cache/compiled') : userCache();
+    const folder = isCheckout ? resolvePath('../node_modules/.cache/compiled') : getUserCacheFolder();
     if (folder !== null) process.env.NODE_COMPILE_CACHE = folder;
   }
   if (process.env.NODE_COMPILE_CACHE !== undefined) process.getBuiltinModule('node:module').enableCompileCache();
@@ -42,7 +42,7 @@ if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN
 // Returns the cache folder of an installed package: the folder of the systemd unit, or a folder of the user. The folder
 // is not in the package, which a global installation makes read-only. Other users must not be able to write to the
 // folder, because Node runs the code in the cache.
-function userCache() {
+function getUserCacheFolder() {
   const { join } = process.getBuiltinModule('node:path');
   const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME, LOCALAPPDATA } = process.env;
   if (CACHE_DIRECTORY) return join(CACHE_DIRECTORY.split(':')[0], 'compiled');

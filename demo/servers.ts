@@ -108,7 +108,7 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
   const fillTemplate = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
   const finish = (outcome: Outcome) => ({ outcome, lines: transcript.lines });
   const respond = (...lines: readonly string[]) => {
-    for (const line of lines) transcript.server(fillTemplate(line));
+    for (const line of lines) transcript.addServerLine(fillTemplate(line));
   };
   const classifyReply = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
     const text = lines.map(fillTemplate);
@@ -119,7 +119,7 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
 
   const atConnect = isAt('connect');
   if (atConnect?.kind === 'lost') return finish(toConnectionOutcome('connect', fillTemplate(atConnect.text)));
-  transcript.remark(`${host} [${server.address}], clear text`);
+  transcript.addRemark(`${host} [${server.address}], clear text`);
   const atGreeting = isAt('greeting');
   if (atGreeting?.kind === 'reply') {
     respond(...atGreeting.lines);
@@ -129,11 +129,11 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
   const ehloLines = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
   writeEhlo(transcript, [...ehloLines, ...(server.tls === null ? [] : ['STARTTLS'])]);
   if (server.tls !== null) {
-    transcript.client('STARTTLS');
+    transcript.addClientLine('STARTTLS');
     respond('220 2.0.0 Ready to start TLS');
     const atTls = isAt('starttls');
     if (atTls?.kind === 'lost') return finish(toConnectionOutcome('starttls', fillTemplate(atTls.text)));
-    transcript.remark(`${host} [${server.address}], ${server.tls}`);
+    transcript.addRemark(`${host} [${server.address}], ${server.tls}`);
     writeEhlo(transcript, [...ehloLines, 'SMTPUTF8']);
   }
   return finish(transact(attempt, server, failure, { transcript, respond, fillTemplate, classifyReply }));
@@ -155,9 +155,9 @@ function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFai
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
   const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
   const refusedAt = failure?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(failure.stage) : -1;
-  if (server.pipelining) for (const command of commands) transcript.client(command);
+  if (server.pipelining) for (const command of commands) transcript.addClientLine(command);
   for (const [at, command] of commands.entries()) {
-    if (!server.pipelining) transcript.client(command);
+    if (!server.pipelining) transcript.addClientLine(command);
     if (failure?.kind === 'reply' && at === refusedAt) {
       respond(...failure.lines);
       // The server also refuses the remaining commands of the group.
@@ -166,7 +166,7 @@ function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFai
     }
     respond(replies[at] ?? '');
   }
-  transcript.client(`(${attempt.sizeBytes} octets)`);
+  transcript.addClientLine(`(${attempt.sizeBytes} octets)`);
   // The outcome is unknown if the connection is lost after the message.
   if (failure?.kind === 'lost' && failure.stage === 'content') {
     return {
@@ -180,8 +180,9 @@ function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFai
 }
 
 function writeEhlo(transcript: Transcript, lines: readonly string[]): void {
-  transcript.client(`EHLO ${EHLO_NAME}`);
-  for (const [at, line] of lines.entries()) transcript.server(`250${at === lines.length - 1 ? ' ' : '-'}${line}`);
+  transcript.addClientLine(`EHLO ${EHLO_NAME}`);
+  for (const [at, line] of lines.entries())
+    transcript.addServerLine(`250${at === lines.length - 1 ? ' ' : '-'}${line}`);
 }
 
 function toConnectionOutcome(stage: 'connect' | 'starttls', text: string): Outcome {

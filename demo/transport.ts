@@ -80,7 +80,7 @@ export function createDemoTransport({
       captureTransport = inner;
       return {
         concurrency: CONCURRENCY,
-        ...(inner.localAnswer === undefined ? {} : { localAnswer: inner.localAnswer }),
+        ...(inner.answerLocally === undefined ? {} : { answerLocally: inner.answerLocally }),
         close: (timeoutMs) => inner.close(timeoutMs),
         attempt(message, beforeCompletion) {
           const behavior = recipients.findBehavior(message.envelope.to);

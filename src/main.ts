@@ -188,8 +188,8 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const observability = stack.use(
     startObservability({ settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events }),
   );
-  readRefusedReports = observability.refusedReports;
-  if (roles.has('deliver')) readDelivery = observability.deliveryStatus;
+  readRefusedReports = observability.getRefusedReports;
+  if (roles.has('deliver')) readDelivery = observability.getDeliveryStatus;
 
   const directory = new ApiKeyCache({ clock, publish });
   const domains = new DomainCache({ clock, publish });
@@ -258,8 +258,8 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     version,
     storeFault: health.fault(),
     storeRemedy: filesFault?.remedy ?? null,
-    delivery: delivery === null ? null : observability.deliveryStatus(),
-    refusedReports: observability.refusedReports(),
+    delivery: delivery === null ? null : observability.getDeliveryStatus(),
+    refusedReports: observability.getRefusedReports(),
   });
   // The role `api` stores this key at the end of its start if the store has no account.
   const firstKey = options.createFirstKey === false ? null : generateApiKey(randomBytes);

@@ -28,7 +28,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
       const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, showProgress)).finally(() =>
         line.clear(),
       );
-      const secret = context.settings().secret === null ? getSecretPath(context.settings()) : null;
+      const secret = context.getSettings().secret === null ? getSecretPath(context.getSettings()) : null;
       if (flags.json) context.writeJson({ file: resolve(file), bytes, secret });
       else {
         context.writeText(`wrote the database to ${resolve(file)}: ${bytes} bytes, integrity verified\n`);
@@ -64,7 +64,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
 }
 
 function requireEmbeddedDatabase(context: Context, command: string, alternative: string): string {
-  const { database } = context.settings();
+  const { database } = context.getSettings();
   if (database.kind === 'sqlite') return database.path;
   throw new CommandFailure(`${command} works on the embedded database only; with PostgreSQL use ${alternative}`, 2);
 }

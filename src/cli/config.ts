@@ -8,7 +8,7 @@ import { formatTable } from './text.ts';
 
 /** Adds `config` to `program`. */
 export function addConfigCommand(program: Command, context: Context): void {
-  const configContext = { describeSettings: () => describeSettings(context.environment, context.dotEnv()) };
+  const configContext = { describeSettings: () => describeSettings(context.environment, context.readDotEnv()) };
   addOperationCommand(program, { ...context, operate: (work) => work(configContext) }, 'config', showConfig, {
     formatResult(settings) {
       const rows = settings.map(({ name, value, source }) => [

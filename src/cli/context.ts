@@ -25,9 +25,9 @@ export interface Context {
    * Returns the text of `.env` in the working directory, or null if the file does not exist. @throws SettingsError if
    * the file cannot be read
    */
-  dotEnv(): string | null;
+  readDotEnv(): string | null;
   /** Returns the settings. @throws SettingsError */
-  settings(): Settings;
+  getSettings(): Settings;
   /** Writes text to standard output and replaces control characters. */
   writeText(text: string): void;
   /** Writes data, such as CSV, to standard output without change. */
@@ -57,12 +57,12 @@ export interface Context {
 }
 
 /** Creates the context of this process. */
-export function processContext(): Context {
+export function createProcessContext(): Context {
   const context: Context = {
     environment: process.env,
     clock: systemClock,
-    dotEnv: readDotEnvFile,
-    settings: () => loadSettings(process.env, readDotEnvFile()),
+    readDotEnv: readDotEnvFile,
+    getSettings: () => loadSettings(process.env, readDotEnvFile()),
     writeText: (text) => void process.stdout.write(toPrintableLines(replaceCommandName(text, process.env))),
     readInputLine: (name) => readInputLine(name, process.stdin),
     writeData: (text) => void process.stdout.write(text),
@@ -92,7 +92,7 @@ export function processContext(): Context {
     inCaller: boolean,
     work: (store: CommandStore, settings: Settings) => Promise<T>,
   ): Promise<T> {
-    const settings = context.settings();
+    const settings = context.getSettings();
     const { openStore } = await import('../store/open.ts');
     const { createAuditedStore } = await import('../operator/audited-store.ts');
     const store = await openStore(settings.database, {

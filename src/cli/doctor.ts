@@ -32,14 +32,14 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
   doctor.option('--json', 'print JSON: a list of {"check","result","detail","remedy"}');
   declareOperations(doctor, [runDoctor, tryLoop]);
   doctor.action(async ({ json, loop, account, within }: DoctorFlags) => {
-    const settings = context.settings();
+    const settings = context.getSettings();
     const line = new StatusLine(terminal);
     const operationContext = {
       machineClock: context.clock,
       settings,
       status: null,
       installation: createInstallation(settings, context.clock, (work) => context.withStore(work)),
-      progress: (text: string) => line.show(text),
+      showProgress: (text: string) => line.show(text),
     };
     const toFlagName = (member: string) => `--${member}`;
     const findings: Finding[] = [];

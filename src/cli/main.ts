@@ -6,7 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { replaceCommandName } from '../printing/command-line.ts';
 import { describeError, joinLines } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
-import { type Context, processContext } from './context.ts';
+import { type Context, createProcessContext } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
@@ -23,7 +23,7 @@ export async function main(args: readonly string[]): Promise<void> {
     process.exit(1);
   });
   try {
-    await runCommand(args, processContext());
+    await runCommand(args, createProcessContext());
   } catch (error) {
     reportFailure(error);
     // A failed start may have left handles open, which would keep the process alive.

@@ -99,7 +99,7 @@ async function copyTables(source: TransferSource, target: TransferTarget, line: 
   }
   const { messages: messageCount } = source.count();
   let copiedCount = 0;
-  for (let lastId = await target.lastMessageId(); ; ) {
+  for (let lastId = await target.findLastMessageId(); ; ) {
     const page = source.readMessages(lastId, PAGE_ROWS);
     const lastMessage = page.at(-1);
     if (lastMessage === undefined) return;
@@ -122,12 +122,15 @@ async function compareTables(
 ): Promise<ComparedTable[]> {
   const comparedTables: ComparedTable[] = [];
   const requireEqual = (table: string, sourceDigest: RowDigest, targetDigest: RowDigest) => {
-    if (sourceDigest.rowCount !== targetDigest.rowCount || sourceDigest.checksum() !== targetDigest.checksum()) {
+    if (
+      sourceDigest.rowCount !== targetDigest.rowCount ||
+      sourceDigest.computeChecksum() !== targetDigest.computeChecksum()
+    ) {
       throw new CommandFailure(
         `${table} differs: ${sourceDigest.rowCount} rows in the source, ${targetDigest.rowCount} in the target. Nothing was removed; empty the target database and run the command again`,
       );
     }
-    comparedTables.push({ table, rows: sourceDigest.rowCount, checksum: sourceDigest.checksum() });
+    comparedTables.push({ table, rows: sourceDigest.rowCount, checksum: sourceDigest.computeChecksum() });
   };
   for (const table of TRANSFER_TABLES) {
     line.show(`comparing ${table.name} …`);
@@ -185,7 +188,7 @@ class RowDigest {
     }
   }
 
-  checksum(): string {
+  computeChecksum(): string {
     return Buffer.from(this.#sum).toString('hex');
   }
 }

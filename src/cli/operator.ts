@@ -56,7 +56,7 @@ function formatTokenTable(tokens: readonly TokenEntry[]): string {
 }
 
 function formatAuditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {
-  const differences = listDifferences(before, after, { time: formatTime, duration: formatSpan });
+  const differences = listDifferences(before, after, { formatTime, formatDuration: formatSpan });
   const changeText = differences.map((difference) => {
     const afterText = difference.after ?? 'none';
     return `${difference.member}: ${before === null ? afterText : `${difference.before ?? 'none'} → ${afterText}`}`;

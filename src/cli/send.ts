@@ -78,7 +78,7 @@ export function addSendCommand(program: Command, context: Context): void {
     .option('--url <url>', 'URL of the service, or unix:/PATH; default: the address of POSTRIDER_LISTEN');
   send.option('--json', 'print JSON: {"id"}');
   send.action(async (flags: SendFlags) => {
-    const target = flags.url === undefined ? getLocalTarget(context.settings()) : parseUrlFlag(flags.url);
+    const target = flags.url === undefined ? getLocalTarget(context.getSettings()) : parseUrlFlag(flags.url);
     const key = await readKey(context, flags);
     const response =
       key === null ? await submitWithTemporaryKey(context, target, flags) : await submit(target, key, flags);
@@ -101,7 +101,7 @@ async function readKey(context: Context, { key: flag, account }: SendFlags): Pro
   // --account takes precedence over POSTRIDER_API_KEY.
   if (account !== undefined) return null;
   if (flag === undefined) {
-    const key = findApiKey(context.environment, context.dotEnv());
+    const key = findApiKey(context.environment, context.readDotEnv());
     return key === null ? null : requireKeyFormat('POSTRIDER_API_KEY', key);
   }
   return requireKeyFormat('--key', flag === '-' ? await context.readInputLine('--key -') : flag);
@@ -118,7 +118,7 @@ function requireKeyFormat(name: string, key: string): string {
 
 /** Submits the message with a temporary key, and revokes the key afterwards. */
 async function submitWithTemporaryKey(context: Context, target: Target, flags: SendFlags): Promise<SendResponse> {
-  const { database } = context.settings();
+  const { database } = context.getSettings();
   if (database.kind === 'sqlite' && !existsSync(database.path))
     throw new CommandFailure(`there is no database ${quote(database.path)} in which a key can be created; give --key`);
   const account = flags.account ?? 'default';

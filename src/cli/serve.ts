@@ -97,7 +97,7 @@ export function addServeCommand(program: Command, context: Context): void {
 /** Reads the settings. @throws CommandFailure with `EXIT_INVALID_SETTINGS` if a setting is invalid */
 function readServiceSettings(context: Context): ReturnType<typeof readSettings> {
   try {
-    return readSettings(context.environment, context.dotEnv());
+    return readSettings(context.environment, context.readDotEnv());
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     throw new CommandFailure(describeError(error), EXIT_INVALID_SETTINGS);

@@ -1,7 +1,7 @@
 /** Checks host names, IP addresses and listener addresses in linear time. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
-import { duplicateFault, invalid, type Parsed, parseCount, quote, valid } from './units.ts';
+import { findDuplicate, invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
 /**
  * Returns true for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because
@@ -68,7 +68,7 @@ export function parseHttpListen(text: string): Parsed<HttpListen> {
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const invalidNetwork = networks.find((network) => !isNetwork(network));
-  if (invalidNetwork === undefined) return duplicateFault(networks) ?? valid(Object.freeze(networks));
+  if (invalidNetwork === undefined) return findDuplicate(networks) ?? valid(Object.freeze(networks));
   return invalid(
     `${quote(invalidNetwork)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one or more, separated by commas`,
   );

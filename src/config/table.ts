@@ -23,7 +23,7 @@ import { formatSuggestion } from './nearest.ts';
 import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
 import {
-  duplicateFault,
+  findDuplicate,
   formatDuration,
   formatSize,
   invalid,
@@ -172,7 +172,7 @@ function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
       return invalid(`${quote(name)} is not a role; give all, or a comma-separated list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
-  return duplicateFault(names) ?? valid(roles);
+  return findDuplicate(names) ?? valid(roles);
 }
 
 function parseFile(text: string): Parsed<string> {
@@ -204,7 +204,7 @@ const TOPIC_ARN_PATTERN = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12
 function parseTopics(text: string): Parsed<readonly string[]> {
   const topics = text.split(',').map((topic) => topic.trim());
   const invalidTopic = topics.find((topic) => !TOPIC_ARN_PATTERN.test(topic));
-  if (invalidTopic === undefined) return duplicateFault(topics) ?? valid(Object.freeze(topics));
+  if (invalidTopic === undefined) return findDuplicate(topics) ?? valid(Object.freeze(topics));
   return invalid(
     `${quote(invalidTopic)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
   );

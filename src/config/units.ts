@@ -40,7 +40,7 @@ export function quote(text: string): string {
 }
 
 /** Returns the fault of the first entry that occurs twice, or null. */
-export function duplicateFault(entries: readonly string[]): { readonly ok: false; readonly fault: string } | null {
+export function findDuplicate(entries: readonly string[]): { readonly ok: false; readonly fault: string } | null {
   const duplicate = entries.find((entry, index) => entries.indexOf(entry) !== index);
   return duplicate === undefined ? null : invalid(`${quote(duplicate)} is given twice; remove one`);
 }

@@ -13,7 +13,7 @@ const MAX_ADDRESSES = 4;
 /** Checks the EHLO name. `name` is null if the transport does not use SMTP. */
 export async function checkHostName(
   name: string | null,
-  resolver: Pick<Resolver, 'addresses' | 'reverse'>,
+  resolver: Pick<Resolver, 'lookUpAddresses' | 'lookUpHostNames'>,
 ): Promise<readonly Finding[]> {
   if (name === null) return [createOkFinding(CHECK_NAME, 'not needed: only the SMTP transport sends a host name')];
   const lowerCaseName = name.toLowerCase();
@@ -33,7 +33,7 @@ export async function checkHostName(
       ),
     ];
   }
-  const addressLookup = await resolver.addresses(lowerCaseName);
+  const addressLookup = await resolver.lookUpAddresses(lowerCaseName);
   switch (addressLookup.kind) {
     case 'failed':
       return [
@@ -56,10 +56,10 @@ export async function checkHostName(
 async function checkReverseNames(
   name: string,
   addresses: readonly string[],
-  resolver: Pick<Resolver, 'reverse'>,
+  resolver: Pick<Resolver, 'lookUpHostNames'>,
 ): Promise<Finding> {
   const lookups = await Promise.all(
-    addresses.map(async (address) => ({ address, names: await resolver.reverse(address) })),
+    addresses.map(async (address) => ({ address, names: await resolver.lookUpHostNames(address) })),
   );
   const [mismatch] = lookups.filter(({ names }) => names.kind !== 'found' || !names.values.includes(name));
   if (mismatch === undefined)

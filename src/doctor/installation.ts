@@ -11,7 +11,7 @@ export type DoctorStore = Pick<
   OperatorStore,
   'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts' | 'listSuppressions' | 'findSuppressed'
 > &
-  Pick<AcceptStore, 'accept' | 'newestId'> &
+  Pick<AcceptStore, 'accept' | 'findNewestId'> &
   Pick<FeedbackStore, 'listLastFeedback'> &
   Pick<NodeStore, 'listNodes'>;
 
@@ -22,12 +22,12 @@ export interface Installation {
    * Returns the reason why the database file is missing, without creating the file. Returns null when the file exists
    * or the database is a server.
    */
-  missingDatabase(): Promise<DatabaseParts['openResult'] | null>;
+  findMissingDatabase(): Promise<DatabaseParts['openResult'] | null>;
   /**
    * Returns the settings of the database server with which messages can be lost, one line each, and the state of its
    * standby. Returns no lines when the server is unavailable.
    */
-  databaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
+  readDatabaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
   /**
    * Opens an SMTP session with the relay and sends no message. Ends after at most `timeoutMs`. Null when the transport
    * is not a relay.

@@ -61,14 +61,14 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
     return createWarning(
       check,
       `later bounces and complaints are not received: the relay of ${title} ${cause}, and its events are not set up`,
-      setupRemedy(provider),
+      createSetupRemedy(provider),
     );
   }
   const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${name === 'ses' ? '/ses' : `/events/${name}`}`;
   const refusals = describeRefusals(parts);
   const unknownPaths = describeUnknownPaths(parts);
   const detail = [last, refusals?.text ?? null, unknownPaths].filter((text) => text !== null).join('; ');
-  if (refusals?.isLatest === true) return createWarning(check, detail, refusalRemedy(provider));
+  if (refusals?.isLatest === true) return createWarning(check, detail, createRefusalRemedy(provider));
   if (feedbackUrl === null && name !== 'ses')
     return createWarning(
       check,
@@ -86,7 +86,7 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   return createOkFinding(check, name === 'ses' ? detail : `${detail}; the registered URL is ${endpoint}`);
 }
 
-function setupRemedy({ name }: Pick<Provider, 'name'>): string {
+function createSetupRemedy({ name }: Pick<Provider, 'name'>): string {
   const settings =
     name === 'ses'
       ? 'POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS'
@@ -94,7 +94,7 @@ function setupRemedy({ name }: Pick<Provider, 'name'>): string {
   return `set ${settings} (${MANUAL})`;
 }
 
-function refusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>): string {
+function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>): string {
   return name === 'ses'
     ? 'see postrider_feedback_refused_total and docs/troubleshooting.md'
     : `compare POSTRIDER_EVENTS_${name.toUpperCase()} with the secret at ${title} (docs/troubleshooting.md)`;

@@ -25,7 +25,7 @@ export function createUnusedFinding(provider: string, ownNames: readonly string[
 /** Checks the MX records of POSTRIDER_RETURN_PATH_DOMAIN. `domain` is null when the setting is not set. */
 export async function checkReturnPath(
   domain: string | null,
-  resolver: Pick<Resolver, 'mx' | 'addresses'>,
+  resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'>,
 ): Promise<readonly Finding[]> {
   if (domain === null) {
     return [
@@ -35,7 +35,7 @@ export async function checkReturnPath(
       ),
     ];
   }
-  const lookup = await resolver.mx(domain);
+  const lookup = await resolver.lookUpMx(domain);
   switch (lookup.kind) {
     case 'failed':
       return [
@@ -68,7 +68,7 @@ export async function checkReturnPath(
     ];
   }
   const hosts = await Promise.all(
-    exchanges.map(async ({ exchange }) => ({ exchange, addresses: await resolver.addresses(exchange) })),
+    exchanges.map(async ({ exchange }) => ({ exchange, addresses: await resolver.lookUpAddresses(exchange) })),
   );
   const hostsWithoutAddress = hosts
     .filter(({ addresses }) => addresses.kind === 'none')

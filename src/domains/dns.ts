@@ -24,13 +24,13 @@ export interface Resolver {
    * Returns one text for each TXT record. The strings of a record are concatenated (RFC 7208 section 3.3, RFC 6376
    * section 3.6.2.2).
    */
-  txt(name: string): Promise<Lookup>;
-  mx(name: string): Promise<Lookup<MailExchange>>;
-  cname(name: string): Promise<Lookup>;
+  lookUpTxt(name: string): Promise<Lookup>;
+  lookUpMx(name: string): Promise<Lookup<MailExchange>>;
+  lookUpCname(name: string): Promise<Lookup>;
   /** Returns the IPv4 and IPv6 addresses of a host name. */
-  addresses(name: string): Promise<Lookup>;
+  lookUpAddresses(name: string): Promise<Lookup>;
   /** Returns the names in the PTR records of an IP address. */
-  reverse(address: string): Promise<Lookup>;
+  lookUpHostNames(address: string): Promise<Lookup>;
 }
 
 export interface ResolverLimits {
@@ -69,22 +69,22 @@ export function createResolver(
   const nodeResolver = new NodeResolver({ timeout: timeoutMs, tries, maxTimeout: Math.max(timeoutMs, MAX_TIMEOUT_MS) });
   if (server !== null) nodeResolver.setServers([formatServer(server.host, server.port)]);
   return {
-    txt: (name) => lookUp(async () => (await nodeResolver.resolveTxt(name)).map((strings) => strings.join(''))),
-    mx: (name) =>
+    lookUpTxt: (name) => lookUp(async () => (await nodeResolver.resolveTxt(name)).map((strings) => strings.join(''))),
+    lookUpMx: (name) =>
       lookUp(async () =>
         (await nodeResolver.resolveMx(name)).map(({ priority, exchange }) => ({
           priority,
           exchange: normalizeName(exchange),
         })),
       ),
-    cname: (name) => lookUp(async () => (await nodeResolver.resolveCname(name)).map(normalizeName)),
-    async addresses(name) {
+    lookUpCname: (name) => lookUp(async () => (await nodeResolver.resolveCname(name)).map(normalizeName)),
+    async lookUpAddresses(name) {
       return combineFamilies(
         await Promise.all([lookUp(() => nodeResolver.resolve4(name)), lookUp(() => nodeResolver.resolve6(name))]),
       );
     },
     // `nodeResolver.reverse` would read the hosts file first, but the checks need the public DNS records.
-    reverse: (address) =>
+    lookUpHostNames: (address) =>
       lookUp(async () => (await nodeResolver.resolvePtr(toReverseName(address))).map(normalizeName)),
   };
 }

@@ -42,7 +42,7 @@ export function createHostLookup(
   return async (host) => {
     const name = host.endsWith('.') ? host.slice(0, -1) : host;
     if (!name.includes('.') || name.endsWith('.localhost')) return queueSystemLookup(name);
-    const result = await resolver.addresses(name);
+    const result = await resolver.lookUpAddresses(name);
     return result.kind === 'found' || !usesHostsFile ? result : queueSystemLookup(name);
   };
 }

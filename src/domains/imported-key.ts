@@ -28,12 +28,12 @@ export type ParsedPrivateKey =
  */
 export function parsePrivateKey(pem: string): ParsedPrivateKey {
   const formFault = findFormFault(pem);
-  if (formFault !== null) return invalidKey(formFault);
+  if (formFault !== null) return createKeyFault(formFault);
   let key: KeyObject;
   try {
     key = createPrivateKey({ key: pem, format: 'pem' });
   } catch {
-    return invalidKey('the PEM block cannot be decoded; copy the whole file, from the BEGIN line to the END line');
+    return createKeyFault('the PEM block cannot be decoded; copy the whole file, from the BEGIN line to the END line');
   }
   const bits = key.asymmetricKeyDetails?.modulusLength ?? 0;
   switch (key.asymmetricKeyType) {
@@ -41,12 +41,12 @@ export function parsePrivateKey(pem: string): ParsedPrivateKey {
       return createKeyPair(key, 'ed25519', null);
     case 'rsa':
       if (bits < MIN_RSA_BITS) {
-        return invalidKey(
+        return createKeyFault(
           `the RSA key has ${bits} bits, and receivers ignore signatures with less than ${MIN_RSA_BITS}; let Postrider create a key`,
         );
       }
       if (bits > MAX_RSA_BITS) {
-        return invalidKey(
+        return createKeyFault(
           `the RSA key has ${bits} bits, and receivers need not support more than ${MAX_RSA_BITS}; let Postrider create a key`,
         );
       }
@@ -58,7 +58,7 @@ export function parsePrivateKey(pem: string): ParsedPrivateKey {
           : null,
       );
     default:
-      return invalidKey('the key is neither RSA nor Ed25519, so it cannot sign DKIM; let Postrider create a key');
+      return createKeyFault('the key is neither RSA nor Ed25519, so it cannot sign DKIM; let Postrider create a key');
   }
 }
 
@@ -68,7 +68,7 @@ function createKeyPair(key: KeyObject, algorithm: KeyPair['algorithm'], warning:
   try {
     if (!verify(digest, sample, createPublicKey(key), sign(digest, sample, key))) throw new Error('no valid signature');
   } catch {
-    return invalidKey('the key is damaged: its signatures are invalid; give the original file');
+    return createKeyFault('the key is damaged: its signatures are invalid; give the original file');
   }
   const privateKey = key.export({ format: 'der', type: 'pkcs8' });
   return { ok: true, keyPair: { algorithm, publicKey: formatPublicKey(key), privateKey }, warning };
@@ -105,7 +105,7 @@ function findPemLabels(text: string): readonly string[] {
   });
 }
 
-function invalidKey(fault: string): { readonly ok: false; readonly fault: string } {
+function createKeyFault(fault: string): { readonly ok: false; readonly fault: string } {
   return { ok: false, fault };
 }
 

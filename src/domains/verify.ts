@@ -53,7 +53,7 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
 }
 
 async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding> {
-  const lookup = await resolver.txt(record.name);
+  const lookup = await resolver.lookUpTxt(record.name);
   if (lookup.kind === 'failed') return createUnknownFinding(lookup.reason);
   const txtRecords = lookup.kind === 'found' ? lookup.values : [];
   if (record.purpose === 'spf')
@@ -70,7 +70,7 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
 async function checkDoubledName(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
   const doubledName = `${record.name}.${domain}`;
-  const lookup = await resolver.txt(doubledName);
+  const lookup = await resolver.lookUpTxt(doubledName);
   if (lookup.kind === 'found' && checkDkim(record.value, lookup.values).found === 'found') {
     const relativeName = record.name.slice(0, -domain.length - 1);
     return {
@@ -85,12 +85,12 @@ async function checkDoubledName(record: DnsRecord, marker: string, resolver: Res
 async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const domain = record.name.slice('_dmarc.'.length);
   const parent = getOrganizationalDomain(domain);
-  const ownLookup = await resolver.txt(record.name);
+  const ownLookup = await resolver.lookUpTxt(record.name);
   if (ownLookup.kind === 'failed') return createUnknownFinding(ownLookup.reason);
   const ownRecords = ownLookup.kind === 'found' ? ownLookup.values : [];
   const result = checkDmarc(ownRecords);
   if (result.found === 'found' || parent === domain) return { ...result, seen: limitObserved(ownRecords) };
-  const parentLookup = await resolver.txt(`_dmarc.${parent}`);
+  const parentLookup = await resolver.lookUpTxt(`_dmarc.${parent}`);
   if (parentLookup.kind === 'failed') return createUnknownFinding(parentLookup.reason);
   const parentRecords = parentLookup.kind === 'found' ? parentLookup.values : [];
   const inheritedFinding = checkDmarc(parentRecords);
@@ -105,12 +105,12 @@ async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Findi
 }
 
 async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Finding> {
-  const lookup = await resolver.cname(record.name);
+  const lookup = await resolver.lookUpCname(record.name);
   return compareNames(lookup, record, (name) => name, [record.value.toLowerCase()]);
 }
 
 async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> {
-  const lookup = await resolver.mx(record.name);
+  const lookup = await resolver.lookUpMx(record.name);
   if (record.purpose === 'return-path') return checkReturnPath(lookup, record, resolver);
   return compareNames(lookup, record, formatMx, [getMxHost(record)]);
 }
@@ -126,7 +126,7 @@ const MAX_EXCHANGES = 10;
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,
   record: DnsRecord,
-  resolver: Pick<Resolver, 'mx' | 'addresses'>,
+  resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'>,
 ): Promise<Finding> {
   if (lookup.kind !== 'found') return compareNames(lookup, record, formatMx, []);
   const seen = limitObserved(lookup.values.map(formatMx));
@@ -138,7 +138,7 @@ async function checkReturnPath(
       seen,
     };
   const exchanges = lookup.values.slice(0, MAX_EXCHANGES).map(({ exchange }) => exchange);
-  const addressLookups = await Promise.all(exchanges.map((exchange) => resolver.addresses(exchange)));
+  const addressLookups = await Promise.all(exchanges.map((exchange) => resolver.lookUpAddresses(exchange)));
   const exchangesWithoutAddress = exchanges.filter((_, index) => addressLookups[index]?.kind === 'none');
   if (exchangesWithoutAddress.length > 0) {
     const detail = `the record names ${exchangesWithoutAddress.join(', ')}, which has no address; publish an A or AAAA record for this host`;
@@ -177,16 +177,16 @@ type ForeignHost =
 async function findForeignHost(
   hosts: readonly string[],
   listenerHost: string,
-  resolver: Pick<Resolver, 'mx' | 'addresses'>,
+  resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'>,
 ): Promise<ForeignHost> {
   if (hosts.every((host) => host === listenerHost)) return { kind: 'none' };
-  const lookup = await resolver.mx(listenerHost);
+  const lookup = await resolver.lookUpMx(listenerHost);
   if (lookup.kind === 'failed') return lookup;
   const exchanges = lookup.kind === 'found' ? lookup.values.slice(0, MAX_EXCHANGES) : [];
   const listenerHosts = [listenerHost, ...exchanges.map(({ exchange }) => exchange)];
   const otherHosts = hosts.filter((host) => !listenerHosts.includes(host));
   if (otherHosts.length === 0) return { kind: 'none' };
-  const findAddresses = (names: readonly string[]) => Promise.all(names.map((name) => resolver.addresses(name)));
+  const findAddresses = (names: readonly string[]) => Promise.all(names.map((name) => resolver.lookUpAddresses(name)));
   const [listenerLookups, otherLookups] = await Promise.all([
     findAddresses(listenerHosts.filter((host) => host !== '')),
     findAddresses(otherHosts),

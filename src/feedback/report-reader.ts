@@ -27,7 +27,7 @@ export interface ReportReader {
 }
 
 export interface ReportReaderParts
-  extends Pick<ThreadReaderParts<readonly FeedbackEvent[]>, 'clock' | 'beforeThread' | 'onError'> {
+  extends Pick<ThreadReaderParts<readonly FeedbackEvent[]>, 'clock' | 'prepareThread' | 'onError'> {
   /** The module that the thread runs. The default is report-reader-thread.ts. */
   readonly threadModule?: URL;
 }

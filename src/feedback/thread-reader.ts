@@ -44,7 +44,7 @@ export interface ThreadReaderParts<Value> {
   /**
    * Called before each start of a thread. The callback sets the engine flags that every thread of the process needs.
    */
-  readonly beforeThread: () => void;
+  readonly prepareThread: () => void;
   /** Called when the thread throws while it reads, which is a defect, and when the thread ends unexpectedly. */
   readonly onError: (operation: string, error: unknown) => void;
   /** The module that the thread runs. */
@@ -78,7 +78,7 @@ interface ReaderThread {
 /** Creates a reader. The first job starts the thread. */
 export function createThreadReader<Job, Value>({
   clock,
-  beforeThread,
+  prepareThread,
   onError,
   module,
   name,
@@ -99,7 +99,7 @@ export function createThreadReader<Job, Value>({
   let cancelTimeout: () => void = () => undefined;
 
   function start(): ReaderThread {
-    beforeThread();
+    prepareThread();
     const worker = new Worker(module, {
       name,
       resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_SIZE_MB, maxOldGenerationSizeMb },

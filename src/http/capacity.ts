@@ -61,7 +61,7 @@ export class ConnectionTable {
    */
   add(connection: TableConnection, peerName: string | null): boolean {
     if (this.#open >= this.#maxConnections) {
-      const oldest = this.#unauthenticated.first();
+      const oldest = this.#unauthenticated.getFirst();
       if (oldest === null) {
         connection.close('full');
         return false;
@@ -103,7 +103,7 @@ export class ConnectionTable {
    */
   #enforcePeerShare({ unauthenticated }: Peer): void {
     for (let closed = 0; closed < 2; closed += 1) {
-      const oldest = unauthenticated.first();
+      const oldest = unauthenticated.getFirst();
       if (oldest === null || unauthenticated.length <= this.#maxPerPeer || this.#open * 2 <= this.#maxConnections)
         return;
       this.#close(oldest, 'address-share');
@@ -144,7 +144,7 @@ class LinkedList {
   #last: ListNode | null = null;
   length = 0;
 
-  first(): TableConnection | null {
+  getFirst(): TableConnection | null {
     return this.#first === null ? null : this.#first.connection;
   }
 
@@ -232,13 +232,13 @@ export class RequestLimiter {
 
   /** Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in milliseconds. */
   getSheddingDelayMs(): number | null {
-    if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
+    if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.computeAdvisedWaitMs();
     const shedDecision = this.#loadSignal();
     return shedDecision.isOverloaded ? shedDecision.retryAfterMs : null;
   }
 
   /** Returns the time after which a client should retry a shed request, in milliseconds. */
-  advisedWaitMs(): number {
+  computeAdvisedWaitMs(): number {
     return Math.max(1, this.#meanMs);
   }
 
@@ -308,7 +308,7 @@ export class RequestLimiter {
   }
 
   /** Calls `run` as soon as no request waits, is being read or is in flight. */
-  whenIdle(run: () => void): void {
+  runWhenIdle(run: () => void): void {
     if (this.#isIdle()) run();
     else this.#onIdle = run;
   }

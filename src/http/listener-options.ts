@@ -63,7 +63,7 @@ export interface ListenerOptions {
   readonly clock: Clock;
   readonly loadSignal: LoadSignal;
   /** Returns null if the node is ready. Otherwise returns the reason, which `/readyz` returns to any client. */
-  readonly notReadyReason: () => string | null;
+  readonly getNotReadyReason: () => string | null;
   /** Returns true if the domain is authenticated for the account. `domain` has the form of `Address.domain`. */
   readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;

@@ -101,7 +101,7 @@ export function createListener(options: ListenerOptions): Listener {
     });
     // When no request is in flight, only idle connections and connections with an incomplete response remain.
     const requestsAnswered = new Promise<void>((resolve) => {
-      limiter.whenIdle(() => {
+      limiter.runWhenIdle(() => {
         cancelFlush = clock.after(Math.min(MAX_FLUSH_MS, timeoutMs), resolve);
       });
     });
@@ -174,7 +174,7 @@ function createApp(
     url: '/readyz',
     handler: (request, reply) => {
       reply.hijack();
-      const reason = responseWriter.isDraining ? 'draining' : options.notReadyReason();
+      const reason = responseWriter.isDraining ? 'draining' : options.getNotReadyReason();
       if (reason === null) {
         responseWriter.sendOk(reply.raw, 'ready');
         return;

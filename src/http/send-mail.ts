@@ -230,12 +230,12 @@ export function createSendMail(
         refuseAdmitted(exchange, body, null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
         return;
       case 'overloaded':
-        refuseAdmitted(exchange, body, null, createRetryAfterHeaders(limiter.advisedWaitMs()));
+        refuseAdmitted(exchange, body, null, createRetryAfterHeaders(limiter.computeAdvisedWaitMs()));
         return;
     }
     const bodyReadAt = clock.now();
     if (!limiter.startProcessing(exchange.admittedRequest, bodyReadAt)) {
-      refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(limiter.advisedWaitMs()));
+      refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(limiter.computeAdvisedWaitMs()));
       return;
     }
     try {

@@ -63,7 +63,7 @@ const preparedKeys = new WeakMap<Buffer, Hmac>();
 function computeMac(key: Buffer, octets: Buffer): Buffer {
   let hmac = preparedKeys.get(key);
   if (hmac === undefined) {
-    hmac = hmacSha256(key);
+    hmac = createHmacSha256(key);
     preparedKeys.set(key, hmac);
   }
   return hmac(octets.subarray(0, MAC_INPUT_OCTETS)).subarray(0, MAC_OCTETS);
@@ -120,7 +120,7 @@ const OUTER_PAD = 0x5c;
 type Hmac = (message: Uint8Array) => Buffer;
 
 /** Prepares a key of any length. Later changes of `key` have no effect. */
-export function hmacSha256(key: Uint8Array): Hmac {
+export function createHmacSha256(key: Uint8Array): Hmac {
   const block = key.length > BLOCK_OCTETS ? hash('sha256', key, 'buffer') : key;
   const innerPad = padKey(block, INNER_PAD);
   const outerInput = Buffer.concat([padKey(block, OUTER_PAD), Buffer.alloc(DIGEST_OCTETS)]);

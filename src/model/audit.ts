@@ -145,8 +145,8 @@ export interface DifferenceLine {
 
 /** The functions that format times (ms since the epoch) and durations (ms). */
 export interface DifferenceFormat {
-  readonly time: (ms: number) => string;
-  readonly duration: (ms: number) => string;
+  readonly formatTime: (ms: number) => string;
+  readonly formatDuration: (ms: number) => string;
 }
 
 /** Returns the members with different values. If there is no value before or after the change, all members differ. */
@@ -195,14 +195,14 @@ function isRate(value: object): boolean {
 function formatValue(path: string, value: unknown, format: DifferenceFormat): string {
   if (typeof value === 'object' && value !== null) return formatLimit(value, format);
   // Stored times are in milliseconds since the epoch.
-  if (typeof value === 'number' && path.endsWith('At')) return format.time(value);
+  if (typeof value === 'number' && path.endsWith('At')) return format.formatTime(value);
   if (typeof value === 'number' && path.startsWith('thresholds.')) return `${Number((value * 100).toFixed(4))} %`;
   return String(value);
 }
 
 /** Formats a rate as `1000 in 1 h` and a throttle as `50 a second, 200 at once`. */
-function formatLimit(value: object, { duration }: DifferenceFormat): string {
-  if ('limit' in value && 'periodMs' in value) return `${value.limit} in ${duration(Number(value.periodMs))}`;
+function formatLimit(value: object, { formatDuration }: DifferenceFormat): string {
+  if ('limit' in value && 'periodMs' in value) return `${value.limit} in ${formatDuration(Number(value.periodMs))}`;
   if ('perSecond' in value && 'burst' in value) return `${value.perSecond} a second, ${value.burst} at once`;
   return JSON.stringify(value);
 }

@@ -151,7 +151,7 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
     case 'provider-suppressed':
       return decideStateChange(message, 'bounced', 'provider', 'provider-suppression-reported', detail, failure);
     case 'unsubscribed':
-      return createHistoryEntry('unsubscribed', detail, null, effectiveSuppression(message, 'unsubscribed'));
+      return createHistoryEntry('unsubscribed', detail, null, decideSuppression(message, 'unsubscribed'));
     case 'reactivated':
       return createHistoryEntry('reactivated', detail, null);
   }
@@ -176,7 +176,7 @@ function decideStateChange(
 ): FeedbackChange {
   const { state, mayHaveBeenSent } = message;
   if (state === 'sending' || (state === 'queued' && !mayHaveBeenSent)) return { kind: 'wait' };
-  const effective = effectiveSuppression(message, suppress);
+  const effective = decideSuppression(message, suppress);
   // The provider's suppression list contains recipients of other programs too, so it is no evidence about the account.
   const counts = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
@@ -185,7 +185,7 @@ function decideStateChange(
 }
 
 /** A test message suppresses no recipient. */
-function effectiveSuppression(
+function decideSuppression(
   { to, isTest }: ReportedMessage,
   suppress: FeedbackSuppression | null,
 ): FeedbackSuppression | null {

@@ -64,7 +64,7 @@ export function createLiveUpdates({
     },
     subscribe(onChange) {
       subscribers.add(onChange);
-      unsubscribe ??= events.subscribe(liveUpdateHandlers(updates));
+      unsubscribe ??= events.subscribe(createLiveUpdateHandlers(updates));
       // The first poll reads the current position in the change feed.
       if (subscribers.size === 1) void poll(false);
       return () => {
@@ -132,7 +132,7 @@ export function createLiveUpdates({
 }
 
 /** Returns the event handlers. The handler of an event publishes the topics that the event changes. */
-function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
+function createLiveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
   const publishMessages = () => updates.publish('messages', 'overview');
   const publishWebhooks = () => updates.publish('webhooks');
   const publishOverview = () => updates.publish('overview');

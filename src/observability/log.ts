@@ -110,7 +110,7 @@ type FieldFunctions = { readonly [Type in LoggedType]: (event: EventOf<Type>) =>
 
 /** Returns the event handlers of the log. Events of disabled levels have no handler. */
 export function logHandlers(log: Log, node: string): Handlers {
-  const nodeField = () => ({ node });
+  const createNodeField = () => ({ node });
   const fieldsByType: FieldFunctions = {
     'message.accepted': ({ id, accountId, keyId, to, state, tookMs }) => {
       return { id, accountId, keyId, to, state, durationMs: roundMs(tookMs) };
@@ -138,7 +138,7 @@ export function logHandlers(log: Log, node: string): Handlers {
     }),
     'node.lease_lost': ({ id, accountId, to, attempts }) => ({ node, id, accountId, to, attemptCount: attempts }),
     'request.refused': ({ code, accountId, keyId }) => ({ reason: code, accountId, keyId }),
-    'certificate.reloaded': nodeField,
+    'certificate.reloaded': createNodeField,
     'certificate.refused': ({ fault }) => ({ node, error: fault }),
     'report.not_understood': ({ feedbackId, reason, summary }) => ({ feedbackId, reason, detail: summary }),
     'subscription.changed': ({ detail }) => ({ node, detail }),
@@ -157,17 +157,17 @@ export function logHandlers(log: Log, node: string): Handlers {
     'webhook.delivery_failed': (event) => ({ node, ...getWebhookFields(event), error: event.error }),
     'webhook.disabled': ({ webhookId, reason }) => ({ node, webhookId: formatWebhookId(webhookId), reason }),
     'node.started': ({ transport, url }) => ({ node, transport, url }),
-    'node.draining': nodeField,
+    'node.draining': createNodeField,
     'node.leases_recovered': ({ count }) => ({ node, count }),
     'node.warned': ({ detail }) => ({ node, detail }),
     'store.standby': ({ standby, meaning }) => ({ node, reason: standby, detail: meaning }),
     'node.variables_ignored': ({ names }) => ({ node, names: names.join(',') }),
     'node.operation_failed': ({ operation, error }) => ({ node, operation, error: getErrorText(error) }),
     'store.files_lost': ({ reason, remedy }) => ({ node, reason: 'database-files', detail: reason, remedy }),
-    'store.files_restored': nodeField,
+    'store.files_restored': createNodeField,
     'circuit_breaker.opened': ({ retryAt }) => ({ node, retryAt: formatIsoTime(retryAt) }),
-    'circuit_breaker.half_opened': nodeField,
-    'circuit_breaker.closed': nodeField,
+    'circuit_breaker.half_opened': createNodeField,
+    'circuit_breaker.closed': createNodeField,
   };
 
   function createHandler<Type extends LoggedType>(type: Type): (event: EventOf<Type>) => void {
@@ -307,7 +307,7 @@ function openStandardOutput(
   /**
    * Returns the next bytes to write: the remaining bytes of the current write, or the whole buffer if no bytes remain.
    */
-  function nextBytes(): Buffer {
+  function encodeNextLines(): Buffer {
     if (bytesInProgress.length > 0) return bytesInProgress;
     let text = bufferedText;
     bufferedText = '';
@@ -321,7 +321,7 @@ function openStandardOutput(
 
   function startWriting(): void {
     if (isWriting || retryTimer !== null || (isDelayed && onEmpty === null)) return;
-    const bytes = nextBytes();
+    const bytes = encodeNextLines();
     if (bytes.length === 0) {
       onEmpty?.();
       return;
@@ -362,7 +362,7 @@ function openStandardOutput(
       bytesInProgress = EMPTY;
     }
     const giveUpAt = performance.now() + EXIT_TIMEOUT_MS;
-    while (nextBytes().length > 0 && performance.now() < giveUpAt) {
+    while (encodeNextLines().length > 0 && performance.now() < giveUpAt) {
       try {
         bytesInProgress = bytesInProgress.subarray(writeSync(STDOUT_FILE_DESCRIPTOR, bytesInProgress));
       } catch {

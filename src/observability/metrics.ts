@@ -421,7 +421,7 @@ export function createMetrics({
 }
 
 /** Returns the event handlers of the metrics. */
-export function metricHandlers(metrics: Metrics): Handlers {
+export function createMetricHandlers(metrics: Metrics): Handlers {
   const countReported = (event: EventOf<'message.bounced' | 'message.complained'>, state: 'bounced' | 'complained') => {
     metrics.countStateEntry(state);
     if (event.reportedBy !== null) metrics.countReport(state);

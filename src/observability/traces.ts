@@ -113,7 +113,7 @@ function createMessageContext(id: string) {
 }
 
 /** Returns the event handlers of the traces. */
-export function traceHandlers(traces: Traces): Handlers {
+export function createTraceHandlers(traces: Traces): Handlers {
   const traceSettlement = (event: EventOf<SettledEventType>) => {
     const { type, id, accountId, attempts, attempt, reportedBy, at } = event;
     const { verb, state: to } = RECORDED_EVENTS[type];

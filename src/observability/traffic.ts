@@ -161,7 +161,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
  * Returns the event handlers of the time series. Asynchronous bounces and complaints are counted separately, because
  * their messages have already left the queue.
  */
-export function trafficHandlers(traffic: TrafficCounter): Handlers {
+export function createTrafficHandlers(traffic: TrafficCounter): Handlers {
   return {
     'message.accepted': () => traffic.countAccepted(),
     'message.suppressed': () => traffic.countStateEntry('suppressed'),

@@ -42,7 +42,7 @@ export interface DoctorContext {
   /** The runtime status of this process. Null for a command. */
   readonly status: (() => RuntimeStatus) | null;
   /** Shows the progress of a long operation in one line, which replaces the previous one. */
-  progress(line: string): void;
+  showProgress(line: string): void;
 }
 
 /** The context of `showConfig`. */

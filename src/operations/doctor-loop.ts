@@ -49,7 +49,7 @@ export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext
     const timeout = toMemberResult('within', parseDuration(within));
     if (!timeout.ok) return timeout;
     if (timeout.value > MAX_WAIT_MS) return invalid('within', 'the maximum is 1h');
-    const { settings, machineClock: clock, installation, progress } = context;
+    const { settings, machineClock: clock, installation, showProgress } = context;
     const tests = planLoopTests(settings);
     if (!Array.isArray(tests)) return ok([tests as Finding]);
     const startedAt = clock.now();
@@ -57,7 +57,7 @@ export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext
       const findings = await installation.withStore(async (store) => {
         const sender = await findSender(store, settings, account);
         if (!('from' in sender)) return [sender];
-        const ids = createMessageIdGenerator(await store.newestId(), randomUUID);
+        const ids = createMessageIdGenerator(await store.findNewestId(), randomUUID);
         return runLoopTests({
           tests,
           send: (to) =>
@@ -69,7 +69,7 @@ export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext
           clock,
           waitForPoll: async () => {
             await installation.wait(POLL_INTERVAL_MS);
-            progress(`waiting for feedback reports, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
+            showProgress(`waiting for feedback reports, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
           },
           timeoutMs: timeout.value,
         });

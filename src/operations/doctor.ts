@@ -86,17 +86,17 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   result: Findings,
   errors: [],
   async run(_input, context) {
-    const { settings, machineClock: clock, installation, progress } = context;
+    const { settings, machineClock: clock, installation, showProgress } = context;
     const resolver = createResolver(settings.dns);
     const onProgress = (completedCount: number, runningChecks: readonly string[]): void =>
-      progress(`${completedCount} checked; ${runningChecks.join(', ')} …`);
+      showProgress(`${completedCount} checked; ${runningChecks.join(', ')} …`);
     let storeFacts: StoreFacts | null = null;
     const database: Check = {
       name: 'database',
       onTimeout: 'failure',
       async run() {
         storeFacts = await readStore(context);
-        const { lines, standby } = await installation.databaseWarnings();
+        const { lines, standby } = await installation.readDatabaseWarnings();
         return checkDatabase(
           settings.database.kind === 'sqlite'
             ? {
@@ -136,7 +136,7 @@ interface StoreFacts {
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
   const emptyFacts = { tookMs: 0, newestAcceptedAt: null, domains: [], lastFeedback: [], nodes: [] };
-  const missingDatabase = await installation.missingDatabase();
+  const missingDatabase = await installation.findMissingDatabase();
   if (missingDatabase !== null) return { ...emptyFacts, openResult: missingDatabase };
   const startedAt = clock.monotonic();
   try {

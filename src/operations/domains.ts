@@ -98,7 +98,7 @@ export const addDomain = operation({
     // This check precedes the creation of keys, because creating an RSA key takes some tenths of a second.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return accountNotFound(account);
-    if ((await findConfirmedDomain(store, name)) !== null) return existingDomainConflict(store, name);
+    if ((await findConfirmedDomain(store, name)) !== null) return createExistingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
     const sealingKey = loadSealingKey(settings);
@@ -121,8 +121,8 @@ export const addDomain = operation({
     );
     const addResult = await store.addDomain(account, { name, subdomains, keys }, now);
     if (addResult.kind === 'missing') return accountNotFound(account);
-    if (addResult.kind === 'exists') return existingDomainConflict(store, name);
-    if (addResult.kind === 'used') return usedNameConflict('domain', name, addResult.by);
+    if (addResult.kind === 'exists') return createExistingDomainConflict(store, name);
+    if (addResult.kind === 'used') return createUsedNameConflict('domain', name, addResult.by);
     const domain = addResult.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
@@ -199,7 +199,7 @@ export const listDomains = operation({
         domain,
         createRecords(domain, sendingSetup),
         await store.findDomainChecks(domain.name),
-        accountName(accounts, domain.accountId),
+        findAccountName(accounts, domain.accountId),
         sendingSetup,
       );
     return ok(await Promise.all(domains.map(toDetails)));
@@ -270,7 +270,7 @@ export const setDomain = operation({
       ...(subdomains === undefined ? {} : { subdomains }),
       ...(newPath.value === undefined ? {} : { returnPath: newPath.value }),
     });
-    if (setResult.kind === 'used') return usedNameConflict('returnPath', newPath.value ?? '', setResult.by);
+    if (setResult.kind === 'used') return createUsedNameConflict('returnPath', newPath.value ?? '', setResult.by);
     const updateResult = requireFound(name.value, setResult);
     if (!updateResult.ok) return updateResult;
     const domain = updateResult.value;
@@ -527,11 +527,11 @@ async function readDomainDetails(
   records: readonly DnsRecord[],
   checks: readonly RecordCheck[],
 ): Promise<DomainDetails> {
-  const account = accountName(await store.listAccounts(), domain.accountId);
+  const account = findAccountName(await store.listAccounts(), domain.accountId);
   return toDomainDetails(domain, records, checks, account, getSendingSetup(settings));
 }
 
-function accountName(accounts: readonly Account[], accountId: number): string {
+function findAccountName(accounts: readonly Account[], accountId: number): string {
   return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
 }
 
@@ -558,7 +558,7 @@ function domainNotFound(name: string): ErrorResult {
  * Returns the error for a domain that already exists. The error names the account, because an operator may list all
  * domains with their accounts.
  */
-async function existingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
+async function createExistingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
   const existingDomain = await store.findDomain(name);
   const account = (await store.listAccounts()).find(({ id }) => id === existingDomain?.accountId);
   const owner = account === undefined ? '' : ` to account ${account.name}`;
@@ -566,7 +566,7 @@ async function existingDomainConflict(store: OperatorStore, name: string): Promi
 }
 
 /** Returns the error for a name that the domain `by` uses, as its name or as its return path. */
-function usedNameConflict(member: string, name: string, by: string): ErrorResult {
+function createUsedNameConflict(member: string, name: string, by: string): ErrorResult {
   return conflict(
     member,
     name === by

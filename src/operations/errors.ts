@@ -46,14 +46,14 @@ export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
 /** An error, assignable to the result of every operation. */
 export type ErrorResult = Extract<Result<never>, { readonly ok: false }>;
 
-function errorResult(code: ErrorCode, field: string | null, message: string): ErrorResult {
+function createErrorResult(code: ErrorCode, field: string | null, message: string): ErrorResult {
   return { ok: false, error: { code, message, field } };
 }
 
 /** Returns the error of the invalid member `field`. The message is the name of the member, then `fault`: `rate: …`. */
 export function invalid(field: string | null, fault: string): ErrorResult {
   return field === null
-    ? errorResult('invalid', null, fault)
+    ? createErrorResult('invalid', null, fault)
     : invalidTemplate(field, (getMemberName) => `${getMemberName(field)}: ${fault}`);
 }
 
@@ -68,7 +68,7 @@ export function toMemberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
 }
 
 export function notFound(field: string | null, message: string): ErrorResult {
-  return errorResult('not-found', field, message);
+  return createErrorResult('not-found', field, message);
 }
 
 /** Returns the error of an account that does not exist. */
@@ -77,13 +77,13 @@ export function accountNotFound(name: string): ErrorResult {
 }
 
 export function conflict(field: string | null, message: string): ErrorResult {
-  return errorResult('conflict', field, message);
+  return createErrorResult('conflict', field, message);
 }
 
 export function forbidden(message: string): ErrorResult {
-  return errorResult('forbidden', null, message);
+  return createErrorResult('forbidden', null, message);
 }
 
 export function unavailable(message: string): ErrorResult {
-  return errorResult('unavailable', null, message);
+  return createErrorResult('unavailable', null, message);
 }

@@ -51,7 +51,7 @@ export const createKey = operation({
       case 'missing':
         return accountNotFound(account);
       case 'exists':
-        return keyConflict();
+        return createKeyConflict();
     }
   },
 });
@@ -168,7 +168,7 @@ export const rotateKey = operation({
       case 'missing':
         return keyNotFound(id.value);
       case 'exists':
-        return keyConflict();
+        return createKeyConflict();
     }
   },
 });
@@ -196,7 +196,7 @@ function keyNotFound(id: number): ErrorResult {
 }
 
 /** Returns the error for a generated key that already exists. With 256 random bits this is not expected. */
-function keyConflict(): ErrorResult {
+function createKeyConflict(): ErrorResult {
   return conflict(null, 'the generated key already exists; run the command again');
 }
 

@@ -85,7 +85,7 @@ async function listWaitReasons(
 ): Promise<ReadonlyMap<string, string>> {
   const unfinishedMessages = messages.filter(({ state }) => !TERMINAL_STATES.has(state));
   const histories =
-    unfinishedMessages.length === 0 ? [] : await store.messageHistories(unfinishedMessages.map(({ id }) => id));
+    unfinishedMessages.length === 0 ? [] : await store.readMessageHistories(unfinishedMessages.map(({ id }) => id));
   return new Map(
     histories.flatMap((message) => {
       const account = accounts.find(({ id }) => id === message.accountId) ?? null;

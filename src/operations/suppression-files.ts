@@ -209,7 +209,7 @@ async function addRows(
     reportProgress();
     for await (const row of readRows({ onBytes })) {
       counts.add(row);
-      if (row.kind === 'entry' && batch.push(row.entry) >= imports.batchRows()) {
+      if (row.kind === 'entry' && batch.push(row.entry) >= imports.getMaxBatchRows()) {
         const failure = await scheduleBatch(null);
         if (failure !== null) return failure;
       }
@@ -262,7 +262,7 @@ class RowCounts {
     }
   }
 
-  firstInvalid(): SkippedRow | undefined {
+  getFirstInvalid(): SkippedRow | undefined {
     return this.#rows[0];
   }
 
@@ -288,7 +288,7 @@ export function formatLines({ line, lastLine = line }: SkippedRow): string {
 }
 
 function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCounts): ContentError {
-  const firstSkipped = counts.firstInvalid();
+  const firstSkipped = counts.getFirstInvalid();
   const firstFault = firstSkipped === undefined ? '' : ` (${formatLines(firstSkipped)}: ${firstSkipped.reason})`;
   const summary =
     counts.invalid === 1

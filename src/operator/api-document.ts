@@ -30,9 +30,9 @@ export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
 export function createApiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of ROUTE_DESCRIPTIONS) {
-    const path = fullPath(base, route);
+    const path = joinPath(base, route);
     paths[path] ??= {};
-    Object.assign(paths[path] ?? {}, { [route.method.toLowerCase()]: operation(route) });
+    Object.assign(paths[path] ?? {}, { [route.method.toLowerCase()]: createOperation(route) });
   }
   const statuses = [...new Set(ROUTE_DESCRIPTIONS.flatMap(({ errors }) => errors))].sort((a, b) => a - b);
   const document = {
@@ -70,7 +70,7 @@ export function createApiDocument(version: string, base: string): string {
         },
       },
       responses: {
-        ...Object.fromEntries(statuses.map((status) => [getErrorCode(status), errorResponse(status)])),
+        ...Object.fromEntries(statuses.map((status) => [getErrorCode(status), createErrorResponse(status)])),
         error: {
           description: 'An error that any request can cause, such as a timeout (408) or an internal error (500).',
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -119,11 +119,11 @@ const SECURITY_BY_ACCESS = {
   none: [],
 } as const;
 
-function fullPath(base: string, { path, outsideApi }: RouteDescription): string {
+function joinPath(base: string, { path, outsideApi }: RouteDescription): string {
   return outsideApi === true ? path : base + path;
 }
 
-function errorResponse(status: number): object {
+function createErrorResponse(status: number): object {
   const headers = ERROR_HEADERS[status];
   return {
     description: ERROR_DESCRIPTIONS[status],
@@ -136,7 +136,7 @@ function errorResponse(status: number): object {
   };
 }
 
-function operation(route: RouteDescription): object {
+function createOperation(route: RouteDescription): object {
   const { operationId, group, summary, parameters, access, requestType, notes, success, errors } = route;
   const bodyParameters = parameters.filter((parameter) => parameter.in === 'body');
   const otherParameters = parameters.filter((parameter) => parameter.in !== 'body');
@@ -264,7 +264,7 @@ function formatRoute(base: string, route: RouteDescription): string {
       ? ''
       : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
   const formatNotes = notes === undefined ? '' : `<p>${formatInlineCode(notes)}</p>`;
-  return `<section><h3><code>${method} ${escapeHtml(fullPath(base, route))}</code></h3><p>${formatInlineCode(summary)}.</p>${table}${formatNotes}</section>`;
+  return `<section><h3><code>${method} ${escapeHtml(joinPath(base, route))}</code></h3><p>${formatInlineCode(summary)}.</p>${table}${formatNotes}</section>`;
 }
 
 /** Returns the anchor of a group, such as `live-updates`. */

@@ -60,7 +60,7 @@ export interface ApiParts {
   readonly publish: PublishOf<'operator.changed'>;
   readonly bodyTimeouts: BodyTimeouts;
   /** Returns information about the installation for an authenticated page. */
-  readonly installationInfo: () => InstallationInfo;
+  readonly getInstallationInfo: () => InstallationInfo;
   /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
   /** The OpenAPI document of this API, as JSON text. */
@@ -106,7 +106,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     // Only a valid session is recorded as ended, so requests without a session cannot fill the store.
     if (session !== null) {
       try {
-        await store.endSession(hashToken(session), sessions.expiresAt(session), clock.now());
+        await store.endSession(hashToken(session), sessions.getExpiry(session), clock.now());
       } catch (error) {
         return refuse(reply, toStoreRefusal(error));
       }
@@ -130,7 +130,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (authentication.kind === 'refused') return refuse(reply, authentication);
     const refusal = findUnknownParameter('query', request.query, []);
     if (refusal !== null) return refuse(reply, refusal);
-    const installation = parts.installationInfo();
+    const installation = parts.getInstallationInfo();
     // Only pages receive the first key.
     const response: Session = {
       actor: authentication.actor,
@@ -219,7 +219,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         actor: 'page',
         isBrowser: true,
         isReadOnly: false,
-        expiresAt: sessions.expiresAt(session),
+        expiresAt: sessions.getExpiry(session),
       };
     }
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };

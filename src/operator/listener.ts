@@ -192,7 +192,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
 
   app.get('/healthz', (_request, reply) => reply.send({ result: 'ok', message: 'alive' }));
   app.get('/metrics', async (_request, reply) => {
-    const { contentType, text } = await options.metrics();
+    const { contentType, text } = await options.scrapeMetrics();
     return reply.type(contentType).send(text);
   });
   app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));

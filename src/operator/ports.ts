@@ -15,7 +15,7 @@ export interface OperatorOptions {
   /** Binds a server. Rejects with a one-line error that begins with the name of the setting. */
   readonly bind: Bind;
   readonly connections: HttpConnections;
-  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  readonly scrapeMetrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The folder of the built dashboard. */
   readonly dashboard: string;
   /** The OpenAPI document of the public listener, as JSON text. */
@@ -24,7 +24,7 @@ export interface OperatorOptions {
   readonly inboxContext: InboxContext;
   /** The dependencies of the operator API. Null in a process without the API. */
   readonly api:
-    | (Pick<ApiParts, 'createContext' | 'liveUpdates' | 'publish' | 'installationInfo'> & {
+    | (Pick<ApiParts, 'createContext' | 'liveUpdates' | 'publish' | 'getInstallationInfo'> & {
         readonly store: ApiParts['store'] & TokenAuthenticatorParts['store'];
         readonly version: string;
         /** The key that signs sessions. It is the same on every node. */

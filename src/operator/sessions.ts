@@ -35,7 +35,7 @@ export interface Sessions {
    */
   verify(cookie: string, secret: string, now: number): boolean;
   /** Returns the expiry of a valid cookie, in milliseconds since the epoch. */
-  expiresAt(cookie: string): number;
+  getExpiry(cookie: string): number;
   /**
    * Creates a ticket. A ticket replaces the secret of the page in the URL of a frame or a download, which a browser
    * requests without headers of the page. A ticket is valid for TICKET_LIFETIME_MS, for this path, and together with
@@ -73,7 +73,7 @@ export function createSessions(key: Buffer, hasLink: boolean): Sessions {
     },
     verify: (cookie, secret, now) =>
       isValid(cookie, now) && equalsInConstantTime(computeDigest(secret), cookie.split('.')[1] ?? ''),
-    expiresAt: getExpiry,
+    getExpiry,
     createTicket(cookie, path, now) {
       const expiresAt = String(now + TICKET_LIFETIME_MS);
       return `${expiresAt}.${signTicket(expiresAt, cookie, path)}`;

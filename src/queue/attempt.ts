@@ -236,8 +236,8 @@ function createLocalReply(text: string) {
   return { stage: 'connect', code: null, enhanced: null, text } as const;
 }
 
-function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMessage): boolean {
-  return localAnswer !== undefined && localAnswer(to) !== null;
+function hasLocalAnswer({ answerLocally }: Transport, { to }: LeasedMessage): boolean {
+  return answerLocally !== undefined && answerLocally(to) !== null;
 }
 
 // The last check of the suppression lists before a message is transmitted. The store has already checked the lists when

@@ -98,7 +98,7 @@ export interface Dispatcher {
    */
   drain(timeoutMs: number): Promise<void>;
   /** Returns the ids of all messages that this node has leased. */
-  leasedMessageIds(): readonly string[];
+  listLeasedMessageIds(): readonly string[];
   /** The number of running attempts and the number of outcomes that are not recorded yet. */
   readonly inFlightCount: number;
 }
@@ -205,15 +205,15 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   function isEmpty(): boolean {
-    return inFlightCount() === 0 && readyQueue.size === 0 && leasesForNewMessages === 0 && !isClaiming();
+    return countInFlight() === 0 && readyQueue.size === 0 && leasesForNewMessages === 0 && !isClaiming();
   }
 
-  const inFlightCount = () => runningAttempts + recorder.pendingCount;
+  const countInFlight = () => runningAttempts + recorder.pendingCount;
   const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-woken';
 
   async function claim(): Promise<void> {
     const now = clock.now();
-    const limits = nextClaimLimits(now);
+    const limits = computeClaimLimits(now);
     if (limits === null) return;
     backlog = 'claiming';
     try {
@@ -244,7 +244,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
    * Returns the limits of the next claim, or null if no claim may start. If the circuit breaker is not closed, a claim
    * leases one message for the probe, and only if no message is in memory.
    */
-  function nextClaimLimits(now: number): ClaimLimits | null {
+  function computeClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.getClaimLimits(readyQueue.size);
     const retryAt = breaker.retryAt(now);
     if (limits === null || retryAt === null) return limits;
@@ -309,7 +309,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const change = isLoopTest ? { ...computedChange, suppress: null } : computedChange;
     parts.onChange?.(message, change);
     publishAttemptEnd(message, attempt, now);
-    const localAnswer = transport.localAnswer?.(message.to) ?? null;
+    const localAnswer = transport.answerLocally?.(message.to) ?? null;
     const hasComplaint = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
     const followingChanges = hasComplaint ? [createLocalComplaint(now, localAnswer.by, localAnswer.detail)] : [];
     return {
@@ -412,9 +412,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       drainPromise ??= drain(timeoutMs);
       return drainPromise;
     },
-    leasedMessageIds: () => [...leasedIds],
+    listLeasedMessageIds: () => [...leasedIds],
     get inFlightCount() {
-      return inFlightCount();
+      return countInFlight();
     },
   };
 }
@@ -434,7 +434,7 @@ interface IntakeParts {
   /** The dispatcher of this node. Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
   /** The transport, whose local answer may suppress the message. */
-  readonly transport: Pick<Transport, 'localAnswer'>;
+  readonly transport: Pick<Transport, 'answerLocally'>;
 }
 
 /** Creates the `submit` function of the listener. If it rejects, the message may or may not be stored. */
@@ -454,7 +454,7 @@ export function createIntake({
       idempotencyRequest === null
         ? null
         : { ...idempotencyRequest, expiredBefore: ages.getCutoff(IDEMPOTENCY_KEY_TTL_MS) };
-    const localAnswer = transport.localAnswer?.(submittedMessage.recipient);
+    const localAnswer = transport.answerLocally?.(submittedMessage.recipient);
     const suppressedBy = localAnswer?.kind === 'suppression' ? localAnswer.by : null;
     const message: NewMessage = { ...submittedMessage, idempotency, lease, suppressedBy };
     let result: AcceptResult | null = null;

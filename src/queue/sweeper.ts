@@ -78,7 +78,7 @@ export interface SweeperParts {
    * Returns the ids of the messages that this node has leased. The leases of these messages are not recovered, even if
    * they have expired by the clock.
    */
-  readonly leasedMessageIds: () => readonly string[];
+  readonly listLeasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<
     'message.expired' | 'node.leases_recovered' | 'node.operation_failed' | 'webhook.disabled'
   >;
@@ -92,7 +92,7 @@ export function startSweeper({
   policy,
   store,
   canDetectDeadNodes,
-  leasedMessageIds,
+  listLeasedMessageIds,
   publish,
 }: SweeperParts): () => Promise<void> {
   let isStopped = false;
@@ -143,7 +143,7 @@ export function startSweeper({
         node,
         includeAllLeases: false,
         includeDeadNodes,
-        excludedIds: leasedMessageIds(),
+        excludedIds: listLeasedMessageIds(),
       };
       const recoveredCount = await store.recover({ ...recoverOptions, ...ownLeases });
       if (recoveredCount > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count: recoveredCount });

@@ -31,7 +31,7 @@ export interface GroupCommit<Item, Answer> {
   /** Resolves to the item's result after its batch is committed. Rejects if the item was not committed. */
   submit(item: Item): Promise<Answer>;
   /** Returns the time since the oldest pending item was submitted, in ms. Returns 0 if no item is pending. */
-  oldestWaitMs(): number;
+  getOldestWaitMs(): number;
 }
 
 interface PendingItem<Item, Answer> {
@@ -142,7 +142,7 @@ export function createGroupCommit<Item, Answer>(
         else schedule();
       });
     },
-    oldestWaitMs() {
+    getOldestWaitMs() {
       const oldest = pending[0];
       return oldest === undefined ? 0 : options.now() - oldest.submittedAt;
     },

@@ -91,7 +91,7 @@ export interface ClaimedMessages {
 export interface AcceptStore {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
   /** Resolves to the greatest stored id, or to null. New ids are greater. */
-  newestId(): Promise<string | null>;
+  findNewestId(): Promise<string | null>;
   /**
    * Takes tokens from the buckets that all nodes share. The time of the store determines the refill. A new bucket is
    * full. After a change of the limit, a full bucket is full under the new limit, and any other bucket keeps its tokens
@@ -187,7 +187,7 @@ export interface FeedbackStore {
    */
   applyPendingReports(now: number, limit: number): Promise<AppliedReports>;
   /** Resolves to the time of the last received report, or to null. */
-  lastFeedbackAt(): Promise<number | null>;
+  findLastFeedbackAt(): Promise<number | null>;
   /**
    * Resolves to the time of the last report of each source that changed a message or its history. Only the newest million
    * reports are read, so that the duration is limited. A source without such a report is omitted.
@@ -260,7 +260,7 @@ export interface TrafficStore {
 /** The operations that maintain the search index. */
 export interface IndexStore {
   /** Resolves to the greatest stored id, or to null. New ids are greater. */
-  newestId(): Promise<string | null>;
+  findNewestId(): Promise<string | null>;
   /**
    * Indexes up to a few thousand messages, so that a search does not read each row. The index does not change the
    * result of a search. Only one process at a time builds the index. In other processes the call does nothing.
@@ -409,7 +409,7 @@ export interface MessageStore {
   listMessages(filter: MessageFilter): Promise<readonly StoredMessageSummary[]>;
   findMessage(id: string): Promise<StoredMessage | null>;
   /** Returns the histories of the messages that exist, in the order of `ids`. Does not read message texts. */
-  messageHistories(ids: readonly string[]): Promise<readonly MessageHistory[]>;
+  readMessageHistories(ids: readonly string[]): Promise<readonly MessageHistory[]>;
   /** Searches for about `budgetMs` and returns the messages found in that time. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
   /** Makes a queued message due now. Requeues an uncertain message. */
@@ -469,10 +469,10 @@ export interface OperatorStore
     OverviewStore,
     WebhookStore,
     Pick<NotificationStore, 'listNotifications'>,
-    Pick<AcceptStore, 'newestId'>,
+    Pick<AcceptStore, 'findNewestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'readTraffic'>,
-    Pick<FeedbackStore, 'lastFeedbackAt' | 'listLastFeedback'>,
+    Pick<FeedbackStore, 'findLastFeedbackAt' | 'listLastFeedback'>,
     Pick<StoreLifecycle, 'probe'> {}
 
 /** Every method that accesses the database. */
@@ -525,7 +525,7 @@ export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
 
 export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   accept: 'change',
-  newestId: 'read',
+  findNewestId: 'read',
   takeTokens: 'change',
   claim: 'outcome',
   markTransmitting: 'change',
@@ -540,7 +540,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   purgeTraffic: 'change',
   recordFeedback: 'change',
   applyPendingReports: 'change',
-  lastFeedbackAt: 'operator-read',
+  findLastFeedbackAt: 'operator-read',
   listLastFeedback: 'operator-read',
   findKeys: 'read',
   createFirstAccount: 'change',
@@ -579,7 +579,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   findSuppressed: 'operator-read',
   listMessages: 'operator-read',
   findMessage: 'operator-read',
-  messageHistories: 'operator-read',
+  readMessageHistories: 'operator-read',
   searchMessages: 'operator-read',
   retryMessage: 'change',
   cancelMessage: 'change',

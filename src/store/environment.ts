@@ -18,7 +18,7 @@ export interface StoreEnvironment {
  */
 export type ServerTimeOverride = () => number | null;
 
-export function serverTimeOverride({ clock, simulated }: StoreEnvironment): ServerTimeOverride {
+export function getServerTimeOverride({ clock, simulated }: StoreEnvironment): ServerTimeOverride {
   return simulated ? clock.now : () => null;
 }
 

@@ -26,7 +26,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
   let closed = false;
   let timer: NodeJS.Timeout | null = null;
 
-  function startedThread(): Promise<T> {
+  function getStartedThread(): Promise<T> {
     if (running !== null) return running;
     const starting = start();
     running = starting;
@@ -56,7 +56,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
       timer = null;
       activeUses += 1;
       try {
-        return await work(await startedThread());
+        return await work(await getStartedThread());
       } finally {
         activeUses -= 1;
         if (activeUses === 0 && running !== null) {

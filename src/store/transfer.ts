@@ -215,7 +215,7 @@ export interface TransferTarget {
   /** Starts or continues the transfer from this source. Rejects if the database contains other data. */
   begin(source: string): Promise<void>;
   /** Resolves to the greatest id that has been copied, or to null. */
-  lastMessageId(): Promise<string | null>;
+  findLastMessageId(): Promise<string | null>;
   writeRows(table: TransferTable, readRows: readonly TransferredRow[]): Promise<void>;
   writeMessages(messages: readonly TransferredMessage[]): Promise<void>;
   readRows(table: TransferTable): Promise<readonly TransferredRow[]>;

@@ -23,7 +23,7 @@ export function createReplaceableTransport(initialTransport: Transport): Replace
       return current.concurrency;
     },
     attempt: (message, beforeCompletion) => current.attempt(message, beforeCompletion),
-    localAnswer: (to): LocalAnswer | null => current.localAnswer?.(to) ?? null,
+    answerLocally: (to): LocalAnswer | null => current.answerLocally?.(to) ?? null,
     replace(next, timeoutMs) {
       const closed = current.close(timeoutMs).finally(() => closing.delete(closed));
       closing.add(closed);

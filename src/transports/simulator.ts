@@ -3,7 +3,7 @@
  * can test every terminal state of a message.
  *
  * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.
- * With `localAnswer` the queue adds the complaint of an address `complaint`, and ends a message to an address
+ * With `answerLocally` the queue adds the complaint of an address `complaint`, and ends a message to an address
  * `suppressed` when the message is accepted.
  */
 import type { Clock } from '../clock.ts';
@@ -18,7 +18,7 @@ export function withSimulator(transport: Transport, clock: Clock): Transport {
       return transport.concurrency;
     },
     close: (timeoutMs) => transport.close(timeoutMs),
-    localAnswer,
+    answerLocally,
     attempt: (message, beforeCompletion) =>
       isSimulated(message.envelope.to)
         ? simulate(message, beforeCompletion, clock)
@@ -26,7 +26,7 @@ export function withSimulator(transport: Transport, clock: Clock): Transport {
   };
 }
 
-function localAnswer(to: string): LocalAnswer | null {
+function answerLocally(to: string): LocalAnswer | null {
   if (!isSimulated(to)) return null;
   switch (findSimulatorKind(to)) {
     case 'complaint':
@@ -87,7 +87,7 @@ function getOutcome(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // Only a message that was accepted without `localAnswer` receives this answer.
+      // Only a message that was accepted without `answerLocally` receives this answer.
       return createBounce('simulated: this address is on the suppression list');
     case null:
       return createBounce(

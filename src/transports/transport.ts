@@ -36,7 +36,7 @@ export interface Transport {
    * Returns the local answer for a recipient (the simulator addresses), or null if a next hop answers. A local answer does not
    * change a circuit breaker or a reputation. If this function is absent, a next hop answers every message.
    */
-  readonly localAnswer?: (to: string) => LocalAnswer | null;
+  readonly answerLocally?: (to: string) => LocalAnswer | null;
   /** Closes idle connections, and ends running attempts within `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }

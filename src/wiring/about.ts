@@ -29,7 +29,7 @@ export interface InstallationInfoParts {
  * Creates the function that returns the information about the service. The event `api.started` contains the URL of the
  * public listener.
  */
-export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['installationInfo'] {
+export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['getInstallationInfo'] {
   const { settings, version, clock, directory, firstKey } = parts;
   let apiStarted: EventOf<'api.started'> | null = null;
   parts.subscribe({

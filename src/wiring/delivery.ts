@@ -105,7 +105,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       policy: settings,
       store,
       canDetectDeadNodes: membership.canDetectDeadNodes,
-      leasedMessageIds: dispatcher.leasedMessageIds,
+      listLeasedMessageIds: dispatcher.listLeasedMessageIds,
       publish,
     }),
   );

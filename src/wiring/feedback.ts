@@ -89,7 +89,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
     ]);
-    const reader = createReportReader({ clock, beforeThread: setThreadFlags, onError: reportFailure });
+    const reader = createReportReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
     stack.defer(() => reader.close());
     const listener = createSmtpListener({
       listenAddress: at,
@@ -122,7 +122,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     if (at === null) return null;
     const tls = isUnixSocket(at) ? null : settings.tls;
     const { createEventListener } = await import('../feedback/http-listener.ts');
-    const routes = new Map<string, EventRoute>([...(await sesRoutes()), ...(await providerRoutes())]);
+    const routes = new Map<string, EventRoute>([...(await createSesRoutes()), ...(await createProviderRoutes())]);
     const listener = createEventListener({
       listenAddress: at,
       bind,
@@ -144,7 +144,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   }
 
   /** Creates the route for the events of Amazon SES, which SNS posts. */
-  async function sesRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
+  async function createSesRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { sesTopics: topics } = settings;
     if (topics.length === 0) return [];
     const [{ createSnsRoute }, { createSnsCertificates }] = await Promise.all([
@@ -156,7 +156,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       clock,
       topics,
       // The default certificates include those of NODE_EXTRA_CA_CERTS.
-      certificates: createSnsCertificates({ fetch, roots: () => getCACertificates('default'), now: clock.now }),
+      certificates: createSnsCertificates({ fetch, getRoots: () => getCACertificates('default'), now: clock.now }),
       fetch,
       recordReport: intake.recordReport,
       publish,
@@ -166,24 +166,24 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   }
 
   /** Creates the routes for the events of the other providers. */
-  async function providerRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
+  async function createProviderRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { eventSecrets } = settings;
     if (Object.keys(eventSecrets).length === 0) return [];
     const [{ createProviderRoute }, { createBodyReader }] = await Promise.all([
       import('../feedback/provider/receiver.ts'),
       import('../feedback/provider/body-reader.ts'),
     ]);
-    const largeBodies = createBodyReader({ clock, beforeThread: setThreadFlags, onError: reportFailure });
+    const largeBodies = createBodyReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
     stack.defer(() => largeBodies.close());
     return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {
       const secrets = name === 'ses' ? undefined : eventSecrets[name];
       if (name === 'ses' || secrets === undefined || events === null) return [];
-      const path = eventsPath(name);
+      const path = getEventsPath(name);
       const route = createProviderRoute({
         provider: name,
         format: events,
         authenticate: (request, now) => authenticators.authenticate(name, request, now),
-        url: publicUrlOf(path),
+        url: getPublicUrl(path),
         usesReferences: relay !== null && relay.findReference !== null,
         connections,
         clock,
@@ -203,14 +203,14 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       PROVIDERS.flatMap(({ name, events }): (readonly [string, EventRoute])[] => {
         if (name === 'ses' || events?.isEndpointTest === undefined || settings.eventSecrets[name] !== undefined)
           return [];
-        const path = eventsPath(name);
+        const path = getEventsPath(name);
         const { isEndpointTest } = events;
-        return [[path, createTestRoute({ provider: name, isEndpointTest, url: publicUrlOf(path) })]];
+        return [[path, createTestRoute({ provider: name, isEndpointTest, url: getPublicUrl(path) })]];
       }),
     );
   }
 
-  function publicUrlOf(path: string): string | null {
+  function getPublicUrl(path: string): string | null {
     return settings.feedbackUrl === null ? null : `${settings.feedbackUrl}${path}`;
   }
 
@@ -234,6 +234,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   }
 }
 
-function eventsPath(name: EventProviderName): string {
+function getEventsPath(name: EventProviderName): string {
   return `/events/${name}`;
 }

@@ -22,10 +22,10 @@ export function createInstallation(
 ): Installation {
   return {
     withStore,
-    async missingDatabase() {
+    async findMissingDatabase() {
       return database.kind === 'sqlite' && !existsSync(database.path) ? explainMissingDatabase(database.path) : null;
     },
-    async databaseWarnings() {
+    async readDatabaseWarnings() {
       const lines: string[] = [];
       let standby: Standby | null = null;
       if (database.kind === 'sqlite') return { lines, standby };

@@ -6,10 +6,10 @@ import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
 import { TOPICS } from '../model/topic.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
-import { createMetrics, type Metrics, metricHandlers } from '../observability/metrics.ts';
+import { createMetricHandlers, createMetrics, type Metrics } from '../observability/metrics.ts';
 import { trackRuntimeStatus } from '../observability/runtime-status.ts';
-import { createTraces, traceHandlers } from '../observability/traces.ts';
-import { startTrafficCounter, trafficHandlers } from '../observability/traffic.ts';
+import { createTraceHandlers, createTraces } from '../observability/traces.ts';
+import { createTrafficHandlers, startTrafficCounter } from '../observability/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
 import type { WebhookStore } from '../store/webhook-store.ts';
 
@@ -21,7 +21,7 @@ export interface ObservabilityParts {
   readonly node: string;
   readonly clock: Clock;
   readonly store: Pick<AccessStore, 'listAudit'> &
-    Pick<FeedbackStore, 'lastFeedbackAt'> &
+    Pick<FeedbackStore, 'findLastFeedbackAt'> &
     Pick<OverviewStore, 'changeFeedPosition'> &
     Pick<TrafficStore, 'writeTraffic'> &
     Pick<WebhookStore, 'readWebhookStatistics'>;
@@ -35,8 +35,8 @@ export interface ObservabilityParts {
 export interface Observability extends AsyncDisposable {
   readonly scrape: Metrics['scrape'];
   readonly liveUpdates: LiveUpdates;
-  readonly deliveryStatus: () => DeliveryStatus;
-  readonly refusedReports: () => readonly RefusedReports[];
+  readonly getDeliveryStatus: () => DeliveryStatus;
+  readonly getRefusedReports: () => readonly RefusedReports[];
 }
 
 /**
@@ -46,7 +46,7 @@ export interface Observability extends AsyncDisposable {
 export function startObservability(parts: ObservabilityParts): Observability {
   const { settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events } = parts;
   const stack = new AsyncDisposableStack();
-  const readLastFeedbackAt = () => store.lastFeedbackAt();
+  const readLastFeedbackAt = () => store.findLastFeedbackAt();
   const metrics = createMetrics({
     clock,
     readQueueStatistics,
@@ -73,16 +73,16 @@ export function startObservability(parts: ObservabilityParts): Observability {
   });
   stack.defer(() => liveUpdates.stop());
   const status = trackRuntimeStatus();
-  events.subscribe(metricHandlers(metrics));
-  if (traces !== null) events.subscribe(traceHandlers(traces));
-  events.subscribe(trafficHandlers(traffic));
+  events.subscribe(createMetricHandlers(metrics));
+  if (traces !== null) events.subscribe(createTraceHandlers(traces));
+  events.subscribe(createTrafficHandlers(traffic));
   events.subscribe(status.handlers);
   events.endStartup();
   return {
     scrape: () => metrics.scrape(),
     liveUpdates,
-    deliveryStatus: () => status.read(clock.now()),
-    refusedReports: status.readRefusedReports,
+    getDeliveryStatus: () => status.read(clock.now()),
+    getRefusedReports: status.readRefusedReports,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }

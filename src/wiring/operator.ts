@@ -88,7 +88,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     clock,
     bind,
     connections,
-    metrics: parts.observability.scrape,
+    scrapeMetrics: parts.observability.scrape,
     openApi: `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD,
     inboxContext,
@@ -127,7 +127,7 @@ function createApiOptions(
         store: auditedStore,
         installation: createInstallation(settings, machineClock, (work) => work(auditedStore)),
         describeSettings,
-        progress: () => undefined,
+        showProgress: () => undefined,
         imports,
         ...inboxContext,
       };
@@ -135,7 +135,7 @@ function createApiOptions(
     liveUpdates: parts.observability.liveUpdates,
     publish,
     version,
-    installationInfo: createInstallationInfo({ settings, version, clock, directory, subscribe, firstKey }),
+    getInstallationInfo: createInstallationInfo({ settings, version, clock, directory, subscribe, firstKey }),
     key: loadOperatorKey(settings),
   };
 }

@@ -468,12 +468,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('old reports, old provider references, and stored reports beyond the maximum number are purged in batches', async () => {
     const store = await createStoreWith();
-    expect(await store.lastFeedbackAt()).toBeNull();
+    expect(await store.findLastFeedbackAt()).toBeNull();
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-9');
     await store.recordFeedback([1, 2, 3].map((at) => report(null, UNKNOWN, { at })));
     const now = Date.now();
     await store.recordFeedback([1, 2, 3, 4].map(() => report(null, UNKNOWN, { at: now })));
-    expect(await store.lastFeedbackAt()).toBe(now);
+    expect(await store.findLastFeedbackAt()).toBe(now);
     expect(await store.purgeFeedback(2, 100, 1)).toBe(1);
     expect(await store.purgeFeedback(2, 100, 10)).toBe(1);
     expect(await store.listFeedback(null, 99)).toHaveLength(5);

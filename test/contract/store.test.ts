@@ -59,7 +59,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const { message: _, ...history } = message ?? { message: null };
       return history;
     });
-    expect(await store.messageHistories([...ids, newMessage().id, 'no id'])).toEqual(expectedHistories);
+    expect(await store.readMessageHistories([...ids, newMessage().id, 'no id'])).toEqual(expectedHistories);
   });
 
   test('the volume count is exact within a batch and over concurrent batches', async () => {
@@ -849,10 +849,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('new ids are greater than the newest stored id', async () => {
     const store = await createStoreWith();
-    expect(await store.newestId()).toBeNull();
+    expect(await store.findNewestId()).toBeNull();
     const messages = [newMessage(), newMessage()];
     await store.accept(messages);
-    expect(await store.newestId()).toBe(messages[1]?.id);
+    expect(await store.findNewestId()).toBe(messages[1]?.id);
   });
 
   test('a settlement with a transition that is not in the table is rejected and changes nothing', async () => {

@@ -64,7 +64,7 @@ export async function startReceiver(
     onPending: () => undefined,
   });
   const connections = createConnections();
-  const largeBodies = createBodyReader({ clock: systemClock, beforeThread: () => undefined, onError });
+  const largeBodies = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
   const path = `/events/${name}`;
   const publicUrl = `https://events.example.org${path}`;
   const route: EventRoute = createProviderRoute({

@@ -60,7 +60,7 @@ export function createQueueRig(
   const published: ServiceEvent[] = [];
   const transport: Transport = {
     concurrency: options.concurrency ?? 4,
-    localAnswer: () => options.localAnswer ?? null,
+    answerLocally: () => options.localAnswer ?? null,
     async attempt(message, mark) {
       attempts.push({ id: message.id, at: clock.now() });
       return options.respond === undefined ? newAttempt() : options.respond(message, mark);

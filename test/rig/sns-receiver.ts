@@ -84,7 +84,7 @@ export async function createSnsRig(
     connections,
     clock,
     topics: [TOPIC],
-    certificates: createSnsCertificates({ fetch: get, roots: () => [root.cert], now }),
+    certificates: createSnsCertificates({ fetch: get, getRoots: () => [root.cert], now }),
     fetch: get,
     recordReport: (report) => {
       reports.push(report);

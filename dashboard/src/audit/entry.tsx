@@ -10,8 +10,8 @@ import { formatDuration, formatUtc } from '../parts/time';
 import { formatListOwner } from '../suppressions/list-owner';
 
 const VALUE_FORMATS: DifferenceFormat = {
-  time: (ms) => formatUtc(new Date(ms).toISOString()),
-  duration: formatDuration,
+  formatTime: (ms) => formatUtc(new Date(ms).toISOString()),
+  formatDuration,
 };
 
 export function EntryRow({ entry }: { readonly entry: AuditRecord }) {

@@ -30,7 +30,8 @@ export interface BodyReader {
   close(): Promise<void>;
 }
 
-export interface BodyReaderParts extends Pick<ThreadReaderParts<SerializedBody>, 'clock' | 'beforeThread' | 'onError'> {
+export interface BodyReaderParts
+  extends Pick<ThreadReaderParts<SerializedBody>, 'clock' | 'prepareThread' | 'onError'> {
   /** The module that the thread runs. The default is body-reader-thread.ts. */
   readonly threadModule?: URL;
 }

@@ -43,9 +43,9 @@ export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
  * fields for other parts.
  */
 function findReportFields(part: Entity): readonly Field[] {
-  if (REPORT_TYPES.includes(part.type)) return readFieldGroups(part.text()).flat();
+  if (REPORT_TYPES.includes(part.type)) return readFieldGroups(part.decodeText()).flat();
   if (part.type !== 'text/plain') return [];
-  const [firstGroup = []] = readFieldGroups(part.text().slice(0, MAX_TEXT_LENGTH));
+  const [firstGroup = []] = readFieldGroups(part.decodeText().slice(0, MAX_TEXT_LENGTH));
   return ['feedback-type', 'user-agent', 'version'].every((name) => findFieldValue(firstGroup, name) !== null)
     ? firstGroup
     : [];
@@ -58,7 +58,7 @@ function findReportFields(part: Entity): readonly Field[] {
 function readOutlookComplaints(message: Entity): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     if (part.type !== 'message/rfc822') continue;
-    const value = findFieldValue(readFields(part.octets()), 'x-hmxmroriginalrecipient');
+    const value = findFieldValue(readFields(part.decodeOctets()), 'x-hmxmroriginalrecipient');
     if (value === null) continue;
     const evidence = createEvidence(null, findFieldValue(message.fields, 'subject'), readReportingHost([], message));
     return [

@@ -48,7 +48,7 @@ export function isDeliveryStatus({ type }: Entity): boolean {
 export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
-    const events = readStatusEvents(part.text(), context);
+    const events = readStatusEvents(part.decodeText(), context);
     if (events.length > 0) return events;
   }
   return [];
@@ -77,7 +77,7 @@ export function readStatusEvents(
 export function findReportingHost(message: Entity): string | null {
   for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
-    for (const group of readFieldGroups(part.text())) {
+    for (const group of readFieldGroups(part.decodeText())) {
       const host = findFieldValue(group, 'reporting-mta');
       if (host !== null) return stripType(host);
     }
@@ -231,7 +231,7 @@ function determineAction(
   if (action.startsWith('delay')) return 'delayed';
   if (['deliver', 'relay', 'expand'].some((prefix) => action.startsWith(prefix))) return 'delivered';
   if (status?.startsWith('2.') === true) return 'delivered';
-  const isDelayed = context.classifier.reportsDelay(context.freeText.section(recipient));
+  const isDelayed = context.classifier.reportsDelay(context.freeText.getSection(recipient));
   return isDelayed || (status?.startsWith('4.') === true && action === '') ? 'delayed' : 'failed';
 }
 

@@ -28,9 +28,9 @@ export interface Entity {
   /** The parts of a multipart whose boundary occurs in the text. Empty for a leaf. */
   readonly parts: readonly Entity[];
   /** Returns the decoded octets of a leaf, up to the maximum length. */
-  readonly octets: () => string;
+  readonly decodeOctets: () => string;
   /** Returns the content of a leaf as text with LF line ends. */
-  readonly text: () => string;
+  readonly decodeText: () => string;
 }
 
 interface OpenEntity {
@@ -117,8 +117,8 @@ const EMPTY_ENTITY: Entity = {
   type: 'text/plain',
   parameters: new Map(),
   parts: [],
-  octets: () => '',
-  text: () => '',
+  decodeOctets: () => '',
+  decodeText: () => '',
 };
 
 function closeEntity(
@@ -127,7 +127,7 @@ function closeEntity(
   end: number,
   maxOctets: number,
 ): Entity {
-  if (parts.length > 0) return { fields, type, parameters, parts, octets: () => '', text: () => '' };
+  if (parts.length > 0) return { fields, type, parameters, parts, decodeOctets: () => '', decodeText: () => '' };
   // A multipart whose boundary does not occur is a text.
   const effectiveType = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
@@ -143,8 +143,8 @@ function closeEntity(
     type: effectiveType,
     parameters,
     parts: [],
-    octets: () => Buffer.from(decodeBody()).toString('latin1'),
-    text: () => {
+    decodeOctets: () => Buffer.from(decodeBody()).toString('latin1'),
+    decodeText: () => {
       decodedText ??= decodeCharset(decodeBody(), parameters.get('charset') ?? '')
         .replaceAll('\r\n', '\n')
         .replaceAll('\r', '\n');
@@ -219,7 +219,7 @@ function readContentType(value: string): ContentType {
   let at = 0;
   while (at < value.length && !'; \t('.includes(value.charAt(at))) at += 1;
   const type = value.slice(0, at).toLowerCase();
-  at = afterSemicolon(value, at);
+  at = skipSemicolon(value, at);
   for (let parameterCount = 0; parameterCount < MAX_PARAMETERS && at < value.length; parameterCount += 1) {
     const equalsIndex = value.indexOf('=', at);
     if (equalsIndex < 0) break;
@@ -246,21 +246,21 @@ function readParameter(value: string, start: number): { readonly text: string; r
   if (value.charAt(at) !== '"') {
     const from = at;
     while (at < value.length && !'; \t'.includes(value.charAt(at))) at += 1;
-    return { text: value.slice(from, at), end: afterSemicolon(value, at) };
+    return { text: value.slice(from, at), end: skipSemicolon(value, at) };
   }
   let text = '';
   for (at += 1; at < value.length && value.charAt(at) !== '"'; at += 1) {
     if (value.charAt(at) === '\\') at += 1;
     text += value.charAt(at);
   }
-  return { text, end: afterSemicolon(value, at + 1) };
+  return { text, end: skipSemicolon(value, at + 1) };
 }
 
 /**
  * Returns the index after the next semicolon. If there is none, or if an equals sign precedes it, returns `startIndex`, but
  * at most the length of `value`.
  */
-function afterSemicolon(value: string, startIndex: number): number {
+function skipSemicolon(value: string, startIndex: number): number {
   const end = value.indexOf(';', startIndex);
   const equals = value.indexOf('=', startIndex);
   if (end < 0 || (equals >= 0 && equals < end)) return Math.min(startIndex, value.length);

@@ -39,7 +39,7 @@ export interface FreeText {
    */
   readonly classify: (recipient: string | null, status: string | null) => FailureClassification;
   /** Returns the text about this recipient. */
-  readonly section: (recipient: string | null) => string;
+  readonly getSection: (recipient: string | null) => string;
 }
 
 /** Addresses in the headers of the bounce and of the returned message, in lower case. */
@@ -77,7 +77,7 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, class
       // recipients.
       return classifier.classify(sections.size > 1 ? leadingText : excerpt, status);
     },
-    section: (recipient) => {
+    getSection: (recipient) => {
       const section = findSection(recipient);
       const sectionText = section === undefined ? '' : section.text + (section.reason ?? '');
       return sectionText.trim() === '' ? excerpt : sectionText;
@@ -139,7 +139,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
       : freeText.recipients;
   const targets = namedRecipients.length > 0 ? namedRecipients : [{ recipient: null, alias: null }];
   return targets.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
-    const sectionText = freeText.section(alias ?? recipient);
+    const sectionText = freeText.getSection(alias ?? recipient);
     const evidence = createEvidence(findEnhancedStatus(sectionText), sectionText, reportingHost);
     const { permanent, failure } = freeText.classify(alias ?? recipient, null);
     if (isDelay && !isFinal(sectionText))

@@ -97,7 +97,7 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
 
 /** Reads an embedded message. The result is empty if the message is not a bounce or complaint. */
 function readEmbedded(part: Entity, depth: number, classifier: FailureClassifier): readonly FeedbackEvent[] {
-  const events = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, classifier);
+  const events = readMessage(readEntity(Buffer.from(part.decodeOctets(), 'latin1')), depth + 1, classifier);
   return events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : events;
 }
 
@@ -110,9 +110,9 @@ function readText(message: Entity): string {
     // Text after the returned message was added by a mailing list or a virus scanner.
     if (isReturnedMessage(part) && (hasText || html !== '')) break;
     if (plainText.length >= MAX_TEXT_LENGTH) break;
-    if (part.type === 'text/html') html = html === '' ? part.text().slice(0, MAX_TEXT_LENGTH) : html;
+    if (part.type === 'text/html') html = html === '' ? part.decodeText().slice(0, MAX_TEXT_LENGTH) : html;
     else if (part.type === 'text/plain') {
-      const text = part.text().slice(0, MAX_TEXT_LENGTH);
+      const text = part.decodeText().slice(0, MAX_TEXT_LENGTH);
       plainText += `${text}\n`;
       hasText ||= text.trim() !== '';
     }
@@ -135,7 +135,7 @@ function collectKnownAddresses(message: Entity): KnownAddresses {
     readHeaderAddresses(message, name),
   );
   const returnedMessage = listLeafParts(message).find(isReturnedMessage);
-  const fields = returnedMessage === undefined ? [] : readFields(returnedMessage.octets());
+  const fields = returnedMessage === undefined ? [] : readFields(returnedMessage.decodeOctets());
   const readReturnedAddresses = (name: string): readonly string[] => parseAddresses(findFieldValue(fields, name));
   const recipients = new Set([...readReturnedAddresses('to'), ...readReturnedAddresses('cc')]);
   const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(readReturnedAddresses);
@@ -157,7 +157,7 @@ function parseAddresses(value: string | null): readonly string[] {
 /** Returns true if a text part contains the two required fields of a report. */
 function hasStatusFields(part: Entity): boolean {
   if (isReturnedMessage(part) || isDeliveryStatus(part)) return false;
-  const text = part.text().toLowerCase();
+  const text = part.decodeText().toLowerCase();
   return text.includes('final-recipient:') && text.includes('action:');
 }
 
@@ -165,7 +165,7 @@ function readTextFieldEvents(message: Entity, context: ReportContext): readonly 
   const events: FeedbackEvent[] = [];
   for (const part of listLeafParts(message)) {
     if (events.length >= MAX_EVENTS) break;
-    if (hasStatusFields(part)) events.push(...readStatusEvents(part.text(), context, MAX_EVENTS - events.length));
+    if (hasStatusFields(part)) events.push(...readStatusEvents(part.decodeText(), context, MAX_EVENTS - events.length));
   }
   return events;
 }

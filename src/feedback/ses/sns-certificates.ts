@@ -27,7 +27,7 @@ const TOO_MANY_REQUESTS = 429;
 export interface SnsCertificatesParts {
   readonly fetch: typeof fetch;
   /** Trusted root certificates (PEM). */
-  readonly roots: () => readonly string[];
+  readonly getRoots: () => readonly string[];
   readonly now: () => number;
 }
 
@@ -51,7 +51,7 @@ interface CachedCertificate {
   readonly certificate: X509Certificate;
 }
 
-export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertificatesParts): SnsCertificates {
+export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCertificatesParts): SnsCertificates {
   const cache = new Map<string, CachedCertificate>();
   const pendingLoads = new Map<string, Promise<SnsCertificateResult>>();
   let trustedRoots: Map<string, X509Certificate[]> | null = null;
@@ -59,7 +59,7 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
   function groupRootsBySubject(): Map<string, X509Certificate[]> {
     if (trustedRoots !== null) return trustedRoots;
     trustedRoots = new Map();
-    for (const pem of roots()) {
+    for (const pem of getRoots()) {
       const root = new X509Certificate(pem);
       trustedRoots.set(root.subject, [...(trustedRoots.get(root.subject) ?? []), root]);
     }

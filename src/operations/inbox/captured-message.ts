@@ -32,7 +32,7 @@ export function parseCapturedMessage(source: Uint8Array, readEntity: ReadEntity)
   const bodyParts = [...iterateLeaves(readEntity(source, source.length))].filter(
     ({ fields }) => !fields.some(({ name, value }) => name === 'content-disposition' && isAttachment(value)),
   );
-  const findFirstText = (type: string) => bodyParts.find((leaf) => leaf.type === type)?.text() ?? null;
+  const findFirstText = (type: string) => bodyParts.find((leaf) => leaf.type === type)?.decodeText() ?? null;
   return { headers: parseHeaderFields(source), text: findFirstText('text/plain'), html: findFirstText('text/html') };
 }
 

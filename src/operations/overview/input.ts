@@ -42,7 +42,7 @@ export async function readOverviewInput(
     store.readQueueStatistics(),
     store.readOverviewData(now),
     store.listNodes(now),
-    hasFeedbackSource(settings) ? store.lastFeedbackAt() : null,
+    hasFeedbackSource(settings) ? store.findLastFeedbackAt() : null,
   ]);
   return { now, settings, status: service, steps, recent, queue, store: overviewData, nodes, lastFeedbackAt };
 }

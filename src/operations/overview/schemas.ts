@@ -21,16 +21,16 @@ export type Range = keyof typeof RANGES;
 // `Object.keys` returns `string[]`; the keys are exactly those of the type.
 export const RANGE_NAMES = Object.keys(RANGES) as Range[];
 
-const counter = (description: string) => Type.Integer({ description });
+const createCounter = (description: string) => Type.Integer({ description });
 const figureMembers = {
-  accepted: counter('Messages accepted.'),
-  delivered: counter('Messages delivered.'),
-  deferred: counter('Delivery attempts that were deferred.'),
-  bounced: counter('Messages bounced.'),
-  complained: counter('Messages with a complaint.'),
-  suppressed: counter('Messages suppressed.'),
-  expired: counter('Messages expired.'),
-  confirmed: counter('Messages whose delivery an event of the provider confirmed.'),
+  accepted: createCounter('Messages accepted.'),
+  delivered: createCounter('Messages delivered.'),
+  deferred: createCounter('Delivery attempts that were deferred.'),
+  bounced: createCounter('Messages bounced.'),
+  complained: createCounter('Messages with a complaint.'),
+  suppressed: createCounter('Messages suppressed.'),
+  expired: createCounter('Messages expired.'),
+  confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
   latencyMs: nullable(
     Type.Object(
       { p50: Type.Number(), p99: Type.Number() },
@@ -85,7 +85,7 @@ export const AttentionItem = Type.Object({
 });
 export type AttentionItem = Static<typeof AttentionItem>;
 
-const optionalTime = (description: string) => nullable(Type.String({ format: 'date-time', description }));
+const createOptionalTime = (description: string) => nullable(Type.String({ format: 'date-time', description }));
 
 export const Overview = Type.Object({
   range: createStringEnum(RANGE_NAMES),
@@ -103,9 +103,9 @@ export const Overview = Type.Object({
     arrivalsPerMinute: Type.Number({ description: 'Messages that entered the queue, averaged over the last minutes.' }),
     trend: createStringEnum(TRENDS),
     oldestId: nullable(Type.String({ format: 'uuid' })),
-    oldestAt: optionalTime('The time of acceptance of the oldest message in the queue.'),
-    emptyAt: optionalTime('While the queue drains: the estimated time at which it is empty.'),
-    nextDueAt: optionalTime('While the queue waits: the due time of the next message.'),
+    oldestAt: createOptionalTime('The time of acceptance of the oldest message in the queue.'),
+    emptyAt: createOptionalTime('While the queue drains: the estimated time at which it is empty.'),
+    nextDueAt: createOptionalTime('While the queue waits: the due time of the next message.'),
   }),
   health: Type.Array(HealthItem),
   attention: Type.Array(AttentionItem, { description: 'Failures first.' }),

@@ -17,7 +17,7 @@ const IDLE_MS = 1_000;
 /** The imports of this process. Their batches run one at a time. */
 export interface ImportScheduler {
   /** Returns the maximum number of rows of the next batch. */
-  batchRows(): number;
+  getMaxBatchRows(): number;
   /** Runs one batch after those requested before it, with a pause after it while messages are accepted. `stop` ends the pause. */
   runBatch<T>(add: () => Promise<T>): Promise<T>;
   /** Returns true after `stop` was called. No import and no batch may begin then. */
@@ -30,7 +30,7 @@ export interface ImportScheduler {
 
 /** Creates the scheduler of the imports of a process into this store. */
 export function createImportScheduler(
-  store: Pick<OperatorStore, 'newestId' | 'listNodes'>,
+  store: Pick<OperatorStore, 'findNewestId' | 'listNodes'>,
   clock: Clock,
 ): ImportScheduler {
   const runningImports = new Set<Promise<unknown>>();
@@ -52,7 +52,7 @@ export function createImportScheduler(
 
   /** Returns true if messages are accepted, or if that is unknown because the store does not answer. */
   async function isAccepting(): Promise<boolean> {
-    const id = await store.newestId().catch(() => undefined);
+    const id = await store.findNewestId().catch(() => undefined);
     const now = clock.now();
     if (id === undefined || id !== newestId) newestChangedAt = now;
     newestId = id;
@@ -72,7 +72,7 @@ export function createImportScheduler(
   }
 
   return {
-    batchRows: () => nextBatchRows,
+    getMaxBatchRows: () => nextBatchRows,
     runBatch(add) {
       const batch = lastBatch.then(() => addBatch(add));
       lastBatch = batch.catch(() => undefined);

@@ -188,19 +188,22 @@ function toRow(
   { kind, text, line, lastLine }: RawRecord,
   options: RowOptions,
 ): { readonly row: ListRow; readonly columns: Columns | null } | null {
-  const invalidRow = (fault: string) => ({ row: { kind: 'invalid', line, lastLine, fault } as const, columns: null });
+  const createInvalidRow = (fault: string) => ({
+    row: { kind: 'invalid', line, lastLine, fault } as const,
+    columns: null,
+  });
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return invalidRow('the record is not valid JSON');
+    return createInvalidRow('the record is not valid JSON');
   }
   const cells = toCells(value);
   const columns = findColumns([...cells.keys()]);
   if (columns === null) {
     // The last page of a list can be empty.
     if (kind === 'document' && hasEmptyList(value)) return null;
-    return invalidRow(
+    return createInvalidRow(
       `the record has no member with an address; give an export of one of these formats: ${FORMAT_NAMES}`,
     );
   }

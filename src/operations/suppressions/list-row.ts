@@ -54,10 +54,10 @@ export function findColumns(names: readonly string[]): Columns | null {
 /** Interprets a row. `cell` returns the text of a column, without surrounding white space; empty if there is no such column. */
 export function interpretRow(cell: (name: string) => string, columns: Columns, options: RowOptions): RowContent {
   const addressText = cell(columns.kind === 'export' ? columns.format.address : columns.columns.address);
-  if (addressText === '') return invalidRow('the row has no address');
-  if (addressText.includes('\uFFFD')) return invalidRow(`${quote(addressText)} is not UTF-8 text`);
+  if (addressText === '') return createInvalidRow('the row has no address');
+  if (addressText.includes('\uFFFD')) return createInvalidRow(`${quote(addressText)} is not UTF-8 text`);
   const address = parseAddress(addressText);
-  if (address === null) return invalidRow(`${quote(addressText)} is not an email address`);
+  if (address === null) return createInvalidRow(`${quote(addressText)} is not an email address`);
   const meaning =
     columns.kind === 'export'
       ? interpretExport(cell, columns.format, options)
@@ -65,8 +65,8 @@ export function interpretRow(cell: (name: string) => string, columns: Columns, o
   if (meaning.kind !== 'reason') return meaning;
   const time = findTime(cell, columns);
   const at = time === '' ? options.now : parseRowTime(time);
-  if (at === null) return invalidRow(`${quote(time)} is not a time such as 2030-12-31T18:00:00Z`);
-  if (at > options.now + MAX_CLOCK_DIFFERENCE_MS) return invalidRow(`the time ${quote(time)} is in the future`);
+  if (at === null) return createInvalidRow(`${quote(time)} is not a time such as 2030-12-31T18:00:00Z`);
+  if (at > options.now + MAX_CLOCK_DIFFERENCE_MS) return createInvalidRow(`the time ${quote(time)} is in the future`);
   const source = columns.kind === 'plain' ? cell('source').toLowerCase() : '';
   return {
     kind: 'entry',
@@ -89,7 +89,9 @@ function interpretExport(cell: (name: string) => string, format: ExportFormat, {
   const meaning = findMeaning(format.rules, cell);
   switch (meaning) {
     case null:
-      return invalidRow(`${quote(cell(format.reason ?? format.address))} is not a known reason in ${format.label}`);
+      return createInvalidRow(
+        `${quote(cell(format.reason ?? format.address))} is not a known reason in ${format.label}`,
+      );
     case 'by-reply':
       return toMeaning(classifyReply(cell('status'), cell('reason')));
     default:
@@ -102,7 +104,7 @@ function interpretPlain(cell: (name: string) => string, columns: PlainColumns, {
   const text = columns.reason === null ? '' : cell(columns.reason);
   const meaning = text === '' ? (reason ?? 'manual') : findPlainMeaning(text);
   return meaning === null
-    ? invalidRow(`the reason ${quote(text)} is not bounce, complaint, manual, unsubscribed or provider`)
+    ? createInvalidRow(`the reason ${quote(text)} is not bounce, complaint, manual, unsubscribed or provider`)
     : toMeaning(meaning);
 }
 
@@ -139,6 +141,6 @@ function classifyReply(status: string, text: string): 'bounce' | 'block' | 'soft
   return failure.class === 'soft' ? 'soft-bounce' : 'block';
 }
 
-function invalidRow(fault: string): { readonly kind: 'invalid'; readonly fault: string } {
+function createInvalidRow(fault: string): { readonly kind: 'invalid'; readonly fault: string } {
   return { kind: 'invalid', fault };
 }

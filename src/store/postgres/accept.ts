@@ -161,7 +161,7 @@ export function prepareAccept(
           const [, answers] = await Promise.all([standbyCheck, acceptInTransaction(transaction, batch, mayBeStored)]);
           return answers;
         },
-        (session, answers) => allStored(session, batch, answers),
+        (session, answers) => areAllStored(session, batch, answers),
       );
     } catch (error) {
       mayBeStoredUntil = monotonic() + UNKNOWN_RESULT_MS;
@@ -266,7 +266,7 @@ async function readContext(
 }
 
 /** Resolves to true if every message with the result `accepted` is stored. */
-async function allStored(
+async function areAllStored(
   session: Session,
   batch: readonly NewMessage[],
   answers: readonly AcceptResult[],
@@ -383,10 +383,11 @@ async function writeAccepted(
 }
 
 async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefore }: AcceptContext): Promise<void> {
-  const addedMessages = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
+  const countAddedMessages = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
   // Refused messages do not change counts, so a batch of refused messages writes nothing.
   const changed = [...accounts.values()].filter(
-    (counts) => addedMessages(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
+    (counts) =>
+      countAddedMessages(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );
   const limitedAccounts = changed.filter(({ account }) => isLimited(account));
   const unlimitedAccounts = changed.filter(({ account }) => !isLimited(account));
@@ -395,7 +396,7 @@ async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefor
     statements.push(
       transaction.query(WRITE_COUNTS, [
         limitedAccounts.map(({ account }) => account.id),
-        limitedAccounts.map((counts) => addedMessages(counts.account.id, counts)),
+        limitedAccounts.map((counts) => countAddedMessages(counts.account.id, counts)),
         limitedAccounts.map(({ rateUsed }) => rateUsed),
         limitedAccounts.map(({ rateWindowAt }) => rateWindowAt),
       ]),
@@ -405,7 +406,7 @@ async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefor
       transaction.query(WRITE_USAGE, [
         transaction.slot,
         unlimitedAccounts.map(({ account }) => account.id),
-        unlimitedAccounts.map((counts) => addedMessages(counts.account.id, counts)),
+        unlimitedAccounts.map((counts) => countAddedMessages(counts.account.id, counts)),
       ]),
     );
   await Promise.all(statements);

@@ -10,7 +10,7 @@ import type { Store } from '../contract.ts';
 import { decideRotatedExpiry, findChangeConflict, toLimitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
-import { nextRevision, SELECT_ACCOUNTS } from './directory.ts';
+import { incrementRevision, SELECT_ACCOUNTS } from './directory.ts';
 import { recordResourceEvent } from './outbox.ts';
 import { readAllWindows, readWindow, resetReputation } from './reputation.ts';
 import type { Database, Session, Statement } from './session.ts';
@@ -96,7 +96,7 @@ export function prepareAccounts(database: Database): Operations {
     write: (session: Session, account: Account, revision: number) => Promise<unknown>,
   ): Promise<GuardedChangeResult<Account>> {
     return database.transaction(async (transaction) => {
-      const revision = await nextRevision(transaction);
+      const revision = await incrementRevision(transaction);
       const account = await findAccount(transaction, name);
       const conflict = findChangeConflict(account, expected);
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
@@ -132,7 +132,7 @@ export function prepareAccounts(database: Database): Operations {
     ...[accountName, { name, prefix, hash, expiresAt }, now, actor]: Parameters<Store['createKey']>
   ): Promise<ChangeResult<ApiKey>> {
     return database.transaction(async (transaction) => {
-      const revision = await nextRevision(transaction);
+      const revision = await incrementRevision(transaction);
       const account = await findAccount(transaction, accountName);
       if (account === null) return { kind: 'missing' };
       // The lock on the row of the revision prevents another insertion until the commit.
@@ -146,7 +146,7 @@ export function prepareAccounts(database: Database): Operations {
   return {
     createFirstAccount(name, newKey, now) {
       return database.transaction(async (transaction) => {
-        const revision = await nextRevision(transaction);
+        const revision = await incrementRevision(transaction);
         if ((await transaction.query(SELECT_ANY, [])).length > 0) return null;
         await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(UNLIMITED), revision]);
         const account = await findAccount(transaction, name);
@@ -160,7 +160,7 @@ export function prepareAccounts(database: Database): Operations {
     },
     createAccount(name, limits, now, actor): Promise<ChangeResult<Account>> {
       return database.transaction(async (transaction) => {
-        const revision = await nextRevision(transaction);
+        const revision = await incrementRevision(transaction);
         const inserted = await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(limits), revision]);
         const account = await findAccount(transaction, name);
         if (inserted.length === 0 || account === null) return { kind: 'exists' };
@@ -196,7 +196,7 @@ export function prepareAccounts(database: Database): Operations {
     },
     revokeKey(id, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
-        const revision = await nextRevision(transaction);
+        const revision = await incrementRevision(transaction);
         const key = await findKey(transaction, id);
         if (key === null) return { kind: 'missing' };
         const [row = {}] = await transaction.query(END_KEY, [key.revokedAt ?? now, key.expiresAt, revision, id]);
@@ -205,7 +205,7 @@ export function prepareAccounts(database: Database): Operations {
     },
     rotateKey(id, { prefix, hash }, oldExpiresAt, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
-        const revision = await nextRevision(transaction);
+        const revision = await incrementRevision(transaction);
         const oldKey = await findKey(transaction, id);
         const expiry = decideRotatedExpiry(oldKey, oldExpiresAt, now);
         if (oldKey === null || expiry.kind !== 'done') return { kind: 'missing' };

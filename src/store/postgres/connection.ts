@@ -95,9 +95,9 @@ export interface Connection extends Session {
    * Runs a statement and resolves to the server's command tag, such as `COMMIT`. Rejects with UnknownCommitResult if
    * the wait for the synchronous standby was cancelled, as `query` does.
    */
-  command(text: string): Promise<string>;
+  runCommand(text: string): Promise<string>;
   /** Runs statements that are separated by semicolons, and resolves to the rows of the last one. */
-  script(text: string): Promise<readonly Row[]>;
+  runScript(text: string): Promise<readonly Row[]>;
   onNotification(listener: (channel: string, payload: string) => void): void;
   /** Ends the connection immediately. */
   destroy(): void;
@@ -209,7 +209,7 @@ async function connectTo(
     client.connection.stream.destroy();
     // The server itself has another code for an invalid option.
     if (atStart !== '' && getErrorCode(error) === PROTOCOL_VIOLATION)
-      throw refusedOptions(error, describeServer([host], database));
+      throw createRefusedOptionsFault(error, describeServer([host], database));
     throw error;
   } finally {
     clearTimeout(timer);
@@ -343,7 +343,7 @@ function toSettingError(error: unknown, server: string): unknown {
 }
 
 /** Returns the error of a pooler that refuses the startup parameter `options`. */
-function refusedOptions(error: unknown, server: string): ConfigurationFault {
+function createRefusedOptionsFault(error: unknown, server: string): ConfigurationFault {
   const detail = error instanceof Error ? toOneLine(error.message) : '';
   return new ConfigurationFault(`${server}: the pooler refuses options= in POSTRIDER_DATABASE (${detail}). Remove it.`);
 }
@@ -399,10 +399,10 @@ function wrapClient(
         throw new ConfigurationFault(describeUntrackedStatements(server));
       }
     },
-    async command(text) {
+    async runCommand(text) {
       return (await checkReplication(client.query(text))).command;
     },
-    async script(text) {
+    async runScript(text) {
       const results: unknown = await checkReplication(client.query(text));
       return ((Array.isArray(results) ? results.at(-1) : results) as pg.QueryResult<Record<string, unknown>>).rows;
     },

@@ -472,7 +472,7 @@ export function createPool(options: PoolOptions): Pool {
     }
     const { xid, pid, history } = begun.value;
     try {
-      const commandTag = await connection.command(COMMIT);
+      const commandTag = await connection.runCommand(COMMIT);
       connections.release(connection);
       requireCommit(commandTag, server);
       return { kind: 'done', value: worked.value };
@@ -499,7 +499,7 @@ export function createPool(options: PoolOptions): Pool {
       releaseAfter(connection, error, pid);
       return;
     }
-    connection.command(ROLLBACK).then(
+    connection.runCommand(ROLLBACK).then(
       () => connections.release(connection),
       () => connections.drop(connection),
     );

@@ -28,7 +28,7 @@ export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT su
  * Increments the revision and returns it for the rows that this transaction changes. The server notifies every node
  * after the commit.
  */
-export async function nextRevision(session: Session): Promise<number> {
+export async function incrementRevision(session: Session): Promise<number> {
   const [[row = {}]] = await Promise.all([session.query(INCREMENT_REVISION, []), session.query(NOTIFY, [])]);
   return rows.readInteger(row, 'revision');
 }
@@ -60,20 +60,20 @@ const ACCOUNTS_BY_ID: Statement = {
 export function prepareDirectory(
   pool: Pool,
   { clock, simulated }: StoreEnvironment,
-  domainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
+  readDomainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
 ) {
   let isStopped = false;
   const disposers = new Set<() => void>();
 
   /** Reads the changes after `revision`. Resolves to null if there is no change. */
-  async function changesSince(revision: number): Promise<DirectoryChanges | null> {
+  async function readChangesSince(revision: number): Promise<DirectoryChanges | null> {
     const [row = {}] = await pool.query(READ_REVISION, []);
     const latestRevision = rows.readInteger(row, 'revision');
     if (latestRevision <= revision) return null;
     const [accounts, keys, domains] = await Promise.all([
       pool.query(CHANGED_ACCOUNTS, [revision]),
       pool.query(CHANGED_KEYS, [revision]),
-      domainsSince(revision),
+      readDomainsSince(revision),
     ]);
     // A change that is committed between these queries is read again by the next poll.
     return {
@@ -108,7 +108,7 @@ export function prepareDirectory(
       try {
         do {
           pollRequested = false;
-          const changes = await changesSince(revision);
+          const changes = await readChangesSince(revision);
           if (changes === null) continue;
           revision = changes.revision;
           onChange(changes);
@@ -134,7 +134,7 @@ export function prepareDirectory(
         connection = await pool.connect();
         if (isStopped) return connection.destroy();
         connection.onNotification(onNotification);
-        await connection.command(`LISTEN ${CHANNEL}`);
+        await connection.runCommand(`LISTEN ${CHANNEL}`);
         onNotification();
         await connection.ended;
       } catch {

@@ -10,7 +10,7 @@ import type { DomainNameResult, DomainStore } from '../contract.ts';
 import { decideDomainChange, decideDomainUpdate, findStatusChange } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
-import { nextRevision } from './directory.ts';
+import { incrementRevision } from './directory.ts';
 import { recordResourceEvent } from './outbox.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
@@ -66,7 +66,7 @@ export interface DomainOperations extends DomainStore {
    * Returns the domains that were changed after `revision`, and the names of the domains that were removed after
    * `revision`.
    */
-  domainsSince(revision: number): Promise<DomainChanges>;
+  readDomainsSince(revision: number): Promise<DomainChanges>;
 }
 
 export function prepareDomains(database: Database): DomainOperations {
@@ -75,7 +75,7 @@ export function prepareDomains(database: Database): DomainOperations {
       return database.transaction(async (transaction) => {
         // The lock on the revision's row serializes changes, so the rows read here do not change before they are
         // written.
-        const revision = await nextRevision(transaction);
+        const revision = await incrementRevision(transaction);
         const [account] = await transaction.query(SELECT_ACCOUNT_ID, [accountName]);
         if (account === undefined) return { kind: 'missing' };
         const [existing] = await transaction.query(SELECT_BY_NAME, [name]);
@@ -108,7 +108,7 @@ export function prepareDomains(database: Database): DomainOperations {
     updateDomain(update, actor) {
       const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
       return database.transaction(async (transaction) => {
-        const newRevision = await nextRevision(transaction);
+        const newRevision = await incrementRevision(transaction);
         const [row] = await transaction.query(SELECT_BY_ID, [id]);
         if (row === undefined) return { kind: 'missing' };
         const before = toDomain(row);
@@ -132,7 +132,7 @@ export function prepareDomains(database: Database): DomainOperations {
     },
     setDomain(name, change, actor): Promise<DomainNameResult> {
       return database.transaction(async (transaction) => {
-        const revision = await nextRevision(transaction);
+        const revision = await incrementRevision(transaction);
         const row = await readRow(transaction, name);
         if (row === null) return { kind: 'missing' };
         const before = toDomain(row);
@@ -148,7 +148,7 @@ export function prepareDomains(database: Database): DomainOperations {
     },
     removeDomain(name, actor) {
       return database.transaction(async (transaction) => {
-        const revision = await nextRevision(transaction);
+        const revision = await incrementRevision(transaction);
         const row = await readRow(transaction, name);
         if (row === null) return { kind: 'missing' };
         const removedDomain = toDomain(row);
@@ -158,7 +158,7 @@ export function prepareDomains(database: Database): DomainOperations {
         return { kind: 'done', value: removedDomain };
       });
     },
-    async domainsSince(revision) {
+    async readDomainsSince(revision) {
       const changed = await database.query(SELECT_CHANGED, [revision]);
       return {
         domains: changed.filter(({ removed }) => removed !== true).map(toDomain),

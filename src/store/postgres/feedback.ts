@@ -4,15 +4,15 @@ import { toComplainant } from '../../model/account.ts';
 import type { AppliedReport, FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import {
+  computeNextPendingAttemptAt,
+  computePrematureReportDigest,
   countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
   formatPendingReport,
   MAX_SCANNED_REPORTS,
   needsHistory,
-  nextPendingAttemptAt,
   parsePendingReport,
-  prematureReportDigest,
   type RecordDecision,
   summarizeHistory,
   toKeptReport,
@@ -145,7 +145,7 @@ export function prepareFeedback(database: Database): Operations {
         for (const [index, { digest, receivedAt, report }] of due.entries()) {
           const result = results[index] ?? { kind: 'pending' };
           const messageId = result.kind === 'pending' ? await findMessageId(transaction, report.messageRef) : null;
-          const nextAt = result.kind === 'pending' ? nextPendingAttemptAt(receivedAt, messageId, now) : null;
+          const nextAt = result.kind === 'pending' ? computeNextPendingAttemptAt(receivedAt, messageId, now) : null;
           if (nextAt !== null) postponed.push({ digest, nextAt });
           else {
             ended.push(digest);
@@ -167,7 +167,7 @@ export function prepareFeedback(database: Database): Operations {
       const [row] = await database.query(SELECT_REPORT, [id]);
       return row === undefined ? null : rows.toRawReport(row);
     },
-    async lastFeedbackAt() {
+    async findLastFeedbackAt() {
       const [row] = await database.query(SELECT_LAST, []);
       return rows.readIntegerOrNull(row ?? { at: null }, 'at');
     },
@@ -246,7 +246,7 @@ async function recordReport(
   id: string | null,
 ): Promise<RecordResult> {
   const { at } = report;
-  if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0) return answered({ kind: 'repeated' });
+  if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0) return createAnswered({ kind: 'repeated' });
   const [queueRow] = id === null ? [] : await transaction.query(LOCK_QUEUE_ROW, [id]);
   const [row] = id === null ? [] : await transaction.query(LOCK_MESSAGE, [id]);
   const storedMessage = row === undefined ? null : rows.toReportedMessage(row, queueRow);
@@ -258,24 +258,25 @@ async function recordReport(
   const decision = id === null ? decideWithoutMessage(report) : decideFeedback(report, id, storedMessage, history);
   switch (decision.kind) {
     case 'answer':
-      return answered(decision.answer);
+      return createAnswered(decision.answer);
     case 'digest':
-      if ((await insertReport(transaction, report, null, null)) === null) return answered({ kind: 'repeated' });
-      return answered(decision.answer);
+      if ((await insertReport(transaction, report, null, null)) === null) return createAnswered({ kind: 'repeated' });
+      return createAnswered(decision.answer);
     case 'pending': {
       const kept = toKeptReport(report);
       if (kept.digest !== report.digest && (await insertReport(transaction, report, null, null)) === null)
-        return answered({ kind: 'repeated' });
-      const dueAt = nextPendingAttemptAt(at, decision.messageId, at);
+        return createAnswered({ kind: 'repeated' });
+      const dueAt = computeNextPendingAttemptAt(at, decision.messageId, at);
       await transaction.query(INSERT_PENDING, [kept.digest, at, dueAt, formatPendingReport(kept)]);
-      return answered({ kind: 'pending' });
+      return createAnswered({ kind: 'pending' });
     }
     case 'store': {
-      const digest = decision.premature ? prematureReportDigest(report.digest) : report.digest;
-      return answered(await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason));
+      const digest = decision.premature ? computePrematureReportDigest(report.digest) : report.digest;
+      return createAnswered(await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason));
     }
     case 'record': {
-      if ((await insertReport(transaction, report, decision.id, null)) === null) return answered({ kind: 'repeated' });
+      if ((await insertReport(transaction, report, decision.id, null)) === null)
+        return createAnswered({ kind: 'repeated' });
       const { accountId, newState } = decision;
       if (newState !== null && queueRow === undefined)
         await transaction.query(UPDATE_STATE, [newState, decision.id, accountId]);
@@ -294,7 +295,7 @@ async function recordReport(
   }
 }
 
-function answered(answer: FeedbackResult): RecordResult {
+function createAnswered(answer: FeedbackResult): RecordResult {
   return { kind: 'answered', answer };
 }
 

@@ -18,7 +18,7 @@ export type IndexReply =
   | { readonly ok: false; readonly fault: string };
 
 export interface IndexThread {
-  step(step: IndexStep): Promise<IndexProgress>;
+  runStep(step: IndexStep): Promise<IndexProgress>;
   readonly failed: Promise<unknown>;
   close(): Promise<void>;
 }
@@ -47,7 +47,7 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
   worker.on('error', (error) => fail(new StoreError(`the index thread failed: ${getErrorMessage(error)}`)));
   worker.on('exit', () => fail(new StoreError('the index thread has ended.')));
   return {
-    step(step) {
+    runStep(step) {
       if (endError !== null) return Promise.reject(endError);
       const pendingStep = Promise.withResolvers<IndexProgress>();
       pendingSteps.push(pendingStep);

@@ -64,11 +64,11 @@ type Operations = Pick<
   Store,
   | 'listMessages'
   | 'findMessage'
-  | 'messageHistories'
+  | 'readMessageHistories'
   | 'retryMessage'
   | 'cancelMessage'
   | 'readQueueStatistics'
-  | 'newestId'
+  | 'findNewestId'
 >;
 
 export function prepareMessages(database: Database): Operations {
@@ -143,7 +143,7 @@ export function prepareMessages(database: Database): Operations {
       return (await database.query({ name: '', text }, values)).map(rows.toMessageSummary);
     },
     findMessage,
-    messageHistories: async (ids) => (await Promise.all(ids.map(findHistory))).flat(),
+    readMessageHistories: async (ids) => (await Promise.all(ids.map(findHistory))).flat(),
     retryMessage: (id, now, by) => changeMessage(id, 'queued', now, by),
     cancelMessage: (id, now, by) => changeMessage(id, 'cancelled', now, by),
     async readQueueStatistics(): Promise<QueueStatistics> {
@@ -157,7 +157,7 @@ export function prepareMessages(database: Database): Operations {
         oldest: id === null || acceptedAt === null ? null : { id, acceptedAt },
       };
     },
-    async newestId() {
+    async findNewestId() {
       const [row] = await database.query(SELECT_NEWEST_ID, []);
       return row === undefined ? null : rows.readText(row, 'id');
     },

@@ -49,10 +49,10 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
     await connection.query(ACQUIRE_LOCK, [LOCK_ID]);
     // The version is read again under the lock, because another node may have migrated the schema.
     const { version, isMissing } = await readSchema(connection, pool, latestVersion);
-    if (isMissing && schema !== null) await connection.command(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
-    for (const name of files.slice(version)) await connection.command(readFileSync(new URL(name, folder), 'utf8'));
+    if (isMissing && schema !== null) await connection.runCommand(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
+    for (const name of files.slice(version)) await connection.runCommand(readFileSync(new URL(name, folder), 'utf8'));
     if (version < latestVersion) await connection.query(WRITE_VERSION, [latestVersion]);
-    await connection.command('COMMIT');
+    await connection.runCommand('COMMIT');
   } catch (error) {
     throw toStoreError(error, pool.server);
   } finally {

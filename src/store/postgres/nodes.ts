@@ -10,7 +10,7 @@ import type { Database, Statement } from './session.ts';
 /** The time for which a node is listed after its liveness timeout. */
 const DEAD_NODE_LISTING_MS = 3_600_000;
 /** Returns an SQL expression for the server's time, or in a simulation for the value of the parameter. */
-const nowExpression = (parameter: string) =>
+const createNowExpression = (parameter: string) =>
   `coalesce(${parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
 const LOCK_RUNNING_TIME: Statement = {
@@ -19,7 +19,7 @@ const LOCK_RUNNING_TIME: Statement = {
 };
 // A separate statement reads the time after the lock is acquired, because a time read before the wait would be out of
 // date.
-const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${nowExpression('$1')} AS now` };
+const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${createNowExpression('$1')} AS now` };
 const WRITE_RUNNING_TIME: Statement = {
   name: 'running_time_write',
   text: `INSERT INTO running_time AS t (one, ran_ms, seen_at, stretches) VALUES (1, $1, $2, $3)
@@ -28,7 +28,7 @@ const WRITE_RUNNING_TIME: Statement = {
 
 const WRITE_HEARTBEAT: Statement = {
   name: 'node_heartbeat',
-  text: `WITH t AS MATERIALIZED (SELECT ${nowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
+  text: `WITH t AS MATERIALIZED (SELECT ${createNowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
     INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery, records_events)
     SELECT $1, $2, $3, now, now, now + $4::bigint, $6, $7, true FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
@@ -37,7 +37,7 @@ const WRITE_HEARTBEAT: Statement = {
 const DELETE_NODE: Statement = { name: 'node_delete', text: 'DELETE FROM node WHERE name = $1' };
 const LIST_NODES: Statement = {
   name: 'node_list',
-  text: `WITH t AS MATERIALIZED (SELECT ${nowExpression('$1')} AS now)
+  text: `WITH t AS MATERIALIZED (SELECT ${createNowExpression('$1')} AS now)
     SELECT node.*, alive_until > now AS alive FROM node, t WHERE alive_until >= now - ${DEAD_NODE_LISTING_MS} ORDER BY name`,
 };
 // Rows are inserted first and then locked in order of the account id, so that nodes cannot deadlock. The bucket is

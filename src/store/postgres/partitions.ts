@@ -50,11 +50,11 @@ interface Period {
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
   let isComplete = true;
-  for (const [parent, period] of listPeriods(rows.readInteger(clock, 'now'))) {
+  for (const [parent, createPeriod] of listPeriods(rows.readInteger(clock, 'now'))) {
     const existing = await database.query(LIST_PARTITIONS, [parent]);
-    if (existing.some(({ name }) => name === period.name)) continue;
+    if (existing.some(({ name }) => name === createPeriod.name)) continue;
     isComplete =
-      (await withLockTimeout(database, (transaction) => createPartition(transaction, parent, period))) === true &&
+      (await withLockTimeout(database, (transaction) => createPartition(transaction, parent, createPeriod))) === true &&
       isComplete;
   }
   return isComplete;

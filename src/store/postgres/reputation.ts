@@ -15,7 +15,7 @@ import {
   toHourSinceEpoch,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { nextRevision } from './directory.ts';
+import { incrementRevision } from './directory.ts';
 import { recordResourceEvent } from './outbox.ts';
 import type { Session, Statement, Transaction } from './session.ts';
 
@@ -104,11 +104,11 @@ export async function addReputationDelta(
     );
   switch (decision.kind) {
     case 'lock':
-      await transaction.query(WRITE_LOCK, [decision.reason, now, await nextRevision(transaction), accountId]);
+      await transaction.query(WRITE_LOCK, [decision.reason, now, await incrementRevision(transaction), accountId]);
       await record('account.locked', decision.reason);
       return;
     case 'warn':
-      await transaction.query(WRITE_WARNING, [decision.warning, await nextRevision(transaction), accountId]);
+      await transaction.query(WRITE_WARNING, [decision.warning, await incrementRevision(transaction), accountId]);
       if (decision.warning !== null) await record('account.warned', decision.warning);
       return;
     case 'none':

@@ -352,7 +352,7 @@ export function runIndexStep(database: Database, step: IndexStep): Promise<Index
 
 function createIndexSource(session: Session): IndexSource {
   return {
-    async segments() {
+    async listSegments() {
       return (await session.query(SELECT_ALL_SEGMENTS, [])).map((row) => ({
         number: rows.readInteger(row, 'number'),
         first: rows.readInteger(row, 'first'),

@@ -7,7 +7,7 @@
 import type { PostgresSetting } from '../../config/settings.ts';
 import type { Standby } from '../../model/node.ts';
 import type { Store } from '../contract.ts';
-import { type StoreEnvironment, SYSTEM_ENVIRONMENT, serverTimeOverride } from '../environment.ts';
+import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { createOnDemandThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
@@ -67,7 +67,7 @@ export interface PostgresOptions {
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { setting, application, environment = SYSTEM_ENVIRONMENT } = options;
   const { clock } = environment;
-  const serverTime = serverTimeOverride(environment);
+  const serverTime = getServerTimeOverride(environment);
   const pool = createPool({ setting, application, random: environment.random });
   const stopReporting = reportOpeningWaits(pool, clock, options.onWait);
   try {
@@ -88,8 +88,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const requireOwnStandby = async (session: Session) => {
     if (options.requireSyncStandby) await requireStandby(session, pool.server);
   };
-  const { domainsSince, ...domains } = prepareDomains(pool);
-  const { stopWatching, ...directory } = prepareDirectory(pool, environment, domainsSince);
+  const { readDomainsSince, ...domains } = prepareDomains(pool);
+  const { stopWatching, ...directory } = prepareDirectory(pool, environment, readDomainsSince);
   const index = createOnDemandThread(async () => startIndexThread({ setting, application }), INDEX_THREAD_IDLE_MS);
   return {
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
@@ -100,7 +100,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareResend(pool, requireOwnStandby),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>
-      environment.simulated ? runIndexStep(pool, step) : index.use((thread) => thread.step(step)),
+      environment.simulated ? runIndexStep(pool, step) : index.use((thread) => thread.runStep(step)),
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),

@@ -45,18 +45,18 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
   return {
     async writeTraffic(node, batch) {
       if (batch.length === 0) return;
-      const column = <Value>(read: (row: (typeof batch)[number]) => Value) => batch.map(read);
+      const readColumn = <Value>(read: (row: (typeof batch)[number]) => Value) => batch.map(read);
       await database.transaction(async (transaction) => {
         await Promise.all([
           transaction.query(WITHOUT_SYNC, []),
           transaction.query(WRITE_ROWS, [
             node,
-            column(({ spanMs }) => spanMs),
-            column(({ at }) => at),
-            column(({ latencies }) => formatLatencies(latencies)),
-            column(({ confirmations }) => formatLatencies(confirmations)),
-            column(({ bounces }) => formatFailureCounts(bounces)),
-            ...TRAFFIC_COUNTS.map((name) => column((row) => row[name])),
+            readColumn(({ spanMs }) => spanMs),
+            readColumn(({ at }) => at),
+            readColumn(({ latencies }) => formatLatencies(latencies)),
+            readColumn(({ confirmations }) => formatLatencies(confirmations)),
+            readColumn(({ bounces }) => formatFailureCounts(bounces)),
+            ...TRAFFIC_COUNTS.map((name) => readColumn((row) => row[name])),
           ]),
         ]);
       });

@@ -43,7 +43,7 @@ export async function begin(connection: Connection, kind: 'single' | 'transactio
       ...(kind === 'single' ? [] : ['pg_current_xact_id()::text AS xid']),
       ...(kind === 'single' || history === null ? [] : [`${WRITE_HISTORY} AS history`]),
     ];
-    const [row = {}]: readonly Row[] = await connection.script(`${prologue}; SELECT ${columns.join(', ')}`);
+    const [row = {}]: readonly Row[] = await connection.runScript(`${prologue}; SELECT ${columns.join(', ')}`);
     return {
       xid: kind === 'single' ? null : String(row.xid),
       pid: Number(row.pid),
@@ -84,7 +84,7 @@ export async function runSingle(
   const [begun, statementResult, commitResult] = await Promise.allSettled([
     beginning,
     connection.query(statement, values),
-    connection.command(COMMIT),
+    connection.runCommand(COMMIT),
   ]);
   if (begun.status === 'rejected') throw begun.reason;
   if (statementResult.status === 'rejected') throw statementResult.reason;
@@ -104,10 +104,10 @@ export async function runOnOneServer<T>(
   const [begun, workResult] = await Promise.allSettled([begin(connection, 'single'), (async () => work(connection))()]);
   if (begun.status === 'rejected') throw begun.reason;
   if (workResult.status === 'rejected') {
-    await connection.command('ROLLBACK');
+    await connection.runCommand('ROLLBACK');
     throw workResult.reason;
   }
-  requireCommit(await connection.command(COMMIT), server);
+  requireCommit(await connection.runCommand(COMMIT), server);
   if (!begun.value.isSafe) throw createSettingsError(server);
   return workResult.value;
 }

@@ -110,7 +110,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
         throw new StoreError(`${pool.server} already contains accounts. Transfer to an empty database.`);
       await pool.query(INSERT_TRANSFER, [source]);
     },
-    async lastMessageId() {
+    async findLastMessageId() {
       const [row] = await pool.query(SELECT_LAST_ID, []);
       return row === undefined ? null : rows.readText(row, 'id');
     },

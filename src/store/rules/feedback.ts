@@ -95,7 +95,7 @@ export type FeedbackDecision =
   | { readonly kind: 'pending'; readonly messageId: string | null }
   /**
    * The decision to store the report for the operator. If the report is `premature`, a repetition of the same report is
-   * applied (`prematureReportDigest`).
+   * applied (`computePrematureReportDigest`).
    */
   | { readonly kind: 'store'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | RecordDecision;
@@ -202,7 +202,7 @@ export function countsTowardReputation(
  * Returns the digest under which a premature report is stored. It differs from the report's own digest, so that a
  * repetition of the report is applied.
  */
-export function prematureReportDigest(digest: string): string {
+export function computePrematureReportDigest(digest: string): string {
   return `${digest}:early`;
 }
 
@@ -263,7 +263,7 @@ const MAX_PENDING_INTERVAL_MS = 15_000;
  * Returns the time of the next attempt to apply a pending report, or null if the report waited too long for a provider
  * id: then it is about a message of another program. The interval is the age of the report, within limits.
  */
-export function nextPendingAttemptAt(receivedAt: number, messageId: string | null, now: number): number | null {
+export function computeNextPendingAttemptAt(receivedAt: number, messageId: string | null, now: number): number | null {
   const ageMs = now - receivedAt;
   if (messageId === null && ageMs >= MAX_REFERENCE_WAIT_MS) return null;
   return now + Math.min(MAX_PENDING_INTERVAL_MS, Math.max(MIN_PENDING_INTERVAL_MS, ageMs));

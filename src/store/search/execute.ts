@@ -107,7 +107,7 @@ export function* executeSearch<Message extends SearchableMessage>(
     for (
       let batchSize = Math.max(MIN_BATCH_ROWS, limit);
       end > first;
-      batchSize = Math.min(batchSize * 4, maxBatchRows())
+      batchSize = Math.min(batchSize * 4, computeMaxBatchRows())
     ) {
       const batchRange = { first, end };
       let rows: readonly Message[];
@@ -136,7 +136,7 @@ export function* executeSearch<Message extends SearchableMessage>(
     return found.filter(({ id }) => ids.has(id));
   }
 
-  function maxBatchRows(): number {
+  function computeMaxBatchRows(): number {
     if (reply !== null) return MAX_REPLY_BATCH_ROWS;
     return isNative && !scansRowIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
   }
@@ -164,9 +164,10 @@ export function* executeSearch<Message extends SearchableMessage>(
     let { end } = idRange;
     let groupSize = MIN_GROUP_SEGMENTS;
     for (let index = 0; end > idRange.first; ) {
-      const group = consecutiveSegments(segments, index, groupSize);
+      const group = selectConsecutiveSegments(segments, index, groupSize);
       const [newest] = group;
-      const unindexedFrom = newest === undefined ? idRange.first : laterId(getMinIdOfSeq(newest.end), idRange.first);
+      const unindexedFrom =
+        newest === undefined ? idRange.first : selectLaterId(getMinIdOfSeq(newest.end), idRange.first);
       // These rows are newer than the index, or are between two segments.
       if (unindexedFrom < end) {
         const stoppedAt = yield* scanRange({ first: unindexedFrom, end });
@@ -176,7 +177,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       }
       const stoppedAt = yield* scanGroup(group, end);
       if (stoppedAt !== null) return stoppedAt;
-      end = laterId(getFirstId(group.at(-1) ?? EMPTY_SEGMENT), idRange.first);
+      end = selectLaterId(getFirstId(group.at(-1) ?? EMPTY_SEGMENT), idRange.first);
       if (end > idRange.first && hasTimedOut()) return end;
       index += group.length;
       groupSize = Math.min(groupSize * 2, MAX_GROUP_SEGMENTS);
@@ -208,7 +209,7 @@ export function* executeSearch<Message extends SearchableMessage>(
 
   function getSearchedRange(segment: SegmentInfo, end: string): IdRange {
     const segmentEnd = getMinIdOfSeq(segment.end);
-    return { first: laterId(getFirstId(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
+    return { first: selectLaterId(getFirstId(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
   }
 
   /** Reads the rows of the candidates. No other row in the range can match. */
@@ -313,7 +314,7 @@ interface Candidate {
 const EMPTY_SEGMENT: SegmentInfo = { number: 0, first: 0, end: 0, messageCount: 0 };
 
 /** Returns consecutive segments from the index `start`. A segment begins where the next older segment ends. */
-function consecutiveSegments(
+function selectConsecutiveSegments(
   segments: readonly SegmentInfo[],
   start: number,
   maxCount: number,
@@ -331,7 +332,7 @@ function getFirstId({ first }: SegmentInfo): string {
   return first <= MIN_SEQ ? MIN_ID : getMinIdOfSeq(first);
 }
 
-function laterId(a: string, b: string): string {
+function selectLaterId(a: string, b: string): string {
   return a > b ? a : b;
 }
 
@@ -367,7 +368,7 @@ export function* findCandidates(
     const directory = directories.get(number);
     if (directory === undefined) return [];
     return termRanges
-      .map((range) => ({ range, pages: termPageKeys(number, findPageRange(directory, range)) }))
+      .map((range) => ({ range, pages: listTermPageKeys(number, findPageRange(directory, range)) }))
       .filter(({ pages }) => pages.length <= MAX_PAGES_PER_RANGE);
   });
   const requiredPages = new Set(
@@ -392,7 +393,7 @@ export function* findCandidates(
   });
 }
 
-function termPageKeys(segment: number, [from, to]: readonly [number, number]): readonly number[] {
+function listTermPageKeys(segment: number, [from, to]: readonly [number, number]): readonly number[] {
   return Array.from({ length: Math.max(0, to - from) }, (_, page) => toTermsKey(segment, from + page));
 }
 

@@ -1,5 +1,5 @@
 /**
- * One step of index maintenance. `nextJob` chooses the job. `planIndexStep` reads the rows of the job and returns the
+ * One step of index maintenance. `selectNextJob` chooses the job. `planIndexStep` reads the rows of the job and returns the
  * change to write. It runs on a separate thread and does not lock the rows that it reads.
  *
  * Messages are indexed some time after their acceptance. Messages that are newer than the index are indexed first, as
@@ -55,7 +55,7 @@ export interface BuiltStep {
 
 /** The reads of a step. */
 export interface IndexSource {
-  segments(): MaybePromise<readonly StoredSegment[]>;
+  listSegments(): MaybePromise<readonly StoredSegment[]>;
   /** Counts the messages with sequence numbers from `first` (inclusive) to `end` (exclusive), up to `maxCount`. */
   countMessages(first: number, end: number, maxCount: number): MaybePromise<number>;
   /** Reads messages of this range in order of id: the `limit` oldest or the `limit` newest messages. */
@@ -81,14 +81,14 @@ export function* planIndexStep(
   { horizon: horizonId, minSegmentMessages, now }: IndexStep,
 ): Coroutine<BuiltStep> {
   const horizon = toSeq(horizonId);
-  const allSegments = yield* waitFor(source.segments());
+  const allSegments = yield* waitFor(source.listSegments());
   const segments = allSegments.filter(({ replacedAt }) => replacedAt === null);
   const replaced = allSegments.filter(({ replacedAt }) => replacedAt !== null);
   const [newest] = segments;
   const unindexedCount = yield* waitFor(
     source.countMessages(newest?.end ?? MIN_SEQ, horizon, newest === undefined ? 1 : MAX_COUNT),
   );
-  const job = nextJob({ segments, replaced, unindexedCount, minSegmentMessages, start: MIN_SEQ, horizon, now });
+  const job = selectNextJob({ segments, replaced, unindexedCount, minSegmentMessages, start: MIN_SEQ, horizon, now });
   const change = job === null ? null : yield* executeJob(job);
   const indexedCount = job?.kind === 'index-newer' ? (change?.add[0]?.messageCount ?? 0) : 0;
   return {
@@ -215,7 +215,7 @@ export interface IndexState {
   readonly now: number;
 }
 
-export function nextJob({
+export function selectNextJob({
   segments,
   replaced,
   unindexedCount,

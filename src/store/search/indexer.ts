@@ -54,7 +54,7 @@ export function startIndexer({
   let isLoadLow = true;
 
   async function runRound(): Promise<void> {
-    const newestId = await store.newestId();
+    const newestId = await store.findNewestId();
     const horizon = getHorizon(previousNewestId);
     previousNewestId = newestId;
     if (horizon === null) return;

@@ -121,14 +121,14 @@ export function matches(criteria: readonly SearchCriterion[], message: Searchabl
   const getTexts = (field: Field): readonly string[] => {
     const cached = texts.get(field);
     if (cached !== undefined) return cached;
-    const computed = fieldTexts(message, field);
+    const computed = listFieldTexts(message, field);
     texts.set(field, computed);
     return computed;
   };
   return criteria.every((criterion) =>
     criterion.kind === 'id'
       ? criterion.id === message.id
-      : criterion.fields.some((field) => getTexts(field).some((text) => textMatches(text, criterion))),
+      : criterion.fields.some((field) => getTexts(field).some((text) => matchesText(text, criterion))),
   );
 }
 
@@ -170,14 +170,14 @@ function startsWithCode(text: string, code: string): boolean {
 }
 
 /** Returns the normalized texts of a field. */
-export function fieldTexts(message: SearchableMessage, field: Field): readonly string[] {
+export function listFieldTexts(message: SearchableMessage, field: Field): readonly string[] {
   if (field !== 'to') return [foldText(message[field])];
   const to = foldText(message.to);
   const recipient = message.recipient === null ? to : foldText(message.recipient);
   return recipient === to ? [to] : [to, recipient];
 }
 
-function textMatches(text: string, criterion: Exclude<SearchCriterion, { kind: 'id' }>): boolean {
+function matchesText(text: string, criterion: Exclude<SearchCriterion, { kind: 'id' }>): boolean {
   switch (criterion.kind) {
     case 'address':
       return criterion.prefix ? text.startsWith(criterion.text) : text === criterion.text;

@@ -15,7 +15,7 @@ import { toSeq } from '../rules/messages.ts';
 import {
   ALL_FIELDS,
   type Field,
-  fieldTexts,
+  listFieldTexts,
   type SearchableMessage,
   type SearchCriterion,
   splitWords,
@@ -215,7 +215,7 @@ export function listTerms(message: SearchableMessage): readonly string[] {
   const terms = [toAccountTerm(message.accountId)];
   for (const field of ALL_FIELDS) {
     const suffix = TERM_END + FIELD_LETTERS[field];
-    for (const text of fieldTexts(message, field)) {
+    for (const text of listFieldTexts(message, field)) {
       for (const word of splitWords(text)) terms.push(word + suffix);
       if (field === 'subject') continue;
       // A quoted local part may contain an @, so each @ may begin the domain.
@@ -237,21 +237,21 @@ export function getAccountRange(accountId: number): TermRange {
  */
 export function listTermRanges(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
   const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
-  const range = (text: string, prefix: boolean): TermRange => {
+  const createRange = (text: string, prefix: boolean): TermRange => {
     return prefix
       ? { first: text, end: `${text}\uffff`, fieldLetters: letters }
       : { first: text + TERM_END, end: text + AFTER_TERM_END, fieldLetters: letters };
   };
   switch (criterion.kind) {
     case 'word':
-      return [range(criterion.text, criterion.prefix)];
+      return [createRange(criterion.text, criterion.prefix)];
     case 'domain':
-      return [range(truncateDomain(criterion.text), criterion.prefix)];
+      return [createRange(truncateDomain(criterion.text), criterion.prefix)];
     case 'address': {
       const at = criterion.text.lastIndexOf('@');
       const domain = criterion.text.slice(at);
-      const words = splitWords(criterion.text.slice(0, at)).map((word) => range(word, false));
-      return domain === '@' ? words : [...words, range(truncateDomain(domain), criterion.prefix)];
+      const words = splitWords(criterion.text.slice(0, at)).map((word) => createRange(word, false));
+      return domain === '@' ? words : [...words, createRange(truncateDomain(domain), criterion.prefix)];
     }
   }
 }

@@ -11,7 +11,7 @@ import type { Outbox } from './outbox.ts';
 import type { prepareReputation } from './reputation.ts';
 
 /**
- * Creates the operations on accounts and keys. `nextRevision` increments the revision of the directory. `reputation`
+ * Creates the operations on accounts and keys. `incrementRevision` increments the revision of the directory. `reputation`
  * reads and resets the reputation window of an account.
  */
 export function prepareAccounts(

@@ -8,10 +8,10 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createFolder } from '../../folder.ts';
 import { StoreError } from '../error.ts';
-import { errorText, resultCode, SQLITE_BUSY, systemErrorCode, toStoreError } from './fault.ts';
+import { getErrorText, getResultCode, getSystemErrorCode, SQLITE_BUSY, toStoreError } from './fault.ts';
 import {
-  fileIdentity,
   isSameFile,
+  readFileIdentity,
   requireUsableFiles,
   resolveDatabasePath,
   restoreMarkerPath,
@@ -53,7 +53,7 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
   let database: DatabaseSync | null = null;
   try {
     requireSinglePath(path);
-    const openedFile = fileIdentity(path);
+    const openedFile = readFileIdentity(path);
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
@@ -87,7 +87,7 @@ export function requireSinglePath(path: string): void {
   try {
     probe.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
   } catch (error) {
-    if (resultCode(error) !== SQLITE_BUSY) throw error;
+    if (getResultCode(error) !== SQLITE_BUSY) throw error;
     if (isShared()) return;
     throw new StoreError(
       `another process has ${path} open under another name. End that process, and open the database by one path only.`,
@@ -98,8 +98,8 @@ export function requireSinglePath(path: string): void {
 }
 
 /** Throws a StoreError if the path no longer names the file that was opened. */
-function requireSameFile(path: string, openedFile: ReturnType<typeof fileIdentity>): void {
-  if (isSameFile(openedFile, fileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
+function requireSameFile(path: string, openedFile: ReturnType<typeof readFileIdentity>): void {
+  if (isSameFile(openedFile, readFileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
   throw new StoreError(`${path} was replaced while it was opened. Try again.`);
 }
 
@@ -119,7 +119,7 @@ export function prepareFile(path: string): void {
   } catch (error) {
     if (error instanceof StoreError) throw error;
     throw new StoreError(
-      `cannot create the database ${path}: ${errorText(error)}. Set POSTRIDER_DATABASE to a folder that this user may write.`,
+      `cannot create the database ${path}: ${getErrorText(error)}. Set POSTRIDER_DATABASE to a folder that this user may write.`,
     );
   }
 }
@@ -129,7 +129,7 @@ function requireWritable(path: string): void {
     accessSync(path, constants.R_OK | constants.W_OK);
   } catch (error) {
     throw new StoreError(
-      `cannot write the database ${path} (${systemErrorCode(error)}). Check its owner and permissions.`,
+      `cannot write the database ${path} (${getSystemErrorCode(error)}). Check its owner and permissions.`,
     );
   }
 }
@@ -170,11 +170,13 @@ function checkVersion(database: DatabaseSync): void {
 /** Returns true for a Postrider database whose schema this version supports. */
 export function isPostriderDatabase(database: DatabaseSync): boolean {
   const latestVersion = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
-  return pragma(database, 'application_id') === APPLICATION_ID && pragma(database, 'user_version') <= latestVersion;
+  return (
+    readPragma(database, 'application_id') === APPLICATION_ID && readPragma(database, 'user_version') <= latestVersion
+  );
 }
 
 function checkOwner(database: DatabaseSync, path: string): void {
-  const id = pragma(database, 'application_id');
+  const id = readPragma(database, 'application_id');
   const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;
   if (id === APPLICATION_ID || (id === 0 && tables === 0)) return;
   throw new StoreError(`${path} is not a Postrider database. Set POSTRIDER_DATABASE to another file.`);
@@ -182,7 +184,7 @@ function checkOwner(database: DatabaseSync, path: string): void {
 
 function checkDurable(database: DatabaseSync, path: string): void {
   const mode = database.prepare('PRAGMA journal_mode').get()?.journal_mode;
-  if (mode !== 'wal' || pragma(database, 'synchronous') !== 2) {
+  if (mode !== 'wal' || readPragma(database, 'synchronous') !== 2) {
     throw new StoreError(`${path} does not support WAL mode with full sync. Keep the database on a local file system.`);
   }
 }
@@ -193,9 +195,9 @@ function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean):
     .filter((name) => name.endsWith('.sql'))
     .sort();
   const latestVersion = files.length;
-  const found = pragma(database, 'user_version');
+  const found = readPragma(database, 'user_version');
   if (found === latestVersion) return;
-  if (found > latestVersion) throw newerSchemaError(path, found, latestVersion);
+  if (found > latestVersion) throw createNewerSchemaError(path, found, latestVersion);
   const unlock = holdsServeLock ? () => undefined : tryAcquireServeLock(path, MAX_MIGRATION_WAIT_MS);
   if (unlock === null) {
     throw new StoreError(
@@ -215,8 +217,8 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
   database.exec('BEGIN IMMEDIATE');
   try {
     // The version is read again under the lock, because another process may have migrated the schema in the meantime.
-    const version = pragma(database, 'user_version');
-    if (version > latestVersion) throw newerSchemaError(path, version, latestVersion);
+    const version = readPragma(database, 'user_version');
+    if (version > latestVersion) throw createNewerSchemaError(path, version, latestVersion);
     for (const name of files.slice(version)) {
       database.exec(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
     }
@@ -228,12 +230,12 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
   }
 }
 
-function newerSchemaError(path: string, version: number, latestVersion: number): StoreError {
+function createNewerSchemaError(path: string, version: number, latestVersion: number): StoreError {
   return new StoreError(
     `${path} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote it, or a later one.`,
   );
 }
 
-function pragma(database: DatabaseSync, name: string): number {
+function readPragma(database: DatabaseSync, name: string): number {
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
 }

@@ -7,7 +7,7 @@ import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
 import * as rows from '../rules/rows.ts';
 import type { DomainChanges } from './domains.ts';
 
-export function prepareDirectory(database: DatabaseSync, domainsSince: (revision: number) => DomainChanges) {
+export function prepareDirectory(database: DatabaseSync, readDomainsSince: (revision: number) => DomainChanges) {
   const incrementRevision = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');
   const selectRevision = database.prepare('SELECT revision FROM meta');
   const selectChangedAccounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
@@ -18,16 +18,16 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
   const selectAccount = database.prepare('SELECT * FROM account WHERE id = ?');
 
   return {
-    nextRevision: (): number => rows.readInteger(incrementRevision.get() ?? {}, 'revision'),
+    incrementRevision: (): number => rows.readInteger(incrementRevision.get() ?? {}, 'revision'),
     /** Returns the changes after `revision`, or null if there is no change. */
-    changesSince(revision: number): DirectoryChanges | null {
+    readChangesSince(revision: number): DirectoryChanges | null {
       const latestRevision = rows.readInteger(selectRevision.get() ?? {}, 'revision');
       if (latestRevision <= revision) return null;
       return {
         revision: latestRevision,
         accounts: selectChangedAccounts.all(revision).map(rows.toAccount),
         keys: selectChangedKeys.all(revision).map(rows.toApiKey),
-        ...domainsSince(revision),
+        ...readDomainsSince(revision),
       };
     },
     /** Returns the keys with these hashes and their accounts. */

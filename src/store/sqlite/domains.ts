@@ -19,7 +19,7 @@ export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 /** The id of no domain. The ids of domains begin at 1. */
 const NO_DOMAIN_ID = 0;
 
-/** Creates the operations on domains. `nextRevision` increments the revision of the directory. */
+/** Creates the operations on domains. `incrementRevision` increments the revision of the directory. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit, outbox: Outbox) {
   const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
@@ -50,7 +50,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
 
-  const domain = (row: rows.Row): SendingDomain => rows.toDomain(row, selectKeys.all(rows.readInteger(row, 'id')));
+  const readDomain = (row: rows.Row): SendingDomain => rows.toDomain(row, selectKeys.all(rows.readInteger(row, 'id')));
 
   function readRow(name: string): rows.Row | null {
     const row = selectByName.get(name);
@@ -59,7 +59,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
 
   function readChanged(name: string): ChangeResult<SendingDomain> {
     const row = readRow(name);
-    return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
+    return row === null ? { kind: 'missing' } : { kind: 'done', value: readDomain(row) };
   }
 
   /** Returns the name of a domain, other than `exceptId`, whose return path is `name`. Returns null if there is none. */
@@ -120,9 +120,9 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     },
     findDomain(name: string): SendingDomain | null {
       const row = readRow(name);
-      return row === null ? null : domain(row);
+      return row === null ? null : readDomain(row);
     },
-    listDomains: (): SendingDomain[] => selectAll.all().map(domain),
+    listDomains: (): SendingDomain[] => selectAll.all().map(readDomain),
     findDomainChecks(name: string): readonly RecordCheck[] {
       const row = readRow(name);
       return row === null ? [] : rows.toDomainChecks(row);
@@ -132,7 +132,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const row = selectById.get(id);
       if (row === undefined) return { kind: 'missing' };
       if (rows.readInteger(row, 'revision') !== revision) return { kind: 'stale' };
-      const before = domain(row);
+      const before = readDomain(row);
       const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.toDomainChecks(row), update);
       const newRevision = needsNewRevision ? nextRevision() : revision;
       updateStatus.run(
@@ -160,7 +160,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     setDomain(name: string, change: DomainChange, actor?: Actor): DomainNameResult {
       const row = readRow(name);
       if (row === null) return { kind: 'missing' };
-      const before = domain(row);
+      const before = readDomain(row);
       const { subdomains, returnPath, checks } = decideDomainChange(before, rows.toDomainChecks(row), change);
       if (returnPath !== null) {
         const owner = readRow(returnPath) === null ? findReturnPathOwner(returnPath, before.id) : returnPath;
@@ -172,17 +172,17 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     removeDomain(name: string, actor?: Actor): ChangeResult<SendingDomain> {
       const row = readRow(name);
       if (row === null) return { kind: 'missing' };
-      const removedDomain = domain(row);
+      const removedDomain = readDomain(row);
       deleteKeys.run(removedDomain.id);
       markRemoved.run(nextRevision(), removedDomain.id);
       audit.writeChange(actor, 'domain.remove', name, toAuditedDomain(removedDomain), null);
       return { kind: 'done', value: removedDomain };
     },
     /** Returns the domains that changed after `revision` and the names of removed domains. */
-    domainsSince(revision: number): DomainChanges {
+    readDomainsSince(revision: number): DomainChanges {
       const changed = selectChanged.all(revision);
       return {
-        domains: changed.filter((row) => !rows.readBoolean(row, 'removed')).map(domain),
+        domains: changed.filter((row) => !rows.readBoolean(row, 'removed')).map(readDomain),
         removed: changed.filter((row) => rows.readBoolean(row, 'removed')).map((row) => rows.readText(row, 'name')),
       };
     },

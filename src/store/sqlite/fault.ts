@@ -2,7 +2,7 @@
 import { StoreError } from '../error.ts';
 
 /** Returns the primary result code of a SQLite error (sqlite.org/rescode.html), or 0 for any other error. */
-export function resultCode(error: unknown): number {
+export function getResultCode(error: unknown): number {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
 }
 
@@ -11,31 +11,31 @@ export const SQLITE_BUSY = 5;
 /** Maps an error to a StoreError. Returns a StoreError unchanged. */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
-  switch (resultCode(error)) {
+  switch (getResultCode(error)) {
     case 26: // SQLITE_NOTADB
     case 11: // SQLITE_CORRUPT
       return new StoreError(
-        `the database ${path} is damaged (${errorText(error)}). The file was left unchanged. Restore a backup or move the file aside.`,
+        `the database ${path} is damaged (${getErrorText(error)}). The file was left unchanged. Restore a backup or move the file aside.`,
       );
     case 13: // SQLITE_FULL
       return new StoreError(`the disk of ${path} is full. Free disk space. No acknowledged message is lost.`);
     case 8: // SQLITE_READONLY
     case 14: // SQLITE_CANTOPEN
       return new StoreError(
-        `cannot write the database ${path} (${errorText(error)}). Check its owner and permissions.`,
+        `cannot write the database ${path} (${getErrorText(error)}). Check its owner and permissions.`,
       );
     case SQLITE_BUSY:
       return new StoreError(`the database ${path} is locked by another process. Try again.`);
     default:
-      return new StoreError(`the database ${path} failed: ${errorText(error)}`);
+      return new StoreError(`the database ${path} failed: ${getErrorText(error)}`);
   }
 }
 
-export function errorText(error: unknown): string {
+export function getErrorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
 /** Returns the code of an operating system error, such as `ENOSPC`. For any other error, returns its message. */
-export function systemErrorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : errorText(error);
+export function getSystemErrorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : getErrorText(error);
 }

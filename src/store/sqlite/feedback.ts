@@ -13,6 +13,8 @@ import type {
   UnprocessedReport,
 } from '../../model/feedback.ts';
 import {
+  computeNextPendingAttemptAt,
+  computePrematureReportDigest,
   countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
@@ -20,9 +22,7 @@ import {
   formatPendingReport,
   MAX_SCANNED_REPORTS,
   needsHistory,
-  nextPendingAttemptAt,
   parsePendingReport,
-  prematureReportDigest,
   summarizeHistory,
   toKeptReport,
 } from '../rules/feedback.ts';
@@ -105,7 +105,7 @@ export function prepareFeedback(
   }
 
   function storePrematureReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
-    const digest = prematureReportDigest(report.digest);
+    const digest = computePrematureReportDigest(report.digest);
     return selectDigest.get(digest) === undefined
       ? storeReport({ ...report, digest }, messageId, reason)
       : { kind: 'repeated' };
@@ -144,7 +144,12 @@ export function prepareFeedback(
       case 'pending': {
         const kept = toKeptReport(report);
         if (kept.digest !== digest) insertReport.run(digest, at, source, null, null, null, null);
-        insertPending.run(kept.digest, at, nextPendingAttemptAt(at, decision.messageId, at), formatPendingReport(kept));
+        insertPending.run(
+          kept.digest,
+          at,
+          computeNextPendingAttemptAt(at, decision.messageId, at),
+          formatPendingReport(kept),
+        );
         return { kind: 'pending' };
       }
       case 'store':
@@ -191,7 +196,7 @@ export function prepareFeedback(
           deletePending.run(digest);
           return [{ report, result }];
         }
-        const nextAt = nextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
+        const nextAt = computeNextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
         if (nextAt === null) {
           deletePending.run(digest);
           return [{ report, result: { kind: 'unrelated' } }];
@@ -208,7 +213,7 @@ export function prepareFeedback(
       const row = selectReport.get(id);
       return row === undefined ? null : rows.toRawReport(row);
     },
-    lastFeedbackAt: (): number | null => rows.readIntegerOrNull(selectLastAt.get() ?? { at: null }, 'at'),
+    findLastFeedbackAt: (): number | null => rows.readIntegerOrNull(selectLastAt.get() ?? { at: null }, 'at'),
     listLastFeedback: (): LastFeedback[] => selectLastBySource.all().map(rows.toLastFeedback),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {
       const purgedReports = Number(purgeOld.run(before, limit).changes);

@@ -22,7 +22,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
-import { errorText, resultCode, SQLITE_BUSY, systemErrorCode } from './fault.ts';
+import { getErrorText, getResultCode, getSystemErrorCode, SQLITE_BUSY } from './fault.ts';
 
 /**
  * The suffixes of the database file and of the files that SQLite creates beside it. SQLite creates `-journal` only for
@@ -47,21 +47,22 @@ const DRAFT_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
  */
 export function resolveDatabasePath(path: string): string {
   const absolutePath = resolve(path);
-  const real = realPath(absolutePath, 0);
+  const real = resolveRealPath(absolutePath, 0);
   return real === absolutePath ? path : real;
 }
 
-function realPath(path: string, links: number): string {
+function resolveRealPath(path: string, links: number): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
     // If the path cannot be resolved, opening it fails with the error of the operating system.
-    if (systemErrorCode(error) !== 'ENOENT' && systemErrorCode(error) !== 'ENOTDIR') return path;
+    if (getSystemErrorCode(error) !== 'ENOENT' && getSystemErrorCode(error) !== 'ENOTDIR') return path;
   }
   const target = linkTarget(path);
-  if (target !== null) return links < MAX_SYMBOLIC_LINKS ? realPath(resolve(dirname(path), target), links + 1) : path;
+  if (target !== null)
+    return links < MAX_SYMBOLIC_LINKS ? resolveRealPath(resolve(dirname(path), target), links + 1) : path;
   const folder = dirname(path);
-  return folder === path ? path : join(realPath(folder, links), basename(path));
+  return folder === path ? path : join(resolveRealPath(folder, links), basename(path));
 }
 
 function linkTarget(path: string): string | null {
@@ -78,27 +79,27 @@ export function restoreMarkerPath(path: string): string {
 }
 
 /** Returns the path to which a restore moves the replaced database. */
-export function replacedDatabasePath(path: string, now: Date): string {
+export function createReplacedDatabasePath(path: string, now: Date): string {
   return `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`;
 }
 
 /** Returns the paths of drafts that remain after interrupted restores. */
 export function restoreDraftPaths(path: string): readonly string[] {
-  return pathsBeside(path, DRAFT_SUFFIX);
+  return listPathsBeside(path, DRAFT_SUFFIX);
 }
 
 /** Returns the paths of hard links to the database file that remain after an interrupted restore. */
-export function leftoverHardLinks(path: string): readonly string[] {
+export function listLeftoverHardLinks(path: string): readonly string[] {
   const fileStats = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (fileStats === undefined || fileStats.nlink <= 1n) return [];
-  return pathsBeside(path, REPLACED_SUFFIX).filter((name) => {
+  return listPathsBeside(path, REPLACED_SUFFIX).filter((name) => {
     const link = statSync(name, { bigint: true, throwIfNoEntry: false });
     return link !== undefined && link.dev === fileStats.dev && link.ino === fileStats.ino;
   });
 }
 
 /** Returns the paths of the files in the folder of `path` whose names are the name of `path` plus a matching suffix. */
-function pathsBeside(path: string, suffix: RegExp): readonly string[] {
+function listPathsBeside(path: string, suffix: RegExp): readonly string[] {
   const folder = dirname(path);
   const baseName = basename(path);
   let names: readonly string[];
@@ -117,14 +118,14 @@ function pathsBeside(path: string, suffix: RegExp): readonly string[] {
  * the database is missing, or if the file has a second name.
  */
 export function requireUsableFiles(path: string): void {
-  if (existsSync(restoreMarkerPath(path))) throw interruptedRestore(path);
+  if (existsSync(restoreMarkerPath(path))) throw createInterruptedRestoreError(path);
   const fileStats = statSync(path, { throwIfNoEntry: false });
   if (fileStats === undefined || fileStats.size === 0)
     requireNoLeftovers(path, fileStats === undefined ? 'missing' : 'empty');
   if (fileStats?.isFile() === true) requireSingleHardLink(path);
 }
 
-function interruptedRestore(path: string): StoreError {
+function createInterruptedRestoreError(path: string): StoreError {
   return new StoreError(
     `a restore of ${path} was interrupted. Run \`postrider restore FILE\` with the backup again; it completes the restore.`,
   );
@@ -147,7 +148,7 @@ function requireNoLeftovers(path: string, problem: 'missing' | 'empty'): void {
 /** Throws a StoreError if the file has a hard link that is not from an interrupted restore. */
 export function requireSingleHardLink(path: string): void {
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
-  if (links <= 1 || links === 1 + leftoverHardLinks(path).length) return;
+  if (links <= 1 || links === 1 + listLeftoverHardLinks(path).length) return;
   throw new StoreError(
     `${path} has ${links} names (hard links), and SQLite would keep a log for each, which destroys the database. Remove the others; \`find / -samefile ${path}\` lists them.`,
   );
@@ -158,7 +159,7 @@ export function requireSingleHardLink(path: string): void {
  * serve lock may call this function.
  */
 export function removeLeftoverHardLinks(path: string): void {
-  for (const name of leftoverHardLinks(path)) {
+  for (const name of listLeftoverHardLinks(path)) {
     try {
       unlinkSync(name);
     } catch {
@@ -173,7 +174,7 @@ interface FileIdentity {
 }
 
 /** Returns the identity of the file at `path`, or null if there is no file. */
-export function fileIdentity(path: string): FileIdentity | null {
+export function readFileIdentity(path: string): FileIdentity | null {
   const fileStats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return fileStats === undefined ? null : { dev: fileStats.dev, ino: fileStats.ino };
 }
@@ -210,9 +211,9 @@ export function tryAcquireServeLock(path: string, waitMs: number): (() => void) 
     return () => database.close();
   } catch (error) {
     lock?.close();
-    if (resultCode(error) === SQLITE_BUSY) return null;
+    if (getResultCode(error) === SQLITE_BUSY) return null;
     throw new StoreError(
-      `cannot lock ${file} (${errorText(error)}). Check its owner and permissions and the free disk space. While no service runs, the file may be removed.`,
+      `cannot lock ${file} (${getErrorText(error)}). Check its owner and permissions and the free disk space. While no service runs, the file may be removed.`,
     );
   }
 }

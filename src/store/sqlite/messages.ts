@@ -100,7 +100,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   return {
     listMessages: list,
     findMessage: show,
-    messageHistories: (ids: readonly string[]): MessageHistory[] =>
+    readMessageHistories: (ids: readonly string[]): MessageHistory[] =>
       ids.map((id) => selectById.get(toSeq(id), id)).flatMap((row) => (row === undefined ? [] : [toHistory(row)])),
     retryMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'queued', now, by),
     cancelMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'cancelled', now, by),
@@ -116,7 +116,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
         oldest: oldestOpen[0] ?? null,
       };
     },
-    newestId(): string | null {
+    findNewestId(): string | null {
       const row = selectNewest.get();
       return row === undefined ? null : rows.readText(row, 'id');
     },

@@ -17,7 +17,7 @@ import * as rows from '../rules/rows.ts';
 import type { Outbox } from './outbox.ts';
 
 /**
- * Creates the operations on reputations. `nextRevision` increments the revision of the directory, so that every node
+ * Creates the operations on reputations. `incrementRevision` increments the revision of the directory, so that every node
  * detects a lock within one second.
  */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number, outbox: Outbox) {

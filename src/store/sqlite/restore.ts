@@ -29,14 +29,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { createFolder } from '../../folder.ts';
 import { StoreError } from '../error.ts';
 import { requireIntact, requirePostriderDatabase } from './backup.ts';
-import { resultCode, SQLITE_BUSY, systemErrorCode, toStoreError } from './fault.ts';
+import { getResultCode, getSystemErrorCode, SQLITE_BUSY, toStoreError } from './fault.ts';
 import {
   acquireServeLock,
+  createReplacedDatabasePath,
   DATABASE_FILE_SUFFIXES,
-  fileIdentity,
   isSameFile,
-  leftoverHardLinks,
-  replacedDatabasePath,
+  listLeftoverHardLinks,
+  readFileIdentity,
   requireSingleHardLink,
   resolveDatabasePath,
   restoreDraftPaths,
@@ -108,22 +108,24 @@ function makeFolder(path: string): void {
     createFolder(dirname(path));
   } catch (error) {
     throw new StoreError(
-      `cannot create the folder of ${path} (${systemErrorCode(error)}). Set POSTRIDER_DATABASE to a folder that this user may write.`,
+      `cannot create the folder of ${path} (${getSystemErrorCode(error)}). Set POSTRIDER_DATABASE to a folder that this user may write.`,
     );
   }
 }
 
 /** Maps an error of the operating system during the restore to a StoreError. */
 function restoreFault(error: unknown, path: string): StoreError {
-  if (resultCode(error) !== 0) return toStoreError(error, path);
-  switch (systemErrorCode(error)) {
+  if (getResultCode(error) !== 0) return toStoreError(error, path);
+  switch (getSystemErrorCode(error)) {
     case 'ENOSPC':
     case 'EDQUOT':
     case 'EFBIG':
-      return new StoreError(`the disk of ${path} is full (${systemErrorCode(error)}). Free space and restore again.`);
+      return new StoreError(
+        `the disk of ${path} is full (${getSystemErrorCode(error)}). Free space and restore again.`,
+      );
     default:
       return new StoreError(
-        `cannot restore ${path} (${systemErrorCode(error)}). Check the owner and the permissions of the file and of its folder, and restore again.`,
+        `cannot restore ${path} (${getSystemErrorCode(error)}). Check the owner and the permissions of the file and of its folder, and restore again.`,
       );
   }
 }
@@ -134,7 +136,7 @@ function readBackup<T>(from: string, read: () => T): T {
     return read();
   } catch (error) {
     throw new StoreError(
-      `cannot read ${from} (${systemErrorCode(error)}). Check its owner, its permissions and its disk.`,
+      `cannot read ${from} (${getSystemErrorCode(error)}). Check its owner, its permissions and its disk.`,
     );
   }
 }
@@ -164,7 +166,7 @@ class Restore {
   }
 
   run(): string | null {
-    if (isSameFile(fileIdentity(this.#from), fileIdentity(this.#path)))
+    if (isSameFile(readFileIdentity(this.#from), readFileIdentity(this.#path)))
       throw new StoreError(`${this.#from} is the database itself. Give the path of a backup file.`);
     const marker = this.#readMarker();
     if (marker === null) requireSingleHardLink(this.#path);
@@ -256,7 +258,7 @@ class Restore {
 
   #unusedPath(): string {
     for (let offsetMs = 0; ; offsetMs += 1) {
-      const keptPath = replacedDatabasePath(this.#path, new Date(this.#now.getTime() + offsetMs));
+      const keptPath = createReplacedDatabasePath(this.#path, new Date(this.#now.getTime() + offsetMs));
       if (!DATABASE_FILE_SUFFIXES.some((suffix) => existsSync(keptPath + suffix))) return keptPath;
     }
   }
@@ -264,12 +266,12 @@ class Restore {
   /** Returns the new path of the old database, or null if the file system has no hard links. */
   #replaceByLink(): string | null {
     const path = this.#path;
-    const oldLinks = leftoverHardLinks(path);
+    const oldLinks = listLeftoverHardLinks(path);
     const keptPath = this.#unusedPath();
     try {
       this.#steps.link(path, keptPath);
     } catch (error) {
-      if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemErrorCode(error))) return null;
+      if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(getSystemErrorCode(error))) return null;
       throw error;
     }
     // The link must be on disk before the rename. Otherwise a power failure could lose the old database.
@@ -343,7 +345,7 @@ class Restore {
     try {
       text = readFileSync(path, 'utf8');
     } catch (error) {
-      if (systemErrorCode(error) === 'ENOENT') return null;
+      if (getSystemErrorCode(error) === 'ENOENT') return null;
       throw error;
     }
     const marker = parseMarker(text);
@@ -396,15 +398,15 @@ function checkpointLog(path: string): DatabaseSync | null {
     database.exec('PRAGMA synchronous = FULL');
     // This statement succeeds only if no other process has the database open. It removes the log and the shared memory
     // file.
-    const mode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;
+    const readMode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
     // A command may have opened the database between the two statements and created a new log.
-    if (mode() !== 'delete') throw new StoreError(`another process has opened ${path}. Restore again.`);
+    if (readMode() !== 'delete') throw new StoreError(`another process has opened ${path}. Restore again.`);
     return database;
   } catch (error) {
     database?.close();
     if (error instanceof StoreError) throw error;
-    const code = resultCode(error);
+    const code = getResultCode(error);
     if (code === SQLITE_BUSY)
       throw new StoreError(`another process has ${path} open. Wait until it ends, and restore again.`);
     if (UNREADABLE_DATABASE_CODES.has(code)) return null;

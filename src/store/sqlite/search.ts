@@ -246,7 +246,7 @@ export function prepareSearchIndex(database: DatabaseSync) {
   const deletePages = database.prepare('DELETE FROM search_page WHERE key >= ? AND key < ?');
 
   const source: IndexSource = {
-    segments: () =>
+    listSegments: () =>
       selectSegments.all().map((row) => ({
         number: rows.readInteger(row, 'number'),
         first: rows.readInteger(row, 'first'),

@@ -108,7 +108,7 @@ export async function openSqliteStore({
   }
   /** If the file was replaced, no other thread may open it, because the writer still uses the log of the old file. */
   const startSecondaryThread = (options: typeof READER_OPTIONS | typeof INDEX_OPTIONS) => {
-    const fault = writer.filesFault();
+    const fault = writer.findFilesFault();
     return fault === null ? start(options) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
   const reader = createOnDemandThread(() => startSecondaryThread(READER_OPTIONS), READER_IDLE_MS);
@@ -123,7 +123,7 @@ export async function openSqliteStore({
     let revision = -1;
     const poll = async () => {
       // If there is no change, the poll reads only one row. Any process may have made a change.
-      const changes = await writer.call('directorySince', revision);
+      const changes = await writer.call('readDirectorySince', revision);
       if (changes === null) return;
       revision = changes.revision;
       onChange(changes);
@@ -185,7 +185,7 @@ export interface StoreThread {
   /** Resolves if the thread ends before it is closed. */
   readonly failed: Promise<StoreError>;
   /** Returns the current fault of the files, or null. */
-  filesFault(): FilesFault | null;
+  findFilesFault(): FilesFault | null;
   /** Ends the thread after the pending calls. */
   close(): Promise<void>;
 }
@@ -258,7 +258,7 @@ export async function startThread(
       });
     },
     failed: failed.promise,
-    filesFault: () => filesFault,
+    findFilesFault: () => filesFault,
     async close() {
       closing = true;
       if (ended === null) worker.postMessage(null);
@@ -297,7 +297,7 @@ export async function startInCaller(
       return reply.value as never;
     },
     failed: new Promise(() => undefined),
-    filesFault: () => fault,
+    findFilesFault: () => fault,
     async close() {
       if (closed) return;
       closed = true;

@@ -24,9 +24,9 @@ import { prepareAccounts } from './accounts.ts';
 import { prepareAudit } from './audit.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
-import { systemErrorCode, toStoreError } from './fault.ts';
+import { getSystemErrorCode, toStoreError } from './fault.ts';
 import { prepareFeedback } from './feedback.ts';
-import { fileIdentity } from './files.ts';
+import { readFileIdentity } from './files.ts';
 import { prepareMessages } from './messages.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareNotifications } from './notifications.ts';
@@ -212,7 +212,7 @@ export function watchFiles(path: string): () => FilesFault | null {
   const openedFiles = WATCHED_FILES.map(([suffix, name]) => ({
     end: suffix,
     name,
-    identity: fileIdentity(path + suffix),
+    identity: readFileIdentity(path + suffix),
   }));
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   return () => {
@@ -223,7 +223,7 @@ export function watchFiles(path: string): () => FilesFault | null {
       try {
         current = statSync(path + suffix, { bigint: true, throwIfNoEntry: false });
       } catch (error) {
-        return toAccessFault(path + suffix, name, systemErrorCode(error));
+        return toAccessFault(path + suffix, name, getSystemErrorCode(error));
       }
       if (current === undefined) return toFault(path, suffix, `${name} was removed`);
       if (current.dev !== identity.dev || current.ino !== identity.ino)
@@ -280,7 +280,7 @@ type Synchronous<Method> = Method extends (...args: infer Args) => Promise<infer
 export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Synchronous<StoreMethods[Name]> } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
   /** Returns the changes after `revision`, or null if there are none. */
-  directorySince(revision: number): DirectoryChanges | null;
+  readDirectorySince(revision: number): DirectoryChanges | null;
   buildIndex(step: IndexStep): BuiltStep;
   changeIndex(change: IndexChange): void;
 };
@@ -297,7 +297,7 @@ export type Reply =
   | { readonly number: number; readonly ok: false; readonly error: unknown };
 
 /** The operations that only this store has: the steps of methods that consist of several operations. */
-const INTERNAL_KINDS = { directorySince: 'read', buildIndex: 'operator-read', changeIndex: 'change' } as const;
+const INTERNAL_KINDS = { readDirectorySince: 'read', buildIndex: 'operator-read', changeIndex: 'change' } as const;
 
 const OPERATION_KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL_KINDS };
 
@@ -317,19 +317,19 @@ export function requiresFiles(name: OperationName): boolean {
 function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
   const audit = prepareAudit(database);
   const probe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');
-  const directory = prepareDirectory(database, (revision) => domains.domainsSince(revision));
-  const domains = prepareDomains(database, directory.nextRevision, audit, outbox);
-  const reputation = prepareReputation(database, directory.nextRevision, outbox);
+  const directory = prepareDirectory(database, (revision) => domains.readDomainsSince(revision));
+  const domains = prepareDomains(database, directory.incrementRevision, audit, outbox);
+  const reputation = prepareReputation(database, directory.incrementRevision, outbox);
   const accept = prepareAccept(database, outbox);
   return {
     accept,
     claim: prepareClaim(database, outbox),
     ...prepareLeaseEnds(database, reputation.addToReputation, outbox),
     ...prepareRetention(database, outbox),
-    ...prepareAccounts(database, directory.nextRevision, audit, reputation, outbox),
+    ...prepareAccounts(database, directory.incrementRevision, audit, reputation, outbox),
     ...prepareSuppressions(database, audit, outbox),
     ...domains,
-    directorySince: directory.changesSince,
+    readDirectorySince: directory.readChangesSince,
     findKeys: directory.findKeys,
     ...prepareMessages(database, audit, outbox),
     ...prepareResend(database, accept, audit, outbox),

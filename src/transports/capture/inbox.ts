@@ -31,9 +31,9 @@ export function createCaptureInbox(directory: string): Inbox {
   /** Returns all file names, unordered. Reading 60,000 file names takes 80 ms. */
   async function listNames(): Promise<readonly string[]> {
     const startedAt = Date.now();
-    const changedAt = (await nullIfMissing(stat(maildir.new)))?.mtimeMs ?? null;
+    const changedAt = (await resolveNullIfMissing(stat(maildir.new)))?.mtimeMs ?? null;
     if (cachedNames !== null && cachedNames.changedAt === changedAt) return cachedNames.names;
-    const names = (await nullIfMissing(readdir(maildir.new))) ?? [];
+    const names = (await resolveNullIfMissing(readdir(maildir.new))) ?? [];
     cachedNames = changedAt !== null && startedAt - changedAt > MTIME_STEP_MS ? { changedAt, names } : null;
     return names;
   }
@@ -43,18 +43,18 @@ export function createCaptureInbox(directory: string): Inbox {
       const names = await listNames();
       const entries: InboxEntry[] = [];
       for (const id of selectNewestIds(names, Math.max(0, Math.min(limit, MAX_LIMIT)), before)) {
-        const entry = await nullIfMissing(readEntry(id, getPath(id)));
+        const entry = await resolveNullIfMissing(readEntry(id, getPath(id)));
         if (entry !== null) entries.push(entry);
       }
       return entries;
     },
 
     findEntry(id: string): Promise<InboxEntry | null> {
-      return isMessageId(id) ? nullIfMissing(readEntry(id, getPath(id))) : Promise.resolve(null);
+      return isMessageId(id) ? resolveNullIfMissing(readEntry(id, getPath(id))) : Promise.resolve(null);
     },
 
     findSource(id: string): Promise<Buffer | null> {
-      return isMessageId(id) ? nullIfMissing(readFile(getPath(id))) : Promise.resolve(null);
+      return isMessageId(id) ? resolveNullIfMissing(readFile(getPath(id))) : Promise.resolve(null);
     },
   };
 }
@@ -111,7 +111,7 @@ function findHeaderField(lines: readonly string[], name: string): string | null 
 }
 
 /** Resolves to null if the file or directory does not exist. */
-async function nullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
+async function resolveNullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
   try {
     return await promise;
   } catch (error) {

@@ -101,27 +101,27 @@ export function createHttpHandler(
         let cancel = clock.after(limits.connectMs, () =>
           outgoingRequest.destroy(new HttpHandlerError(`no connection within ${limits.connectMs / 1_000} seconds`)),
         );
-        const aborted = (): void =>
+        const onAborted = (): void =>
           void outgoingRequest.destroy(new HttpHandlerError('aborted, because the service is stopping'));
         const stopListening = (): void => {
           cancel();
-          abortSignal?.removeEventListener('abort', aborted);
+          abortSignal?.removeEventListener('abort', onAborted);
         };
         const fail = (error: Error): void => {
           stopListening();
           reject(error);
         };
-        const connected = (): void => {
+        const onConnected = (): void => {
           cancel();
           cancel = clock.after(limits.responseMs, () =>
             outgoingRequest.destroy(new HttpHandlerError(`no answer within ${limits.responseMs / 1_000} seconds`)),
           );
         };
-        abortSignal?.addEventListener('abort', aborted, { once: true });
+        abortSignal?.addEventListener('abort', onAborted, { once: true });
         outgoingRequest.on('socket', (socket) => {
           // A reused connection, or a connection that a proxy has opened, is already ready.
-          if (isReady(socket)) connected();
-          else socket.once(tls ? 'secureConnect' : 'connect', connected);
+          if (isReady(socket)) onConnected();
+          else socket.once(tls ? 'secureConnect' : 'connect', onConnected);
         });
         outgoingRequest.on('finish', () => onSent?.());
         outgoingRequest.on('error', fail);
@@ -139,7 +139,7 @@ export function createHttpHandler(
             },
           );
         });
-        if (abortSignal?.aborted) aborted();
+        if (abortSignal?.aborted) onAborted();
         outgoingRequest.end(request.body);
       });
     },

@@ -1,7 +1,7 @@
 /**
  * Wraps an SMTP socket: writes commands, returns the replies in order, and enforces the time limits.
  *
- * Guarantees: `nextReply` never rejects. It resolves to a reply or to the loss of the connection. After a loss every call
+ * Guarantees: `readReply` never rejects. It resolves to a reply or to the loss of the connection. After a loss every call
  * resolves to the same loss. A connection has one timer, whose deadline each wait changes. Listeners are added once per socket
  * and removed when TLS uses the socket.
  */
@@ -75,8 +75,8 @@ export class Channel {
   }
 
   /** Sends one command line. The transcript contains `transcriptLine` instead. */
-  command(line: string, transcriptLine = line): void {
-    this.#transcript.client(transcriptLine);
+  sendCommand(line: string, transcriptLine = line): void {
+    this.#transcript.addClientLine(transcriptLine);
     this.write(`${line}\r\n`);
   }
 
@@ -99,7 +99,7 @@ export class Channel {
    * Resolves to the next reply, or to the loss of the connection. If `usesWorkDeadline` is false, the deadline of `beginWork` does not
    * apply.
    */
-  nextReply(awaitedEvent: string, timeoutMs: number, usesWorkDeadline = true): ReplyOrLost | Promise<ReplyOrLost> {
+  readReply(awaitedEvent: string, timeoutMs: number, usesWorkDeadline = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
     if (this.#lost !== null) return this.#lost;
@@ -110,14 +110,14 @@ export class Channel {
   }
 
   /** Resolves to null once the TCP connection is established, or to its failure. */
-  async untilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
+  async waitUntilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
     const loss = await this.#event('connect', 'the connection', timeoutMs);
     this.#established = loss === null;
     return loss;
   }
 
   /** Resolves when the connection is lost. */
-  untilLost(): Promise<void> {
+  waitUntilLost(): Promise<void> {
     if (this.#lost !== null) return Promise.resolve();
     return new Promise((resolve) => {
       this.#whenLost = resolve;
@@ -192,14 +192,14 @@ export class Channel {
     this.#wait(awaitedEvent, timeoutMs, true);
     return new Promise((resolve) => {
       const socket = this.#socket;
-      const ready = (): void => {
+      const onReady = (): void => {
         this.#waiter = null;
         this.#deadline = Number.POSITIVE_INFINITY;
         resolve(null);
       };
-      socket.once(event, ready);
+      socket.once(event, onReady);
       this.#waiter = (answer) => {
-        socket.off(event, ready);
+        socket.off(event, onReady);
         resolve(
           answer.kind === 'lost'
             ? answer
@@ -231,7 +231,7 @@ export class Channel {
 
   readonly #onReply = (reply: ServerReply): void => {
     if (this.#lost !== null) return;
-    for (const line of reply.lines) this.#transcript.server(line);
+    for (const line of reply.lines) this.#transcript.addServerLine(line);
     const waiter = this.#waiter;
     if (waiter !== null) {
       this.#waiter = null;
@@ -315,15 +315,15 @@ const MAX_LINE_LENGTH = 500;
 export class Transcript {
   readonly lines: string[] = [];
 
-  client(line: string): void {
+  addClientLine(line: string): void {
     this.#add('C: ', line);
   }
 
-  server(line: string): void {
+  addServerLine(line: string): void {
     this.#add('S: ', line);
   }
 
-  remark(line: string): void {
+  addRemark(line: string): void {
     this.#add('* ', line);
   }
 

@@ -48,15 +48,15 @@ export async function openConnection(
   channel.beginWork(transcript, deadline);
   onChannel(channel);
 
-  const connectFailure = await channel.untilConnected(limits.connectMs);
+  const connectFailure = await channel.waitUntilConnected(limits.connectMs);
   if (connectFailure !== null) return toOpeningFailed(toLostOutcome('connect', connectFailure), false);
   if (setting.tls === 'implicit') {
     const lost = await secure(channel, setting, network, limits);
     if (lost !== null) return toOpeningFailed(toLostOutcome('connect', lost), true);
   }
-  transcript.remark(describe(channel, peer));
+  transcript.addRemark(describe(channel, peer));
 
-  const greeting = await channel.nextReply('the greeting', limits.greetingMs);
+  const greeting = await channel.readReply('the greeting', limits.greetingMs);
   if (greeting.kind === 'lost') return toOpeningFailed(toLostOutcome('greeting', greeting), true);
   if (greeting.code !== 220) return refuseOpening(channel, setting, 'greeting', greeting);
 
@@ -65,8 +65,8 @@ export async function openConnection(
 
   if (setting.tls === 'required' || (setting.tls === 'offered' && !plaintext)) {
     if (hello.extensions.startTls) {
-      channel.command('STARTTLS');
-      const answer = await channel.nextReply('the answer to STARTTLS', limits.commandMs);
+      channel.sendCommand('STARTTLS');
+      const answer = await channel.readReply('the answer to STARTTLS', limits.commandMs);
       if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('starttls', answer), true);
       if (answer.code === 220) {
         // Clear text after the 220 reply is an injection (CVE-2011-0411).
@@ -78,7 +78,7 @@ export async function openConnection(
           const failure = toOpeningFailed(toLostOutcome('starttls', lost), true);
           return { ...failure, tlsFailed: setting.tls === 'offered' };
         }
-        transcript.remark(describe(channel, peer));
+        transcript.addRemark(describe(channel, peer));
         hello = await greet(channel, setting, limits);
         if (hello.kind === 'failed') return hello;
       } else if (setting.tls === 'required') {
@@ -141,14 +141,14 @@ type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | Openi
 /** Sends EHLO, or HELO if the server does not support EHLO. */
 async function greet(channel: Channel, setting: SmtpSetting, limits: SmtpLimits): Promise<Hello> {
   const { name } = setting;
-  channel.command(buildHelloCommand('EHLO', name));
-  const answer = await channel.nextReply('the answer to EHLO', limits.commandMs);
+  channel.sendCommand(buildHelloCommand('EHLO', name));
+  const answer = await channel.readReply('the answer to EHLO', limits.commandMs);
   if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', answer), true);
   if (answer.code === 250) return { kind: 'hello', extensions: parseExtensions(answer) };
   // RFC 5321 section 3.2.
   if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, setting, 'ehlo', answer);
-  channel.command(buildHelloCommand('HELO', name));
-  const heloAnswer = await channel.nextReply('the answer to HELO', limits.commandMs);
+  channel.sendCommand(buildHelloCommand('HELO', name));
+  const heloAnswer = await channel.readReply('the answer to HELO', limits.commandMs);
   if (heloAnswer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', heloAnswer), true);
   if (heloAnswer.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
   return refuseOpening(channel, setting, 'ehlo', heloAnswer);
@@ -216,10 +216,10 @@ export type OpenResult = { readonly kind: 'open'; readonly connection: Connectio
 export function toLostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
   const reason: Reason =
     lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
-  return deferred({ stage, code: null, enhanced: null, text: lost.text }, reason);
+  return createDeferred({ stage, code: null, enhanced: null, text: lost.text }, reason);
 }
 
-function deferred(reply: Reply, reason: Reason): Outcome {
+function createDeferred(reply: Reply, reason: Reason): Outcome {
   return { kind: 'deferred', reply, reason, scope: 'transport' };
 }
 
@@ -230,7 +230,7 @@ function toOpeningFailed(outcome: Outcome, reached: boolean): OpeningFailed {
 /** Closes the connection for a local reason. */
 function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
   channel.destroy();
-  return toOpeningFailed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
+  return toOpeningFailed(createDeferred({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
 /**
@@ -241,7 +241,7 @@ function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, ans
   channel.destroy();
   const reply = toReply(stage, answer);
   const outcome = classify(reply, findProvider(setting.provider)?.relay?.replies);
-  return toOpeningFailed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
+  return toOpeningFailed(outcome.kind === 'deferred' ? outcome : createDeferred(reply, 'unknown'), true);
 }
 
 // Authenticates the client (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No
@@ -264,15 +264,15 @@ async function authenticate(
   }
   let answer: ServerReply | ConnectionLost;
   if (extensions.auth.includes('PLAIN')) {
-    channel.command(buildAuthPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
-    answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
+    channel.sendCommand(buildAuthPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
+    answer = await channel.readReply('the answer to AUTH', limits.commandMs);
   } else if (extensions.auth.includes('LOGIN')) {
-    channel.command('AUTH LOGIN');
-    answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
+    channel.sendCommand('AUTH LOGIN');
+    answer = await channel.readReply('the answer to AUTH', limits.commandMs);
     for (const secret of buildAuthLogin(auth.user, auth.pass)) {
       if (answer.kind === 'lost' || answer.code !== 334) break;
-      channel.command(secret, '***');
-      answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
+      channel.sendCommand(secret, '***');
+      answer = await channel.readReply('the answer to AUTH', limits.commandMs);
     }
   } else {
     const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
@@ -344,12 +344,12 @@ export class ConnectionPool {
   }
 
   /** Records that the caller has opened a connection with its permission. */
-  opened(connection: Connection): void {
+  onOpened(connection: Connection): void {
     this.#busy.add(connection);
   }
 
   /** Frees the permission of a caller that did not open a connection. */
-  freed(): void {
+  onFreed(): void {
     this.#count -= 1;
     if (this.#closed) {
       if (this.#count === 0) this.#whenEmpty?.();
@@ -366,7 +366,7 @@ export class ConnectionPool {
   release(connection: Connection): void {
     this.#busy.delete(connection);
     if (!connection.channel.isAlive) {
-      this.freed();
+      this.onFreed();
       return;
     }
     if (this.#closed || connection.messageCount >= this.#limits.messagesPerConnection) {
@@ -384,7 +384,7 @@ export class ConnectionPool {
       const index = this.#idle.indexOf(connection);
       if (index >= 0) this.#idle.splice(index, 1);
       if (expired) void this.#quit(connection);
-      else this.freed();
+      else this.onFreed();
     });
   }
 
@@ -413,10 +413,10 @@ export class ConnectionPool {
     const { channel } = connection;
     this.#busy.add(connection);
     channel.beginWork(new Transcript(), Number.POSITIVE_INFINITY);
-    channel.command('QUIT');
-    await channel.nextReply('the answer to QUIT', this.#limits.quitMs);
+    channel.sendCommand('QUIT');
+    await channel.readReply('the answer to QUIT', this.#limits.quitMs);
     channel.destroy();
     this.#busy.delete(connection);
-    this.freed();
+    this.onFreed();
   }
 }

@@ -87,8 +87,8 @@ async function runSession(
     loopback: isLoopback(connection.channel.remoteAddress),
     fellBack: false,
   } as const;
-  connection.channel.command('NOOP');
-  const answer = await connection.channel.nextReply('the answer to NOOP', PROBE_LIMITS.commandMs);
+  connection.channel.sendCommand('NOOP');
+  const answer = await connection.channel.readReply('the answer to NOOP', PROBE_LIMITS.commandMs);
   if (answer.kind === 'lost')
     return { probe: toProbe({ kind: 'failed', stage: 'noop', code: null, text: answer.text }), tlsFailed: false };
   if (answer.code !== 250) {
@@ -96,8 +96,8 @@ async function runSession(
     connection.channel.destroy();
     return { probe: toProbe({ kind: 'failed', stage: 'noop', code: answer.code, text }), tlsFailed: false };
   }
-  connection.channel.command('QUIT');
-  await connection.channel.nextReply('the answer to QUIT', PROBE_LIMITS.quitMs);
+  connection.channel.sendCommand('QUIT');
+  await connection.channel.readReply('the answer to QUIT', PROBE_LIMITS.quitMs);
   connection.channel.destroy();
   return { probe: toProbe(ready), tlsFailed: false };
 }
@@ -112,8 +112,8 @@ class GreetingTranscript extends Transcript {
     this.#clock = clock;
   }
 
-  override server(line: string): void {
+  override addServerLine(line: string): void {
     this.greeting ??= { text: line.slice(0, 500), at: this.#clock.now() };
-    super.server(line);
+    super.addServerLine(line);
   }
 }

@@ -89,7 +89,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
     // RFC 7435: a failure of opportunistic encryption does not prevent delivery. With credentials there is no fallback
     // to clear text.
     plaintextUntil = clock.monotonic() + limits.plaintextAfterTlsFailureMs;
-    transcript.remark('TLS failed; repeated in clear text');
+    transcript.addRemark('TLS failed; repeated in clear text');
     return openConnectionOnce(transcript, deadline, true);
   }
 
@@ -129,18 +129,20 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
             try {
               opened = await open(transcript, deadline);
             } catch (error) {
-              pool.freed();
+              pool.onFreed();
               throw error;
             }
             if (opened.kind === 'failed') {
-              pool.freed();
+              pool.onFreed();
               reached ||= opened.reached;
               return finish(opened.outcome);
             }
             connection = opened.connection;
-            pool.opened(connection);
+            pool.onOpened(connection);
           } else {
-            transcript.remark(`${connection.description}, message ${connection.messageCount + 1} of this connection`);
+            transcript.addRemark(
+              `${connection.description}, message ${connection.messageCount + 1} of this connection`,
+            );
           }
           reached = true;
           connection.channel.beginWork(transcript, deadline);
@@ -154,7 +156,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
             pool.release(connection);
           }
           if (outcome !== 'stale') return finish(addReference(outcome));
-          transcript.remark('the reused connection was closed; repeated over a new one');
+          transcript.addRemark('the reused connection was closed; repeated over a new one');
         }
       } catch (error) {
         // The cause is a bug in this code or in the caller. The failure is classified as temporary and concerns only
@@ -221,20 +223,20 @@ async function transact(
   // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group. DATA may be only at the end of a group.
   let group = '';
   if (connection.needsReset) {
-    transcript.client('RSET');
+    transcript.addClientLine('RSET');
     group = 'RSET\r\n';
   }
-  transcript.client(mail);
+  transcript.addClientLine(mail);
   group += `${mail}\r\n`;
   if (extensions.pipelining) {
-    transcript.client(lines.rcpt);
-    transcript.client('DATA');
+    transcript.addClientLine(lines.rcpt);
+    transcript.addClientLine('DATA');
     group += `${lines.rcpt}\r\nDATA\r\n`;
   }
   channel.write(group);
 
   if (connection.needsReset) {
-    const answer = await channel.nextReply('the answer to RSET', limits.commandMs);
+    const answer = await channel.readReply('the answer to RSET', limits.commandMs);
     if (answer.kind === 'lost' || answer.code !== 250) {
       channel.destroy();
       return 'stale';
@@ -242,7 +244,7 @@ async function transact(
     connection.needsReset = false;
   }
 
-  const mailAnswer = await channel.nextReply('the answer to MAIL', limits.commandMs);
+  const mailAnswer = await channel.readReply('the answer to MAIL', limits.commandMs);
   if (mailAnswer.kind === 'lost') return resolveLoss('mail', mailAnswer, reused);
   if (mailAnswer.code === 421 && reused) {
     channel.destroy();
@@ -252,26 +254,26 @@ async function transact(
 
   if (!extensions.pipelining) {
     if (refusal !== null) return refuse(connection, refusal, relayRules);
-    channel.command(lines.rcpt);
+    channel.sendCommand(lines.rcpt);
   }
-  const rcptAnswer = await channel.nextReply('the answer to RCPT', limits.commandMs);
+  const rcptAnswer = await channel.readReply('the answer to RCPT', limits.commandMs);
   if (rcptAnswer.kind === 'lost')
     return refusal === null ? resolveLoss('rcpt', rcptAnswer, reused) : classifyRefusal(refusal, relayRules);
   if (!isPositive(rcptAnswer)) refusal ??= { stage: 'rcpt', reply: rcptAnswer };
 
   if (!extensions.pipelining) {
     if (refusal !== null) return refuse(connection, refusal, relayRules);
-    channel.command('DATA');
+    channel.sendCommand('DATA');
   }
-  const dataAnswer = await channel.nextReply('the answer to DATA', limits.commandMs);
+  const dataAnswer = await channel.readReply('the answer to DATA', limits.commandMs);
   if (dataAnswer.kind === 'lost')
     return refusal === null ? resolveLoss('data', dataAnswer, reused) : classifyRefusal(refusal, relayRules);
   if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer }, relayRules);
   if (refusal !== null) {
     // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. A final dot then ends the
     // empty message, which the server refuses.
-    channel.command('.');
-    await channel.nextReply('the answer to an empty message', limits.commandMs);
+    channel.sendCommand('.');
+    await channel.readReply('the answer to an empty message', limits.commandMs);
     return refuse(connection, refusal, relayRules);
   }
   return sendContent(connection, message.data, beforeCompletion, limits, relayRules, transcript);
@@ -287,21 +289,21 @@ async function sendContent(
 ): Promise<Outcome> {
   const { channel } = connection;
   const content = dotStuff(data);
-  transcript.client(`(${data.length} octets)`);
+  transcript.addClientLine(`(${data.length} octets)`);
   let flushed = false;
-  const whenFlushed = (): void => {
+  const onFlushed = (): void => {
     flushed = true;
   };
   if (beforeCompletion === null) {
-    if (content.length < COPY_BELOW_BYTES) channel.write(Buffer.concat([content, FINAL_DOT]), whenFlushed);
-    else channel.writeBoth(content, FINAL_DOT, whenFlushed);
+    if (content.length < COPY_BELOW_BYTES) channel.write(Buffer.concat([content, FINAL_DOT]), onFlushed);
+    else channel.writeBoth(content, FINAL_DOT, onFlushed);
   } else {
     channel.write(content);
     const refusal = await awaitPermission(connection, beforeCompletion, relayRules);
     if (refusal !== null) return refusal;
-    channel.write(FINAL_DOT, whenFlushed);
+    channel.write(FINAL_DOT, onFlushed);
   }
-  const answer = await channel.nextReply('the answer to the message', limits.contentMs, false);
+  const answer = await channel.readReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
     // Without a flush, the operating system has not received the final dot. With TLS, a missing flush does not prove
     // this, because TLS has its own buffer.
@@ -323,7 +325,7 @@ async function awaitPermission(
 ): Promise<Outcome | null> {
   const { channel } = connection;
   try {
-    await Promise.race([beforeCompletion(), channel.untilLost()]);
+    await Promise.race([beforeCompletion(), channel.waitUntilLost()]);
   } catch (error) {
     channel.destroy();
     const text = `not completed: ${error instanceof Error ? error.message : String(error)}`;
@@ -333,7 +335,7 @@ async function awaitPermission(
   if (channel.loss !== null && !channel.hasUnread) return toLostOutcome('content', channel.loss);
   if (!channel.hasUnread) return null;
   // The server has replied before the end of the message, so it cannot have accepted the message.
-  const earlyReply: ReplyOrLost = await channel.nextReply('an early answer', 0);
+  const earlyReply: ReplyOrLost = await channel.readReply('an early answer', 0);
   channel.destroy();
   if (earlyReply.kind === 'lost') return toLostOutcome('content', earlyReply);
   const reply = toReply('content', earlyReply);

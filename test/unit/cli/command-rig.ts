@@ -50,8 +50,8 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
       const context: Context = {
         environment: {},
         clock: { ...systemClock, now: () => rig.now ?? Date.now() },
-        dotEnv: () => null,
-        settings: () => settings,
+        readDotEnv: () => null,
+        getSettings: () => settings,
         writeText: (text) => {
           stdout += text;
         },

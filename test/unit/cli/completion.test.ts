@@ -6,13 +6,13 @@ import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { listCommandNodes } from '../../../src/cli/completion.ts';
 import { createBashScript, createFishScript, createZshScript } from '../../../src/cli/completion-scripts.ts';
-import { processContext } from '../../../src/cli/context.ts';
+import { createProcessContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { STATES } from '../../../src/model/message.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { commandRig } from './command-rig.ts';
 
-const PROGRAM = await buildProgram(processContext(), () => undefined);
+const PROGRAM = await buildProgram(createProcessContext(), () => undefined);
 const NODES = listCommandNodes(PROGRAM);
 
 /**

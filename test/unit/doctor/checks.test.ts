@@ -144,8 +144,8 @@ describe('clock', () => {
 
 describe('host name', () => {
   const createResolver = (addresses: Lookup, reverse: Lookup) => ({
-    addresses: async () => addresses,
-    reverse: async () => reverse,
+    lookUpAddresses: async () => addresses,
+    lookUpHostNames: async () => reverse,
   });
   const [address, name] = ['192.0.2.1', 'out.example.org'];
   it.each([
@@ -224,8 +224,8 @@ describe('return path', () => {
   });
 
   const createResolver = (mx: Lookup<MailExchange>, addresses: Lookup) => ({
-    mx: async () => mx,
-    addresses: async () => addresses,
+    lookUpMx: async () => mx,
+    lookUpAddresses: async () => addresses,
   });
   const mx = createFoundLookup({ priority: 10, exchange: 'in.example.org' });
   it.each([

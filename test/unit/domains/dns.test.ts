@@ -36,57 +36,60 @@ describe('a lookup', () => {
     const closed = await startDns({});
     await closed.close();
     const unreachable = createResolver(closed, { timeoutMs: 100, tries: 1 });
-    expect(await unreachable.txt('one.test')).toEqual({
+    expect(await unreachable.lookUpTxt('one.test')).toEqual({
       kind: 'failed',
       reason: 'no DNS server answers; set POSTRIDER_DNS to one that answers',
     });
   });
 
   it('returns one text for each record, with its strings concatenated', async () => {
-    expect(await resolver.txt('one.test')).toEqual({ kind: 'found', values: ['hello'] });
-    expect(await resolver.txt('split.test')).toEqual({ kind: 'found', values: ['v=DKIM1; p=MIIBabc'] });
-    expect(await resolver.txt('several.test')).toEqual({ kind: 'found', values: ['first', 'second'] });
+    expect(await resolver.lookUpTxt('one.test')).toEqual({ kind: 'found', values: ['hello'] });
+    expect(await resolver.lookUpTxt('split.test')).toEqual({ kind: 'found', values: ['v=DKIM1; p=MIIBabc'] });
+    expect(await resolver.lookUpTxt('several.test')).toEqual({ kind: 'found', values: ['first', 'second'] });
   });
 
   it('is repeated over TCP if the UDP answer is truncated', async () => {
-    expect(await resolver.txt('cut.test')).toEqual({ kind: 'found', values: ['over tcp'] });
-    expect(await resolver.txt('long.test')).toEqual({ kind: 'found', values: [LONG_TEXT] });
+    expect(await resolver.lookUpTxt('cut.test')).toEqual({ kind: 'found', values: ['over tcp'] });
+    expect(await resolver.lookUpTxt('long.test')).toEqual({ kind: 'found', values: [LONG_TEXT] });
     expect(dns.queries).toContain('tcp TXT cut.test');
   });
 
   it('follows aliases', async () => {
-    expect(await resolver.txt('alias.test')).toEqual({ kind: 'found', values: ['hello'] });
-    expect(await resolver.cname('alias.test')).toEqual({ kind: 'found', values: ['one.test'] });
-    expect(await resolver.txt('dangling.test')).toEqual({ kind: 'none' });
+    expect(await resolver.lookUpTxt('alias.test')).toEqual({ kind: 'found', values: ['hello'] });
+    expect(await resolver.lookUpCname('alias.test')).toEqual({ kind: 'found', values: ['one.test'] });
+    expect(await resolver.lookUpTxt('dangling.test')).toEqual({ kind: 'none' });
   });
 
   it('returns mail exchanges, addresses and reverse names in lower case without the trailing dot', async () => {
-    expect(await resolver.mx('one.test')).toEqual({
+    expect(await resolver.lookUpMx('one.test')).toEqual({
       kind: 'found',
       values: [{ priority: 10, exchange: 'mx.other.test' }],
     });
-    expect(await resolver.mx('nullmx.test')).toEqual({ kind: 'found', values: [{ priority: 0, exchange: '' }] });
-    expect(await resolver.addresses('one.test')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::5'] });
-    expect(await resolver.addresses('only4.test')).toEqual({ kind: 'found', values: ['192.0.2.9'] });
-    expect(await resolver.reverse('192.0.2.1')).toEqual({ kind: 'found', values: ['mail.example.test'] });
-    expect(await resolver.reverse('192.0.2.2')).toEqual({ kind: 'none' });
-    expect(await resolver.reverse('no address')).toMatchObject({ kind: 'failed' });
+    expect(await resolver.lookUpMx('nullmx.test')).toEqual({ kind: 'found', values: [{ priority: 0, exchange: '' }] });
+    expect(await resolver.lookUpAddresses('one.test')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::5'] });
+    expect(await resolver.lookUpAddresses('only4.test')).toEqual({ kind: 'found', values: ['192.0.2.9'] });
+    expect(await resolver.lookUpHostNames('192.0.2.1')).toEqual({ kind: 'found', values: ['mail.example.test'] });
+    expect(await resolver.lookUpHostNames('192.0.2.2')).toEqual({ kind: 'none' });
+    expect(await resolver.lookUpHostNames('no address')).toMatchObject({ kind: 'failed' });
   });
 
   it('resolves the names of an address in DNS and ignores the hosts file of this machine', async () => {
-    expect(await resolver.reverse('127.0.0.1')).toEqual({ kind: 'found', values: ['loop.example.test'] });
-    expect(await resolver.reverse('2001:db8::5')).toEqual({ kind: 'found', values: ['six.example.test'] });
-    expect(await resolver.reverse('::ffff:192.0.2.1')).toEqual({ kind: 'found', values: ['mapped.example.test'] });
-    expect(await resolver.reverse('::1')).toEqual({ kind: 'none' });
+    expect(await resolver.lookUpHostNames('127.0.0.1')).toEqual({ kind: 'found', values: ['loop.example.test'] });
+    expect(await resolver.lookUpHostNames('2001:db8::5')).toEqual({ kind: 'found', values: ['six.example.test'] });
+    expect(await resolver.lookUpHostNames('::ffff:192.0.2.1')).toEqual({
+      kind: 'found',
+      values: ['mapped.example.test'],
+    });
+    expect(await resolver.lookUpHostNames('::1')).toEqual({ kind: 'none' });
   });
 
   it('has the result none if the name does not exist or has no record of the type', async () => {
     for (const name of ['absent.test', 'only4.test']) {
-      expect(await resolver.txt(name)).toEqual({ kind: 'none' });
-      expect(await resolver.mx(name)).toEqual({ kind: 'none' });
-      expect(await resolver.cname(name)).toEqual({ kind: 'none' });
+      expect(await resolver.lookUpTxt(name)).toEqual({ kind: 'none' });
+      expect(await resolver.lookUpMx(name)).toEqual({ kind: 'none' });
+      expect(await resolver.lookUpCname(name)).toEqual({ kind: 'none' });
     }
-    expect(await resolver.addresses('absent.test')).toEqual({ kind: 'none' });
+    expect(await resolver.lookUpAddresses('absent.test')).toEqual({ kind: 'none' });
   });
 
   it.each([
@@ -96,7 +99,12 @@ describe('a lookup', () => {
     ['garbage.test', 'malformed DNS answer'],
     [`${'a'.repeat(64)}.test`, 'not a valid DNS name'],
   ])('of %s fails with the reason: %s', async (name, reason) => {
-    for (const lookup of [resolver.txt(name), resolver.mx(name), resolver.cname(name), resolver.addresses(name)]) {
+    for (const lookup of [
+      resolver.lookUpTxt(name),
+      resolver.lookUpMx(name),
+      resolver.lookUpCname(name),
+      resolver.lookUpAddresses(name),
+    ]) {
       expect(await lookup).toEqual({ kind: 'failed', reason });
     }
   });
@@ -105,15 +113,15 @@ describe('a lookup', () => {
     const closedServer = await startDns();
     await closedServer.close();
     const unreachable = createResolver(closedServer, { timeoutMs: 100, tries: 1 });
-    expect(await unreachable.txt('one.test')).toMatchObject({ kind: 'failed' });
+    expect(await unreachable.lookUpTxt('one.test')).toMatchObject({ kind: 'failed' });
   });
 
   it('returns a new record at once, and none after its removal', async () => {
-    expect(await resolver.txt('later.test')).toEqual({ kind: 'none' });
+    expect(await resolver.lookUpTxt('later.test')).toEqual({ kind: 'none' });
     dns.zone['later.test'] = { TXT: ['now'] };
-    expect(await resolver.txt('later.test')).toEqual({ kind: 'found', values: ['now'] });
+    expect(await resolver.lookUpTxt('later.test')).toEqual({ kind: 'found', values: ['now'] });
     delete dns.zone['later.test'];
-    expect(await resolver.txt('later.test')).toEqual({ kind: 'none' });
+    expect(await resolver.lookUpTxt('later.test')).toEqual({ kind: 'none' });
   });
 });
 

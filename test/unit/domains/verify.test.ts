@@ -303,17 +303,17 @@ describe('a check of many records', () => {
     let openLookups = 0;
     let maxOpenLookups = 0;
     const counting: Resolver = {
-      async txt() {
+      async lookUpTxt() {
         openLookups += 1;
         maxOpenLookups = Math.max(maxOpenLookups, openLookups);
         await new Promise(setImmediate);
         openLookups -= 1;
         return { kind: 'none' };
       },
-      mx: neverCalled,
-      cname: neverCalled,
-      addresses: neverCalled,
-      reverse: neverCalled,
+      lookUpMx: neverCalled,
+      lookUpCname: neverCalled,
+      lookUpAddresses: neverCalled,
+      lookUpHostNames: neverCalled,
     };
     const records = Array.from({ length: 50 }, (_, index) => ({ ...DKIM, name: `s${index}._domainkey.example.test` }));
     const checks = await checkRecords(records, counting, 4);

@@ -14,7 +14,7 @@ function rig() {
   const faults: string[] = [];
   const reader = createReportReader({
     clock,
-    beforeThread: () => undefined,
+    prepareThread: () => undefined,
     onError: (_, error) => faults.push(String(error)),
     threadModule: HOSTILE,
   });
@@ -69,7 +69,7 @@ test('waiting reports are bounded in number and bytes, and a further read return
 });
 
 test('the default thread reads a report', async () => {
-  const reader = createReportReader({ clock: systemClock, beforeThread: () => undefined, onError: () => undefined });
+  const reader = createReportReader({ clock: systemClock, prepareThread: () => undefined, onError: () => undefined });
   onTestFinished(() => reader.close());
   expect(await reader.read(BOUNCE)).toMatchObject({
     kind: 'read',

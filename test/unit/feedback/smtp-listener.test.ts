@@ -91,7 +91,7 @@ async function rig(
   const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
   const reader = createReportReader({
     clock,
-    beforeThread: () => undefined,
+    prepareThread: () => undefined,
     onError,
     ...(module === undefined ? {} : { threadModule: module }),
   });

@@ -279,7 +279,7 @@ describe('the published events', () => {
   test('contain every refusal, including those of malformed requests', async () => {
     // The timeouts are short for the incomplete request, and long enough for the others on a slow machine.
     const limits = { ...SHORT_TIMEOUTS, headersTimeoutMs: 2_000, requestTimeoutMs: 4_000 };
-    const rig = await startListener({ limits, notReadyReason: () => 'no' });
+    const rig = await startListener({ limits, getNotReadyReason: () => 'no' });
     await sendRaw(rig, 'hello there\r\n\r\n');
     await sendRaw(rig, createRawRequest(body).replace('Host: localhost\r\n', ''));
     await sendRaw(rig, createRawRequest(body, ['Expect: tea']));
@@ -312,7 +312,7 @@ describe('the published events', () => {
 describe('health', () => {
   test('/healthz and /readyz support GET and HEAD without a key, and refuse other methods', async () => {
     let reason: string | null = null;
-    const rig = await startListener({ notReadyReason: () => reason });
+    const rig = await startListener({ getNotReadyReason: () => reason });
     const fetchPath = async (path: string, method = 'GET') =>
       toReceivedResponse(await fetch(rig.address.url + path, { method }));
     expect(await fetchPath('/healthz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'alive' } });

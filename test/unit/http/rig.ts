@@ -130,7 +130,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     throttle: new Throttle(),
     ids: createMessageIdGenerator(null, () => '00000000-0000-4000-8000-000000000000'),
     clock: systemClock,
-    notReadyReason: () => null,
+    getNotReadyReason: () => null,
     domains: { isAuthenticated: () => false },
     publish,
     ...changes,

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createReturnPathToken, decodeReturnPath, hmacSha256 } from '../../../src/message/return-path.ts';
+import { createHmacSha256, createReturnPathToken, decodeReturnPath } from '../../../src/message/return-path.ts';
 import { parseAddress } from '../../../src/model/address.ts';
 import { newIdAt } from '../../rig/messages.ts';
 
@@ -46,7 +46,7 @@ test('HMAC values equal the values of createHmac for keys and messages of any le
   const octets = fc.uint8Array({ maxLength: 200 });
   fc.assert(
     fc.property(octets, fc.array(octets, { minLength: 1, maxLength: 3 }), (key, messages) => {
-      const hmac = hmacSha256(key);
+      const hmac = createHmacSha256(key);
       for (const message of messages) {
         expect(hmac(message).toString('hex')).toBe(createHmac('sha256', key).update(message).digest('hex'));
       }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { listDifferences as differenceIn } from '../../../src/model/audit.ts';
 
 const listDifferences = (before: unknown, after: unknown) =>
-  differenceIn(before, after, { time: (ms) => new Date(ms).toISOString(), duration: (ms) => `${ms} ms` });
+  differenceIn(before, after, { formatTime: (ms) => new Date(ms).toISOString(), formatDuration: (ms) => `${ms} ms` });
 
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
 

@@ -80,7 +80,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   const ids = (await store.listMessages(filter)).map(({ id }) => id);
   const history: Record<string, number> = {};
   let emails = 0;
-  for (const { to, events } of await store.messageHistories(ids)) {
+  for (const { to, events } of await store.readMessageHistories(ids)) {
     for (const { verb } of events) {
       history[verb] = (history[verb] ?? 0) + 1;
       if ((verb === 'delivered' || verb === 'bounced') && !to.includes('simulator')) emails += 1;

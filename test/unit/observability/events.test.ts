@@ -8,9 +8,9 @@ import type { SettledEventType } from '../../../src/model/message.ts';
 import { getLatencyBucket } from '../../../src/model/traffic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createLog, logHandlers } from '../../../src/observability/log.ts';
-import { createMetrics, metricHandlers } from '../../../src/observability/metrics.ts';
+import { createMetricHandlers, createMetrics } from '../../../src/observability/metrics.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
-import { startTrafficCounter, trafficHandlers } from '../../../src/observability/traffic.ts';
+import { createTrafficHandlers, startTrafficCounter } from '../../../src/observability/traffic.ts';
 import { newAttempt } from '../../rig/messages.ts';
 
 const MESSAGE = { id: 'm-1', accountId: 7, to: 'ada@example.com' };
@@ -59,8 +59,8 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
   };
   const traffic = startTrafficCounter({ node: 'node', clock, writeRows: recordRows, onWriteError: () => undefined });
   events.subscribe(logHandlers(log, 'node'));
-  events.subscribe(metricHandlers(metrics));
-  events.subscribe(trafficHandlers(traffic));
+  events.subscribe(createMetricHandlers(metrics));
+  events.subscribe(createTrafficHandlers(traffic));
   events.subscribe(status.handlers);
   events.endStartup();
   return {

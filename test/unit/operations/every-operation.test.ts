@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { processContext } from '../../../src/cli/context.ts';
+import { createProcessContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { getOperations } from '../../../src/cli/operation-command.ts';
 import type { DownloadOperation, UploadOperation } from '../../../src/operations/file-operation.ts';
@@ -67,7 +67,7 @@ function listCommands(program: Command): readonly Command[] {
 }
 
 const OPERATIONS = await exportedOperations();
-const COMMANDS = listCommands(await buildProgram(processContext(), () => undefined));
+const COMMANDS = listCommands(await buildProgram(createProcessContext(), () => undefined));
 const NAMED = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
 interface DescribedOperation {

@@ -80,7 +80,7 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       store: auditedStore,
       installation: createInstallation(settings, systemClock, (work) => work(auditedStore)),
       describeSettings: () => describeSettings(variables, null),
-      progress: () => undefined,
+      showProgress: () => undefined,
       inbox: createCaptureInbox(join(folder, 'inbox')),
       readEntity,
       imports: createImportScheduler(auditedStore, clock),

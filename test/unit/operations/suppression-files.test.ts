@@ -294,7 +294,7 @@ test('batches are large and without pauses while no message is accepted, and sma
       return () => undefined;
     },
   };
-  const scheduler = createImportScheduler({ newestId: () => Promise.resolve(newest), listNodes }, clock);
+  const scheduler = createImportScheduler({ findNewestId: () => Promise.resolve(newest), listNodes }, clock);
   const batchResults: (readonly [number, number])[] = [];
   for (const [at, id] of [
     [0, 'a'],
@@ -308,7 +308,7 @@ test('batches are large and without pauses while no message is accepted, and sma
     now = at;
     newest = id;
     await scheduler.runBatch(() => Promise.resolve());
-    batchResults.push([scheduler.batchRows(), pauses]);
+    batchResults.push([scheduler.getMaxBatchRows(), pauses]);
   }
   expect(batchResults).toEqual([
     [500, 1],
@@ -331,11 +331,11 @@ test('while it is unknown whether messages are accepted, batches are small', asy
       return () => undefined;
     },
   };
-  const scheduler = createImportScheduler({ newestId: () => newest(), listNodes }, clock);
+  const scheduler = createImportScheduler({ findNewestId: () => newest(), listNodes }, clock);
   const readBatchRowsAfter = async (ms: number) => {
     now += ms;
     expect(await scheduler.runBatch(() => Promise.resolve('added'))).toBe('added');
-    return scheduler.batchRows();
+    return scheduler.getMaxBatchRows();
   };
   expect([await readBatchRowsAfter(0), await readBatchRowsAfter(5_000)]).toEqual([500, 500]);
   newest = () => Promise.resolve(null);
@@ -345,7 +345,7 @@ test('while it is unknown whether messages are accepted, batches are small', asy
 });
 
 test('the batches of concurrent imports run one at a time, even after a failed batch', async () => {
-  const scheduler = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
+  const scheduler = createImportScheduler({ findNewestId: () => Promise.resolve('a'), listNodes }, systemClock);
   let runningCount = 0;
   let maxConcurrent = 0;
   const add = async () => {
@@ -373,7 +373,7 @@ test('a shutdown ends a pause, and no pause begins after the shutdown', async ()
       };
     },
   };
-  const scheduler = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, clock);
+  const scheduler = createImportScheduler({ findNewestId: () => Promise.resolve('a'), listNodes }, clock);
   const step = scheduler.runBatch(() => Promise.resolve(1));
   await expect.poll(() => pausing).toBe(1);
   void scheduler.stop();

@@ -45,7 +45,7 @@ async function startListener(
     clock,
     bind,
     connections: createConnections(),
-    metrics: async () => ({ contentType: 'text/plain', text: '' }),
+    scrapeMetrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',
     inboxContext: { inbox: null, readEntity },
@@ -62,7 +62,7 @@ async function startListener(
       liveUpdates,
       publish: () => liveUpdates.poll(),
       version: '0',
-      installationInfo: () => ({
+      getInstallationInfo: () => ({
         version: '0',
         transport: 'capture',
         password: false,

@@ -67,7 +67,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     clock,
     bind,
     connections: createConnections(),
-    metrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
+    scrapeMetrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{}',
     inboxContext: { inbox: null, readEntity },
@@ -93,7 +93,13 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
       }),
       publish: () => undefined,
       version: '0',
-      installationInfo: () => ({ version: '0', transport: 'capture', password: true, publicUrl: null, firstKey: null }),
+      getInstallationInfo: () => ({
+        version: '0',
+        transport: 'capture',
+        password: true,
+        publicUrl: null,
+        firstKey: null,
+      }),
       key: Buffer.alloc(32),
     },
     onError: (error) => {

@@ -25,7 +25,7 @@ function createOptions(
     clock: { now: () => Date.now(), after: () => () => {} },
     bind,
     connections: createConnections(),
-    metrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
+    scrapeMetrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{"openapi":"3.1.0"}',
     inboxContext: { inbox: null, readEntity },
@@ -186,7 +186,7 @@ describe('pages', () => {
   test('an internal error causes a 500 without details and is reported', async () => {
     const errors: unknown[] = [];
     const port = await startListener({
-      metrics: () => Promise.reject(new Error('inside')),
+      scrapeMetrics: () => Promise.reject(new Error('inside')),
       onError: (error) => errors.push(error),
     });
     expect(await sendRequest(port, '/metrics')).toMatchObject({

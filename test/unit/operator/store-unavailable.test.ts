@@ -25,7 +25,7 @@ async function startListener() {
     clock: systemClock,
     bind,
     connections: createConnections(),
-    metrics: async () => ({ contentType: 'text/plain', text: '' }),
+    scrapeMetrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',
     inboxContext: { inbox: null, readEntity },
@@ -47,7 +47,7 @@ async function startListener() {
       }),
       publish: () => undefined,
       version: '0',
-      installationInfo: () => ({
+      getInstallationInfo: () => ({
         version: '0',
         transport: 'capture',
         password: false,

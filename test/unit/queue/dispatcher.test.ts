@@ -472,7 +472,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
     rig.store.accept([message]);
     rig.dispatcher.start();
     await rig.clock.advance(2 * LEASE_MS);
-    const except = rig.dispatcher.leasedMessageIds();
+    const except = rig.dispatcher.listLeasedMessageIds();
     expect(except).toEqual([message.id]);
     rig.store.recover({
       now: rig.clock.now(),
@@ -485,7 +485,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
     isBroken = false;
     await rig.clock.advance(10_000);
     expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
-    expect(rig.dispatcher.leasedMessageIds()).toEqual([]);
+    expect(rig.dispatcher.listLeasedMessageIds()).toEqual([]);
   }
 });
 
@@ -763,7 +763,7 @@ function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
       return answer;
     },
     transport: {
-      localAnswer: (recipient: string) =>
+      answerLocally: (recipient: string) =>
         recipient.startsWith('suppressed@')
           ? { kind: 'suppression' as const, by: 'simulator', detail: 'simulated' }
           : null,

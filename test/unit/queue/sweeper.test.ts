@@ -78,7 +78,7 @@ function sweeperRig(
       toCurrentClock: (at) => at,
       isClockStable: () => answers.isClockStable?.() ?? true,
     },
-    leasedMessageIds: () => ['in-memory', 'leased-by-this-node'],
+    listLeasedMessageIds: () => ['in-memory', 'leased-by-this-node'],
     publish: (event) => {
       switch (event.type) {
         case 'message.expired':

@@ -105,10 +105,10 @@ test('the waiting time of the oldest item is reported', async () => {
   const submits = [1, 2, 3].map((n) => group.submit(n));
   await expect.poll(() => pendingCommits.length).toBe(2);
   nowMs = 40;
-  expect(group.oldestWaitMs()).toBe(40);
+  expect(group.getOldestWaitMs()).toBe(40);
   for (const { finish } of pendingCommits) finish();
   await expect.poll(() => pendingCommits.length).toBe(3);
   pendingCommits[2]?.finish();
   await Promise.all(submits);
-  expect(group.oldestWaitMs()).toBe(0);
+  expect(group.getOldestWaitMs()).toBe(0);
 });

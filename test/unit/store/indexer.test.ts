@@ -19,7 +19,7 @@ function rig({ isShared = false }: { isShared?: boolean } = {}) {
     monotonic: clock.now,
     sharesStore: isShared,
     store: {
-      newestId: async () => state.newest,
+      findNewestId: async () => state.newest,
       async indexMessages(step) {
         steps.push(step);
         if (state.failing) throw new Error('the disk is full');

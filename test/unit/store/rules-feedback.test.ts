@@ -5,10 +5,10 @@ import { getReputationDelta, REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS } fro
 import type { FeedbackEvent, FeedbackReport } from '../../../src/model/feedback.ts';
 import { STATES, type State } from '../../../src/model/message.ts';
 import {
+  computePrematureReportDigest,
   countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
-  prematureReportDigest,
 } from '../../../src/store/rules/feedback.ts';
 import {
   evaluateReputation,
@@ -114,7 +114,7 @@ describe('a report', () => {
   });
 
   test('that is premature is stored under a different digest from that of its repetition', () => {
-    expect(prematureReportDigest('d')).not.toBe('d');
+    expect(computePrematureReportDigest('d')).not.toBe('d');
   });
 });
 

@@ -1,6 +1,6 @@
 /** Tests the choice of the next job of index maintenance, and the ranges of consecutive segments. */
 import { expect, test } from 'vitest';
-import { type IndexState, nextJob, type StoredSegment } from '../../../src/store/search/index-step.ts';
+import { type IndexState, type StoredSegment, selectNextJob } from '../../../src/store/search/index-step.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -32,23 +32,26 @@ const createIndexState = (overrides: Partial<IndexState> = {}): IndexState => ({
 });
 
 test('the newest messages are indexed first, then older messages, and an empty store has no job', () => {
-  expect(nextJob(createIndexState({ segments: [] }))).toBeNull();
-  expect(nextJob(createIndexState({ segments: [], unindexedCount: 1 }))).toEqual({ kind: 'index-older', end: 200 });
+  expect(selectNextJob(createIndexState({ segments: [] }))).toBeNull();
+  expect(selectNextJob(createIndexState({ segments: [], unindexedCount: 1 }))).toEqual({
+    kind: 'index-older',
+    end: 200,
+  });
   const newestOnly = [createSegment(1, 50, 100)];
-  expect(nextJob(createIndexState({ segments: newestOnly, unindexedCount: 1_000 }))).toEqual({
+  expect(selectNextJob(createIndexState({ segments: newestOnly, unindexedCount: 1_000 }))).toEqual({
     kind: 'index-newer',
     first: 100,
   });
-  expect(nextJob(createIndexState({ segments: newestOnly, unindexedCount: 999 }))).toEqual({
+  expect(selectNextJob(createIndexState({ segments: newestOnly, unindexedCount: 999 }))).toEqual({
     kind: 'index-older',
     end: 50,
   });
-  expect(nextJob(createIndexState({ unindexedCount: 999 }))).toBeNull();
+  expect(selectNextJob(createIndexState({ unindexedCount: 999 }))).toBeNull();
 });
 
 test('a segment is verified once after some minutes, even if the clock was set back', () => {
   const newSegment = createSegment(1, 0, 100, { verified: false, builtAt: 10 * MINUTE_MS });
-  const findJob = (now: number) => nextJob(createIndexState({ segments: [newSegment], now }));
+  const findJob = (now: number) => selectNextJob(createIndexState({ segments: [newSegment], now }));
   expect(findJob(14 * MINUTE_MS)).toBeNull();
   expect(findJob(15 * MINUTE_MS)).toEqual({ kind: 'verify', segment: newSegment });
   expect(findJob(0)).toEqual({ kind: 'verify', segment: newSegment });
@@ -58,25 +61,27 @@ test('small consecutive segments are merged if they are verified and fill a larg
   const smallSegments = Array.from({ length: 8 }, (_, index) =>
     createSegment(index, 700 - index * 100, 800 - index * 100),
   );
-  expect(nextJob(createIndexState({ segments: smallSegments }))).toMatchObject({
+  expect(selectNextJob(createIndexState({ segments: smallSegments }))).toMatchObject({
     kind: 'merge',
     segments: smallSegments,
   });
-  expect(nextJob(createIndexState({ segments: smallSegments.slice(3) }))).toBeNull();
+  expect(selectNextJob(createIndexState({ segments: smallSegments.slice(3) }))).toBeNull();
   const unverified = smallSegments.map((segment, index) => (index === 4 ? { ...segment, verified: false } : segment));
-  expect(nextJob(createIndexState({ segments: unverified }))).toBeNull();
+  expect(selectNextJob(createIndexState({ segments: unverified }))).toBeNull();
   const notConsecutive = smallSegments.map((segment, index) =>
     index === 4 ? { ...segment, end: segment.end - 1 } : segment,
   );
-  expect(nextJob(createIndexState({ segments: notConsecutive }))).toBeNull();
+  expect(selectNextJob(createIndexState({ segments: notConsecutive }))).toBeNull();
   const withLargeSegment = [createSegment(9, 800, 900, { messageCount: 16_000 }), ...smallSegments.slice(0, 5)];
-  expect(nextJob(createIndexState({ segments: withLargeSegment, start: smallSegments[4]?.first ?? 0 }))).toBeNull();
+  expect(
+    selectNextJob(createIndexState({ segments: withLargeSegment, start: smallSegments[4]?.first ?? 0 })),
+  ).toBeNull();
 });
 
 test('a replaced segment is purged when no search can still read it', () => {
   const replacedSegment = createSegment(7, 0, 100, { replacedAt: MINUTE_MS });
-  expect(nextJob(createIndexState({ replaced: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
-  expect(nextJob(createIndexState({ replaced: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
+  expect(selectNextJob(createIndexState({ replaced: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
+  expect(selectNextJob(createIndexState({ replaced: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
     kind: 'purge',
     segment: replacedSegment,
   });

@@ -62,7 +62,7 @@ test('a closed store rejects every call, because a thread started later would pr
   const store = await openSqliteStore({ path: join(createTemporaryFolder(), 'postrider.db'), exclusive: true });
   await store.readQueueStatistics();
   await store.close();
-  await expect(store.newestId()).rejects.toThrow('the store is closed');
+  await expect(store.findNewestId()).rejects.toThrow('the store is closed');
   await expect(store.readQueueStatistics()).rejects.toThrow('the store is closed');
 });
 

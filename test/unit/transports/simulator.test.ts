@@ -59,11 +59,11 @@ describe('simulator addresses', () => {
     ['unknown', 'outcome'],
   ] as const)('%s has the local answer %s', (local, expected) => {
     const { transport } = createTransport();
-    expect(transport.localAnswer?.(createMessage(local).envelope.to)).toMatchObject({
+    expect(transport.answerLocally?.(createMessage(local).envelope.to)).toMatchObject({
       kind: expected,
       by: 'simulator',
     });
-    expect(transport.localAnswer?.(createOutgoingMessage().envelope.to)).toBeNull();
+    expect(transport.answerLocally?.(createOutgoingMessage().envelope.to)).toBeNull();
   });
 
   test('the reply to an unknown address names the known ones', async () => {

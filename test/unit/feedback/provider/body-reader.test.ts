@@ -12,7 +12,7 @@ function createReader() {
   const faults: string[] = [];
   const reader = createBodyReader({
     clock: systemClock,
-    beforeThread: () => undefined,
+    prepareThread: () => undefined,
     onError: (_, error) => faults.push(String(error)),
   });
   onTestFinished(() => reader.close());

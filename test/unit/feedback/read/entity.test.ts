@@ -19,7 +19,9 @@ describe('compared with postal-mime', () => {
     const expected = await PostalMime.parse(raw, { attachmentEncoding: 'arraybuffer', forceRfc822Attachments: true });
     const entity = readEntity(raw);
     const leaves = listLeafParts(entity);
-    const plainTexts = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => removeWhiteSpace(leaf.text()));
+    const plainTexts = leaves
+      .filter(({ type }) => type === 'text/plain')
+      .map((leaf) => removeWhiteSpace(leaf.decodeText()));
     // postal-mime joins all texts, and derives a text part from HTML when there is none.
     if (plainTexts.length > 0)
       expect(removeWhiteSpace(plainTexts.join('\n'))).toBe(removeWhiteSpace(expected.text ?? ''));
@@ -29,7 +31,7 @@ describe('compared with postal-mime', () => {
     for (const [i, leaf] of attachedMessages.entries()) {
       const content = expectedMessages[i]?.content;
       const bytes = content instanceof ArrayBuffer ? Buffer.from(content) : Buffer.from(String(content));
-      expect(removeWhiteSpace(leaf.octets())).toBe(removeWhiteSpace(bytes.toString('latin1')));
+      expect(removeWhiteSpace(leaf.decodeOctets())).toBe(removeWhiteSpace(bytes.toString('latin1')));
     }
     expect(findFieldValue(entity.fields, 'from') ?? '').toBe(
       expected.headers.find(({ key }) => key === 'from')?.value ?? '',
@@ -45,7 +47,7 @@ test('parts are between their boundaries; the preamble and epilogue are ignored'
   const text =
     'Content-Type: multipart/mixed; boundary="a b"\n\nbefore\n--a b\n\none\n--a b  \nContent-Type: text/html\n\ntwo\n--a b--\nafter\n';
   const leaves = listLeafParts(readMessage(text));
-  expect(leaves.map((leaf) => [leaf.type, leaf.text().trim()])).toEqual([
+  expect(leaves.map((leaf) => [leaf.type, leaf.decodeText().trim()])).toEqual([
     ['text/plain', 'one'],
     ['text/html', 'two'],
   ]);
@@ -53,7 +55,7 @@ test('parts are between their boundaries; the preamble and epilogue are ignored'
 
 test('a delimiter with more characters than the boundary does not match', () => {
   const text = 'Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--bb\nstill one\n--b--\n';
-  expect(listLeafParts(readMessage(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
+  expect(listLeafParts(readMessage(text)).map((leaf) => leaf.decodeText())).toEqual(['one\n--bb\nstill one\n']);
 });
 
 test('an outer boundary closes all inner entities', () => {
@@ -64,7 +66,7 @@ test('an outer boundary closes all inner entities', () => {
 
 test('a multipart whose boundary does not occur is read as text', () => {
   const leaves = listLeafParts(readMessage('Content-Type: multipart/report; boundary=never\n\nwords\n'));
-  expect(leaves.map((leaf) => [leaf.type, leaf.text()])).toEqual([['text/plain', 'words\n']]);
+  expect(leaves.map((leaf) => [leaf.type, leaf.decodeText()])).toEqual([['text/plain', 'words\n']]);
 });
 
 test('a message within a message is one leaf with its content unchanged', () => {
@@ -74,7 +76,7 @@ test('a message within a message is one leaf with its content unchanged', () => 
       `Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${innerMultipart}--out--\n`,
     ),
   );
-  expect(leaves.map((leaf) => [leaf.type, leaf.octets()])).toEqual([['message/rfc822', innerMultipart]]);
+  expect(leaves.map((leaf) => [leaf.type, leaf.decodeOctets()])).toEqual([['message/rfc822', innerMultipart]]);
 });
 
 test('a boundary parameter may be split, follow a comment, and have no semicolon before it', () => {
@@ -92,9 +94,9 @@ test('parts and depth are bounded', () => {
     deepMessage = `Content-Type: multipart/mixed; boundary=b${i}\n\n--b${i}\n${deepMessage}--b${i}--\n`;
   const leaves = listLeafParts(readMessage(deepMessage));
   expect(leaves).toHaveLength(1);
-  expect(leaves[0]?.text()).toContain('innermost');
+  expect(leaves[0]?.decodeText()).toContain('innermost');
 });
 
 test('at most 256 KiB of a leaf are decoded', () => {
-  expect(readMessage(`Subject: long\n\n${'x'.repeat(5_000_000)}`).text()).toHaveLength(262_144);
+  expect(readMessage(`Subject: long\n\n${'x'.repeat(5_000_000)}`).decodeText()).toHaveLength(262_144);
 });

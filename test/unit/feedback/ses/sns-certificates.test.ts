@@ -193,7 +193,7 @@ describe('the issuer of a certificate without its chain', () => {
       requested.push(String(input));
       return get(String(input));
     }) as typeof fetch;
-    const parts = { fetch: fetching, roots: () => [readCertificate('root.pem').toString()], now: systemClock.now };
+    const parts = { fetch: fetching, getRoots: () => [readCertificate('root.pem').toString()], now: systemClock.now };
     return { requested, at: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)) };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
