@@ -31,6 +31,7 @@ import {
 import { startScript, withSink } from './script.ts';
 import { benchSearch } from './search.ts';
 import { seedStore } from './seed.ts';
+import { benchWebhooks } from './webhooks.ts';
 
 const MESSAGE_BYTES = 2048;
 const MILLION = 1_000_000;
@@ -49,6 +50,7 @@ const PARTS = [
   'events',
   'ses',
   'pooler',
+  'webhooks',
 ] as const;
 type Part = (typeof PARTS)[number];
 
@@ -471,6 +473,13 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
   events: benchEvents,
   ses: benchSes,
   pooler: () => benchPooler({ record, measureAcceptRate }),
+  webhooks: () =>
+    benchWebhooks({
+      record,
+      setLimits,
+      load: ({ port, key }, connections, messages) => load(port, key, connections, messages),
+      secondsUntilReceived: measureSecondsUntilReceived,
+    }),
 };
 const requested = process.argv.slice(2);
 const unknown = requested.filter((name) => !PARTS.some((part) => part === name));

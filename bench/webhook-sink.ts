@@ -1,0 +1,38 @@
+/**
+ * A receiver of webhooks that counts every request and answers 204. It prints its port. For each line of standard input,
+ * it prints the number of received requests. It ends when its standard input ends.
+ */
+import { createServer } from 'node:net';
+
+let receivedCount = 0;
+const HEADER_END = Buffer.from('\r\n\r\n');
+const ANSWER = 'HTTP/1.1 204 No Content\r\n\r\n';
+
+const server = createServer({ noDelay: true }, (socket) => {
+  let buffered: Buffer | null = null;
+  socket.on('error', () => undefined);
+  socket.on('data', (chunk) => {
+    let bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
+    buffered = null;
+    let answers = '';
+    while (bytes.length > 0) {
+      const end = bytes.indexOf(HEADER_END);
+      const header = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
+      const requestLength = end + 4 + Number(/content-length: (\d+)/.exec(header)?.[1] ?? 0);
+      if (end < 0 || bytes.length < requestLength) {
+        buffered = bytes;
+        break;
+      }
+      bytes = bytes.subarray(requestLength);
+      receivedCount += 1;
+      answers += ANSWER;
+    }
+    if (answers !== '') socket.write(answers);
+  });
+});
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  console.log(JSON.stringify({ port: typeof address === 'object' && address !== null ? address.port : 0 }));
+});
+process.stdin.on('data', () => console.log(JSON.stringify({ receivedCount })));
+process.stdin.once('end', () => process.exit(0));
