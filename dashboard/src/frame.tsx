@@ -26,7 +26,12 @@ const MENU_ITEMS: readonly { readonly label: string; readonly to: string; readon
   { label: 'Domains', to: '/domains' },
   { label: 'Suppressions', to: '/suppressions' },
   { label: 'Webhooks', to: '/webhooks' },
+  { label: 'Providers', to: '/providers' },
+  { label: 'Feedback', to: '/feedback' },
+  { label: 'Health', to: '/health' },
   { label: 'Audit log', to: '/audit' },
+  { label: 'API tokens', to: '/tokens' },
+  { label: 'Settings', to: '/settings' },
 ];
 
 const CONNECTION_BADGES: Readonly<Record<LiveConnection, readonly [text: string, colour: string]>> = {

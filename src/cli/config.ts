@@ -10,6 +10,8 @@ import { formatTable } from './text.ts';
 export function addConfigCommand(program: Command, context: Context): void {
   const configContext = { describeSettings: () => describeSettings(context.environment, context.readDotEnv()) };
   addOperationCommand(program, { ...context, operate: (work) => work(configContext) }, 'config', showConfig, {
+    // Scripts read these members. The table and the manual have the meanings.
+    toJsonValue: (settings) => settings.map(({ name, value, source }) => ({ name, value, source })),
     formatResult(settings) {
       const rows = settings.map(({ name, value, source }) => [
         name,

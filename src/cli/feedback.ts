@@ -1,6 +1,7 @@
 /** `postrider feedback …`: lists and shows feedback reports that were not understood or belong to no known message. */
 import type { Command } from 'commander';
-import { type FeedbackReport, listFeedback, type ReportSummary, showFeedback } from '../operations/feedback.ts';
+import type { ReportDetails, ReportSummary } from '../operations/feedback/schemas.ts';
+import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
@@ -28,7 +29,7 @@ function createReportRow({ id, at, source, summary, reason }: ReportSummary): re
   return [String(id), formatTime(Date.parse(at)), source, summary, reason];
 }
 
-function formatReportHeading({ id, at, source, message, reason, summary }: FeedbackReport): string {
+function formatReportHeading({ id, at, source, message, reason, summary }: ReportDetails): string {
   return formatPairs([
     ['report', String(id)],
     ['received', `${formatTime(Date.parse(at))} over ${source}`],

@@ -84,6 +84,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['message'], load: async () => (await import('./message.ts')).addMessageCommands },
   { names: ['webhook'], load: async () => (await import('./webhook.ts')).addWebhookCommands },
   { names: ['feedback'], load: async () => (await import('./feedback.ts')).addFeedbackCommands },
+  { names: ['provider'], load: async () => (await import('./provider.ts')).addProviderCommands },
   { names: ['token', 'audit'], load: async () => (await import('./operator.ts')).addOperatorCommands },
   { names: ['backup', 'restore'], load: async () => (await import('./backup.ts')).addBackupCommands },
   { names: ['migrate-store'], load: async () => (await import('./migrate-store.ts')).addMigrateStoreCommand },

@@ -64,7 +64,7 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
       createSetupRemedy(provider),
     );
   }
-  const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${name === 'ses' ? '/ses' : `/events/${name}`}`;
+  const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${getEventsPath(provider)}`;
   const refusals = describeRefusals(parts);
   const unknownPaths = describeUnknownPaths(parts);
   const detail = [last, refusals?.text ?? null, unknownPaths].filter((text) => text !== null).join('; ');
@@ -86,12 +86,20 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   return createOkFinding(check, name === 'ses' ? detail : `${detail}; the registered URL is ${endpoint}`);
 }
 
-function createSetupRemedy({ name }: Pick<Provider, 'name'>): string {
-  const settings =
-    name === 'ses'
-      ? 'POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS'
-      : `POSTRIDER_FEEDBACK_HTTP_LISTEN, POSTRIDER_FEEDBACK_URL and POSTRIDER_EVENTS_${name.toUpperCase()}`;
-  return `set ${settings} (${MANUAL})`;
+/** Returns the path of the requests with the events of a provider. */
+export function getEventsPath({ name }: Pick<Provider, 'name'>): string {
+  return name === 'ses' ? '/ses' : `/events/${name}`;
+}
+
+function createSetupRemedy(provider: Pick<Provider, 'name'>): string {
+  return `set ${getSetupSettings(provider)} (${MANUAL})`;
+}
+
+/** Returns the names of the settings that set up the events of a provider. */
+export function getSetupSettings({ name }: Pick<Provider, 'name'>): string {
+  return name === 'ses'
+    ? 'POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS'
+    : `POSTRIDER_FEEDBACK_HTTP_LISTEN, POSTRIDER_FEEDBACK_URL and POSTRIDER_EVENTS_${name.toUpperCase()}`;
 }
 
 function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>): string {
@@ -100,17 +108,27 @@ function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>):
     : `compare POSTRIDER_EVENTS_${name.toUpperCase()} with the secret at ${title} (docs/troubleshooting.md)`;
 }
 
+/** Selects the refused requests of a provider. The reasons are without the name of the provider. */
+export function selectRefusedReports(
+  { name }: Pick<Provider, 'name'>,
+  refused: readonly RefusedReports[],
+): readonly RefusedReports[] {
+  const prefix = name === 'ses' ? 'sns-' : `${name}-`;
+  return refused.flatMap(({ reason, ...entry }) =>
+    reason.startsWith(prefix) ? [{ ...entry, reason: reason.slice(prefix.length) }] : [],
+  );
+}
+
 /** Returns the refused requests of the provider as a text. `isLatest`: the last request was refused. Null if there are none. */
 function describeRefusals({
   provider,
   refused,
   lastEventAt,
 }: ProviderEventsParts): { readonly text: string; readonly isLatest: boolean } | null {
-  const prefix = provider.name === 'ses' ? 'sns-' : `${provider.name}-`;
-  const own = refused.filter(({ reason }) => reason.startsWith(prefix));
+  const own = selectRefusedReports(provider, refused);
   if (own.length === 0) return null;
   const count = own.reduce((sum, entry) => sum + entry.count, 0);
-  const reasons = own.map((entry) => `${entry.reason.slice(prefix.length)} ${entry.count}`).join(', ');
+  const reasons = own.map((entry) => `${entry.reason} ${entry.count}`).join(', ');
   const noun = count === 1 ? 'one request was' : `${count} requests were`;
   const lastRefusalAt = Math.max(...own.map(({ lastAt }) => lastAt));
   return {

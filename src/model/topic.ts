@@ -7,6 +7,8 @@ export const TOPICS = [
   'domains',
   'suppressions',
   'webhooks',
+  'feedback',
+  'tokens',
   'audit',
 ] as const;
 export type Topic = (typeof TOPICS)[number];

@@ -156,7 +156,7 @@ function createLiveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>
     'message.retried': publishMessages,
     'message.confirmed': publishMessages,
     'message.reported': publishSettlement,
-    'report.not_understood': publishMessages,
+    'report.not_understood': () => updates.publish('messages', 'overview', 'feedback'),
     'account.changed': () => updates.publish('accounts', 'overview'),
     'domain.changed': () => updates.publish('domains', 'overview'),
     'operator.changed': () => updates.poll(),
@@ -179,7 +179,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   domain: ['domains', 'overview'],
   suppression: ['suppressions'],
   message: ['messages', 'overview'],
-  token: [],
+  token: ['tokens'],
   webhook: ['webhooks', 'overview'],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];

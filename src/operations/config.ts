@@ -16,6 +16,6 @@ export const showConfig: Operation<typeof NO_INPUT, typeof EffectiveSettings, Co
   result: EffectiveSettings,
   errors: ['conflict'],
   async run(_input, { describeSettings }) {
-    return ok(describeSettings().map(({ name, value, source }) => ({ name, value, source })));
+    return ok(describeSettings().map(({ name, value, source, meaning }) => ({ name, value, source, meaning })));
   },
 };

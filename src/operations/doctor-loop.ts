@@ -17,7 +17,7 @@ import { createMessageIdGenerator } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { AcceptStore } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';
-import { Findings } from './doctor.ts';
+import { Findings } from './doctor/schemas.ts';
 import { accountNotFound, invalid, ok, toMemberResult } from './errors.ts';
 import type { Operation } from './operation.ts';
 

@@ -16,7 +16,7 @@ import { type Check, createWarning, type Finding, runChecks } from '../doctor/fi
 import { checkHostName } from '../doctor/host-name.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { checkMessageSize } from '../doctor/message-size.ts';
-import { checkProviderEvents, sumRefusedReports } from '../doctor/provider-events.ts';
+import { sumRefusedReports } from '../doctor/provider-events.ts';
 import { checkReturnPath, createUnusedFinding } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { checkSuppressionLists } from '../doctor/suppression-lists.ts';
@@ -43,13 +43,13 @@ import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
+import { Findings } from './doctor/schemas.ts';
 import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
-import { createStringEnum, nullable } from './schemas.ts';
+import { checkEvents, hasEventSettings } from './providers/events.ts';
 
 const CHECK_LIMITS = {
   /** The time limits of the checks. */
@@ -65,16 +65,6 @@ const CHECK_LIMITS = {
 const RELAY_TIMEOUT_MS = 20_000;
 
 const NO_INPUT = Type.Object({});
-
-/** The result of each check. */
-export const Findings = Type.Array(
-  Type.Object({
-    check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
-    result: createStringEnum(['ok', 'warning', 'failure']),
-    detail: Type.String({ description: 'The result, in one line.' }),
-    remedy: nullable(Type.String({ description: 'The remedy, or null.' })),
-  }),
-);
 
 /** Runs all checks in at most one minute. */
 export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContext> = {
@@ -237,13 +227,8 @@ function createOtherChecks(
     ...PROVIDERS.filter((provider) => provider === relayProvider || hasEventSettings(settings, provider)).map(
       (provider) =>
         defineCheck(`events ${provider.name}`, 'warning', async () => [
-          checkProviderEvents({
-            provider,
-            isRelay: provider === relayProvider,
-            isSetUp: hasEventSettings(settings, provider),
-            hasFeedbackRole: settings.roles.has('feedback'),
-            feedbackUrl: settings.feedbackUrl,
-            lastEventAt: findLastEventAt(storeFacts?.lastFeedback ?? [], provider),
+          checkEvents(provider, relayProvider, settings, {
+            lastFeedback: storeFacts?.lastFeedback ?? [],
             refused: sumRefusedReports(storeFacts?.nodes ?? [], status?.() ?? null),
             now: clock.now(),
           }),
@@ -310,17 +295,6 @@ async function* readSuppressionPages(
 
 function listReturnPaths(domains: readonly SendingDomain[]): readonly string[] {
   return domains.flatMap(({ returnPath }) => (returnPath === null ? [] : [returnPath.name]));
-}
-
-/** Returns true if the settings contain a source of the provider's events. */
-function hasEventSettings({ eventSecrets, sesTopics, sesQueue }: Settings, { name }: Provider): boolean {
-  return name === 'ses' ? sesTopics.length > 0 || sesQueue !== null : eventSecrets[name] !== undefined;
-}
-
-function findLastEventAt(lastFeedback: readonly LastFeedback[], { name }: Provider): number | null {
-  const sources: readonly string[] = name === 'ses' ? ['sns', 'sqs'] : [name];
-  const times = lastFeedback.flatMap(({ source, at }) => (sources.includes(source) ? [at] : []));
-  return times.length === 0 ? null : Math.max(...times);
 }
 
 async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promise<RelaySession> {

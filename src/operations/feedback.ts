@@ -1,25 +1,14 @@
 /** The operations on stored feedback reports, which were not understood or name no known message. */
-import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { notFound, ok } from './errors.ts';
+import { ReportDetails, ReportSummary } from './feedback/schemas.ts';
 import { operation } from './operation.ts';
-import { createPageSizeMember, createRowNumber, nullable, Time } from './schemas.ts';
+import { createPageSizeMember, createRowNumber } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 10_000;
 const INVALID_ID_FAULT = 'is not the number of a report; `postrider feedback list` lists reports';
-
-const reportMembers = {
-  id: Type.Integer(),
-  at: Time,
-  source: Type.String({ description: 'The source of the report, such as `smtp`, `sns` or `sqs`.' }),
-  message: nullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
-  reason: Type.String({ description: 'The reason why the report was stored.' }),
-  summary: Type.String(),
-};
-export const ReportSummary = Type.Object(reportMembers);
-export type ReportSummary = Static<typeof ReportSummary>;
 
 export const listFeedback = operation({
   name: 'feedback.list',
@@ -48,10 +37,7 @@ export const showFeedback = operation({
   summary: 'Show a report as it was received',
   changes: false,
   input: Type.Object({ id: createRowNumber('The number of the report.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER) }),
-  result: Type.Object({
-    ...reportMembers,
-    raw: Type.String({ description: 'The report, decoded as UTF-8. Untrusted.' }),
-  }),
+  result: ReportDetails,
   errors: ['not-found'],
   async run({ id }, { store }) {
     const report = await store.findFeedback(id);
@@ -59,8 +45,6 @@ export const showFeedback = operation({
     return ok({ ...toReportSummary(report), raw: Buffer.from(report.raw).toString('utf8') });
   },
 });
-
-export type FeedbackReport = Static<typeof showFeedback.result>;
 
 function toReportSummary({ id, at, source, messageId, reason, summary }: UnprocessedReport): ReportSummary {
   return { id, at: formatIsoTime(at), source, message: messageId, reason, summary };

@@ -2,7 +2,6 @@
  * The operations on tokens, with which programs use the operator API. Only the operation that creates a token returns
  * the token.
  */
-import type { Static } from 'typebox';
 import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { generateToken, isReadOnlyToken } from '../model/credentials.ts';
@@ -10,21 +9,8 @@ import { Type } from '../model/schema.ts';
 import { conflict, notFound, ok, toMemberResult } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
-import { createRowNumber, createStringEnum, nullable, Time } from './schemas.ts';
-
-const TokenId = Type.Integer({ description: 'The number of the token.' });
-
-export const TokenEntry = Type.Object({
-  id: TokenId,
-  name: Type.String(),
-  prefix: Type.String({ description: 'The first characters of the token.' }),
-  status: createStringEnum(['works', 'revoked', 'expired']),
-  readOnly: Type.Boolean({ description: 'The token may only read.' }),
-  created: Time,
-  expires: nullable(Time),
-  lastUsed: nullable(Time),
-});
-export type TokenEntry = Static<typeof TokenEntry>;
+import { createRowNumber } from './schemas.ts';
+import { CreatedToken, RevokedToken, TokenEntry } from './tokens/schemas.ts';
 
 /**
  * Creates a token. The name of the token is the actor in the audit log, so the names of unrevoked tokens are unique.
@@ -41,11 +27,7 @@ export const createToken = operation({
       Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the token does not expire.' }),
     ),
   }),
-  result: Type.Object({
-    id: TokenId,
-    token: Type.String({ description: 'The token. It is not shown again.' }),
-    expires: nullable(Time),
-  }),
+  result: CreatedToken,
   errors: ['conflict'],
   async run({ name, readOnly, expires }, { store, clock, random }) {
     const nameResult = parseVisibleText('name', name);
@@ -92,7 +74,7 @@ export const revokeToken = operation({
       'is not the number of a token; `postrider token list` lists tokens',
     ),
   }),
-  result: Type.Object({ id: TokenId, name: Type.String(), revoked: Time }),
+  result: RevokedToken,
   errors: ['not-found'],
   async run({ id }, { store, clock }) {
     const now = clock.now();

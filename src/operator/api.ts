@@ -15,7 +15,6 @@ import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
 import type { InboxContext, ServiceContext } from '../operations/context.ts';
-import { perform } from '../operations/operation.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTimeouts } from './body-timeouts.ts';
@@ -23,7 +22,7 @@ import { delayResponse } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInboxFiles } from './inbox.ts';
 import { addListFiles } from './list-files.ts';
-import { createRouteInput, readRequestInput, toResponse } from './operation-route.ts';
+import { createPerformer, createRouteInput, readRequestInput, toResponse } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { isCrossOrigin, isHttpsOrigin, isSameOrigin } from './origin.ts';
 import {
@@ -150,6 +149,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   addInboxFiles(app, API_PATH, parts.inboxContext, admitOrRefuse);
 
+  const performRoute = createPerformer();
   for (const route of OPERATION_ROUTES) {
     app.route({
       method: route.method,
@@ -161,7 +161,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         if (!input.ok) return reply.code(400).send(input.body);
         const { status, body } = toResponse(
           route,
-          await perform(route.operation, input.members, parts.createContext(authentication.actor)),
+          await performRoute(route, input.members, parts.createContext(authentication.actor)),
         );
         if (route.operation.changes) publishChange();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);

@@ -15,15 +15,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** The paths of pages. Scripts of the page interpret the remaining path. */
 const PAGE_PATHS = [
-  '/',
-  '/sign-in',
-  '/messages',
-  '/inbox',
-  '/accounts',
-  '/domains',
-  '/suppressions',
-  '/webhooks',
-  '/audit',
+  ...['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/webhooks'],
+  ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings'],
 ];
 /**
  * The first path segments below which no page exists. For an unknown path below any other segment, the page shows that

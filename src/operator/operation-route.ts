@@ -7,7 +7,7 @@ import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
 import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
 import { getInputMembers, isRequired } from '../operations/input.ts';
-import type { Operation, OperationResult } from '../operations/operation.ts';
+import { type Operation, type OperationResult, perform } from '../operations/operation.ts';
 import { findControlCharacterFault } from './control-characters.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type Parameter, type RouteDescription } from './route-description.ts';
 import type { ErrorBody } from './schemas.ts';
@@ -23,6 +23,11 @@ export interface OperationRoute {
   readonly status: 200 | 201;
   /** The members of the input that the route sets and a request cannot set. */
   readonly preset: Readonly<Record<string, string>>;
+  /**
+   * True if requests during a run of the operation get the result of this run, so that the operation runs at most once
+   * at any time. Such an operation has no input.
+   */
+  readonly sharesRun: boolean;
 }
 
 /** The locations of the input members in a request. */
@@ -46,8 +51,9 @@ export function createOperationRoute(
   operation: OperationRoute['operation'],
   status: OperationRoute['status'] = 200,
   preset: OperationRoute['preset'] = {},
+  sharesRun = false,
 ): OperationRoute {
-  return { method, path, group, operation, status, preset };
+  return { method, path, group, operation, status, preset, sharesRun };
 }
 
 /** Returns the description of a route for the OpenAPI document and the API reference. */
@@ -154,6 +160,27 @@ export function readRequestInput(
     }
   }
   return { ok: true, members: values };
+}
+
+/** Performs the operation of a route with the members of its input. */
+export type PerformRoute = (
+  route: OperationRoute,
+  members: Readonly<Record<string, unknown>>,
+  context: ServiceContext,
+) => Promise<OperationResult<unknown>>;
+
+/** Creates the function that performs the operations of routes. Requests of a route with `sharesRun` share one run. */
+export function createPerformer(): PerformRoute {
+  const runs = new Map<OperationRoute, Promise<OperationResult<unknown>>>();
+  return (route, members, context) => {
+    const running = runs.get(route);
+    if (running !== undefined) return running;
+    const run = perform(route.operation, members, context);
+    if (!route.sharesRun) return run;
+    const sharedRun = run.finally(() => runs.delete(route));
+    runs.set(route, sharedRun);
+    return sharedRun;
+  };
 }
 
 /** Returns the status and body for the result of an operation. */

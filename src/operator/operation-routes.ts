@@ -31,6 +31,7 @@ import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
+import { listProviders } from '../operations/providers.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
@@ -98,8 +99,9 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/tokens', 'Operators', listTokens),
   createOperationRoute('POST', '/tokens', 'Operators', createToken, 201),
   createOperationRoute('POST', '/tokens/{id}/revoke', 'Operators', revokeToken),
+  createOperationRoute('GET', '/providers', 'Installation', listProviders),
   createOperationRoute('GET', '/config', 'Installation', showConfig),
-  createOperationRoute('GET', '/doctor', 'Installation', runDoctor),
+  createOperationRoute('GET', '/doctor', 'Installation', runDoctor, 200, {}, true),
   createOperationRoute('POST', '/doctor/loop', 'Installation', tryLoop),
   createOperationRoute('GET', '/inbox', 'Inbox', listInbox),
   createOperationRoute('GET', '/inbox/{id}', 'Inbox', showInbox),

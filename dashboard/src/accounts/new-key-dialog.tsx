@@ -1,37 +1,24 @@
-/** Shows a new key once. The dialog closes only with the button that confirms that the key is stored. */
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+/** Shows a new key once. */
+import { Text } from '@mantine/core';
 import type { CreatedKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
-import { Copyable } from '../parts/copyable';
+import { SecretDialog } from '../parts/secret-dialog';
 import { formatUtc } from '../parts/time';
 
-export function NewKeyDialog({
-  made,
-  onStored,
-}: {
+interface NewKeyDialogProps {
   readonly made: CreatedKey | RotatedKey;
   readonly onStored: () => void;
-}) {
+}
+
+export function NewKeyDialog({ made, onStored }: NewKeyDialogProps) {
   return (
-    <Modal
-      opened
-      onClose={onStored}
+    <SecretDialog
       title={`New key ${made.id}`}
-      centered
-      size="lg"
-      withCloseButton={false}
-      closeOnEscape={false}
-      closeOnClickOutside={false}
+      secret={made.key}
+      label="the key"
+      text="Copy the key to the configuration of the client. It is shown only once; the service stores only a digest."
+      onStored={onStored}
     >
-      <Stack>
-        <Text>
-          Copy the key to the configuration of the client. It is shown only once; the service stores only a digest.
-        </Text>
-        <Copyable value={made.key} label="the key" block />
-        {'until' in made ? <Text>The old key works until {formatUtc(made.until)} at the latest.</Text> : null}
-        <Group justify="flex-end">
-          <Button onClick={onStored}>I have stored it</Button>
-        </Group>
-      </Stack>
-    </Modal>
+      {'until' in made ? <Text>The old key works until {formatUtc(made.until)} at the latest.</Text> : null}
+    </SecretDialog>
   );
 }

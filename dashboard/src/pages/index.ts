@@ -56,6 +56,30 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     path: '/webhooks/:id',
     Page: lazy(() => loadPage(import('./webhook')).then(({ WebhookPage }) => ({ default: WebhookPage }))),
   },
+  {
+    path: '/feedback',
+    Page: lazy(() => loadPage(import('./feedback')).then(({ FeedbackPage }) => ({ default: FeedbackPage }))),
+  },
+  {
+    path: '/feedback/:id',
+    Page: lazy(() => loadPage(import('./report')).then(({ ReportPage }) => ({ default: ReportPage }))),
+  },
+  {
+    path: '/providers',
+    Page: lazy(() => loadPage(import('./providers')).then(({ ProvidersPage }) => ({ default: ProvidersPage }))),
+  },
+  {
+    path: '/health',
+    Page: lazy(() => loadPage(import('./health')).then(({ HealthPage }) => ({ default: HealthPage }))),
+  },
+  {
+    path: '/tokens',
+    Page: lazy(() => loadPage(import('./tokens')).then(({ TokensPage }) => ({ default: TokensPage }))),
+  },
+  {
+    path: '/settings',
+    Page: lazy(() => loadPage(import('./settings')).then(({ SettingsPage }) => ({ default: SettingsPage }))),
+  },
   { path: '/audit', Page: lazy(() => loadPage(import('./audit')).then(({ AuditPage }) => ({ default: AuditPage }))) },
   {
     path: '*',

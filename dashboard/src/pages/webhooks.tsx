@@ -9,7 +9,7 @@ import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { CreateWebhookDialog } from '../webhooks/create-dialog';
 import { useWebhookFigures, useWebhooks } from '../webhooks/queries';
-import { SecretDialog } from '../webhooks/secret-dialog';
+import { SigningSecretDialog } from '../webhooks/secret-dialog';
 import { WebhookTable } from '../webhooks/webhook-table';
 
 const STATES = [
@@ -73,7 +73,11 @@ export function WebhooksPage() {
         <CreateWebhookDialog onMade={(made) => setDialog({ kind: 'made', made })} onClose={() => setDialog(null)} />
       ) : null}
       {dialog?.kind === 'made' ? (
-        <SecretDialog made={dialog.made} previous={null} onStored={() => navigate(path`/webhooks/${dialog.made.id}`)} />
+        <SigningSecretDialog
+          made={dialog.made}
+          previous={null}
+          onStored={() => navigate(path`/webhooks/${dialog.made.id}`)}
+        />
       ) : null}
     </>
   );

@@ -11,7 +11,7 @@ import { FormDialog } from '../parts/form-dialog';
 import { formatCount } from '../parts/number';
 import { ErrorAlert } from '../parts/page-states';
 import { EditWebhookDialog } from './edit-dialog';
-import { SecretDialog } from './secret-dialog';
+import { SigningSecretDialog } from './secret-dialog';
 import { TestDialog } from './test-dialog';
 
 type OpenDialog =
@@ -77,7 +77,7 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
         />
       ) : null}
       {dialog?.kind === 'made' ? (
-        <SecretDialog made={dialog.made} previous={dialog.previous} onStored={closeDialog} />
+        <SigningSecretDialog made={dialog.made} previous={dialog.previous} onStored={closeDialog} />
       ) : null}
       <ConfirmDialog
         opened={dialog?.kind === 'disable'}

@@ -1,38 +1,25 @@
-/** Shows a new signing secret once. The dialog closes only with the button that confirms that the secret is stored. */
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+/** Shows a new signing secret once. */
+import { Text } from '@mantine/core';
 import type { WebhookSecret } from '../../../src/operations/webhooks/schemas.ts';
-import { Copyable } from '../parts/copyable';
+import { SecretDialog } from '../parts/secret-dialog';
 
-interface SecretDialogProps {
+interface SigningSecretDialogProps {
   readonly made: WebhookSecret;
   /** A sentence about the previous secret; null for a new endpoint. */
   readonly previous: string | null;
   readonly onStored: () => void;
 }
 
-export function SecretDialog({ made, previous, onStored }: SecretDialogProps) {
+export function SigningSecretDialog({ made, previous, onStored }: SigningSecretDialogProps) {
   return (
-    <Modal
-      opened
-      onClose={onStored}
+    <SecretDialog
       title={`Signing secret of ${made.id}`}
-      centered
-      size="lg"
-      withCloseButton={false}
-      closeOnEscape={false}
-      closeOnClickOutside={false}
+      secret={made.secret}
+      label="the secret"
+      text="Copy the secret to the configuration of the receiver, which verifies the signature of each request with it. It is shown only once."
+      onStored={onStored}
     >
-      <Stack>
-        <Text>
-          Copy the secret to the configuration of the receiver, which verifies the signature of each request with it. It
-          is shown only once.
-        </Text>
-        <Copyable value={made.secret} label="the secret" block />
-        {previous === null ? null : <Text>{previous}</Text>}
-        <Group justify="flex-end">
-          <Button onClick={onStored}>I have stored it</Button>
-        </Group>
-      </Stack>
-    </Modal>
+      {previous === null ? null : <Text>{previous}</Text>}
+    </SecretDialog>
   );
 }

@@ -11,6 +11,7 @@ export const EffectiveSettings = Type.Array(
     name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
     value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has no value.' })),
     source: createStringEnum(['default', '.env', 'environment', 'file'], { description: 'The source of the value.' }),
+    meaning: Type.String({ description: 'The meaning of the setting, as in docs/configuration.md.' }),
   }),
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;

@@ -1,0 +1,27 @@
+/** Queries for feedback reports that were not understood. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type { ReportDetails, ReportSummary } from '../../../src/operations/feedback/schemas.ts';
+import { get, path } from '../api/client';
+
+/** Live updates name the reports that this node stored. The list is also polled for reports of other nodes. */
+const POLL_INTERVAL_MS = 15_000;
+
+export const REPORT_PAGE_SIZE = 50;
+
+/** Loads one page and one report more. The additional report indicates that there are older ones. */
+export function useReports(before: string) {
+  return useQuery({
+    queryKey: ['feedback', 'list', before],
+    queryFn: () => get<readonly ReportSummary[]>('/feedback', { before, limit: REPORT_PAGE_SIZE + 1 }),
+    placeholderData: keepPreviousData,
+    refetchInterval: POLL_INTERVAL_MS,
+  });
+}
+
+export function useReport(id: string) {
+  return useQuery({
+    queryKey: ['report', id],
+    queryFn: () => get<ReportDetails>(path`/feedback/${id}`),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}

@@ -1,0 +1,56 @@
+/** The health of the installation: the checks of `doctor` with their remedies. */
+import { Button, Text } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { Findings } from '../../../src/operations/doctor/schemas.ts';
+import { get } from '../api/client';
+import { FindingList } from '../health/finding-list';
+import { RunningChecks } from '../health/running-checks';
+import { PageHead } from '../parts/page-head';
+import { ErrorAlert } from '../parts/page-states';
+import { RelativeTime } from '../parts/relative-time';
+
+const HEALTH_KEY = ['health'];
+
+/** A run with the time of its result. */
+interface Run {
+  readonly findings: Findings;
+  readonly at: string;
+}
+
+export function HealthPage() {
+  const queries = useQueryClient();
+  const [startedAt, setStartedAt] = useState(() => Date.now());
+  // The checks take up to one minute and use the relay, so only the operator repeats them.
+  const run = useQuery({
+    queryKey: HEALTH_KEY,
+    queryFn: async (): Promise<Run> => {
+      setStartedAt(Date.now());
+      const findings = await get<Findings>('/doctor');
+      return { findings, at: new Date().toISOString() };
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  return (
+    <>
+      <PageHead title="Health">
+        <Button loading={run.isFetching} onClick={() => void queries.invalidateQueries({ queryKey: HEALTH_KEY })}>
+          Run checks again
+        </Button>
+      </PageHead>
+      <div role="status">
+        {run.isFetching ? (
+          <RunningChecks startedAt={startedAt} />
+        ) : run.data === undefined ? null : (
+          <Text c="dimmed" mb="md">
+            Checked <RelativeTime at={run.data.at} /> from this node, as <code>postrider doctor</code> does
+          </Text>
+        )}
+      </div>
+      {run.isError ? <ErrorAlert error={run.error} retry={run.refetch} /> : null}
+      {run.data === undefined ? null : <FindingList findings={run.data.findings} />}
+    </>
+  );
+}

@@ -1,0 +1,33 @@
+/** Tests that requests of a route share one run of its operation. */
+import { expect, test } from 'vitest';
+import { Type } from '../../../src/model/schema.ts';
+import type { ServiceContext } from '../../../src/operations/context.ts';
+import { ok } from '../../../src/operations/errors.ts';
+import { createOperationRoute, createPerformer } from '../../../src/operator/operation-route.ts';
+
+test('requests during a run get its result, and a request after it starts a new run', async () => {
+  let runCount = 0;
+  const endRun: (() => void)[] = [];
+  const definition = {
+    ...{ name: 'slow.run', id: 'runSlow', summary: 'Run slowly', changes: false, errors: [] },
+    input: Type.Object({}),
+    result: Type.Integer(),
+    run: async () => {
+      runCount += 1;
+      const number = runCount;
+      await new Promise<void>((resolve) => endRun.push(resolve));
+      return ok(number);
+    },
+  };
+  const performRoute = createPerformer();
+  const context = {} as ServiceContext;
+  const shared = createOperationRoute('GET', '/slow', 'Slow', definition, 200, {}, true);
+  const [first, second] = [performRoute(shared, {}, context), performRoute(shared, {}, context)];
+  await expect.poll(() => endRun.length).toBe(1);
+  endRun[0]?.();
+  expect(await Promise.all([first, second])).toMatchObject([{ value: 1 }, { value: 1 }]);
+  const third = performRoute(shared, {}, context);
+  await expect.poll(() => endRun.length).toBe(2);
+  endRun[1]?.();
+  expect(await third).toMatchObject({ value: 2 });
+});
