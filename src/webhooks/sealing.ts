@@ -1,5 +1,10 @@
 /** Encrypts the signing secrets of endpoints at rest, with a key that is derived from the secret of the installation. */
+import type { KeyObject } from 'node:crypto';
 import { seal, unseal } from '../domains/secret.ts';
+import { createSigningKey } from './signature.ts';
+
+/** The maximum number of keys in a cache. The key that was added first is removed first. */
+const MAX_CACHED_KEYS = 1_024;
 
 /** Identifies the data. The text is part of the error of a secret that cannot be decrypted. */
 const ASSOCIATED_DATA = 'the signing secret of a webhook';
@@ -12,4 +17,24 @@ export function sealSigningSecret(key: Buffer, secret: string): string {
 /** Decrypts a signing secret. Throws a SecretError if it was encrypted with another secret of the installation. */
 export function openSigningSecret(key: Buffer, sealed: string): string {
   return unseal(key, sealed, ASSOCIATED_DATA).toString('utf8');
+}
+
+/**
+ * Returns a function that decrypts a signing secret and returns its key. The function keeps keys in memory, because the
+ * decryption takes longer than a signature. `loadKey` is called before the first decryption. The function throws as
+ * `openSigningSecret` and `createSigningKey` do.
+ */
+export function createSigningKeyCache(loadKey: () => Buffer): (sealed: string) => KeyObject {
+  const keys = new Map<string, KeyObject>();
+  let sealingKey: Buffer | null = null;
+  return (sealed) => {
+    const known = keys.get(sealed);
+    if (known !== undefined) return known;
+    sealingKey ??= loadKey();
+    const key = createSigningKey(openSigningSecret(sealingKey, sealed));
+    const [first] = keys.size < MAX_CACHED_KEYS ? [] : keys.keys();
+    if (first !== undefined) keys.delete(first);
+    keys.set(sealed, key);
+    return key;
+  };
 }

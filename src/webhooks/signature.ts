@@ -4,7 +4,7 @@
  * The signature is the HMAC-SHA256 of `ID.TIMESTAMP.BODY`. The key is the decoded secret. During a rotation an endpoint
  * has several secrets, and the header has one signature for each secret.
  */
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 /** The prefix of a signing secret. The base64 of the key follows. */
 const SECRET_PREFIX = 'whsec_';
@@ -36,23 +36,28 @@ export function isSigningSecret(text: string): boolean {
   return key.length >= MIN_KEY_BYTES && key.length <= MAX_KEY_BYTES && key.toString('base64') === encoded;
 }
 
+/** Returns the key of a signing secret, for `signWebhook`. Throws if `isSigningSecret` refuses the secret. */
+export function createSigningKey(secret: string): KeyObject {
+  if (!isSigningSecret(secret)) throw new Error('a signing secret of a webhook is invalid');
+  return createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64');
+}
+
 /**
  * Returns the headers of an attempt. `id` contains no full stop, because the full stop separates the signed parts.
  * `timestampMs` is the time of the attempt in milliseconds since the epoch. `secrets` has at least one secret that
- * `isSigningSecret` accepts. Throws for another id or secret.
+ * `isSigningSecret` accepts, or its key. A key is faster, if it signs several webhooks. Throws for another id or secret.
  */
 export function signWebhook(
   id: string,
   timestampMs: number,
   body: Uint8Array,
-  secrets: readonly string[],
+  secrets: readonly (string | KeyObject)[],
 ): SignatureHeaders {
   if (id === '' || id.includes('.')) throw new Error('the id of a webhook is empty or contains a full stop');
   if (secrets.length === 0) throw new Error('a webhook needs a signing secret');
   const timestamp = String(Math.floor(timestampMs / 1000));
   const signatures = secrets.map((secret) => {
-    if (!isSigningSecret(secret)) throw new Error('a signing secret of a webhook is invalid');
-    const key = Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
+    const key = typeof secret === 'string' ? createSigningKey(secret) : secret;
     return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
   });
   return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') };

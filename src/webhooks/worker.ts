@@ -9,6 +9,7 @@
  *
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
  */
+import type { KeyObject } from 'node:crypto';
 import { classifyEntry } from '../classify/failure.ts';
 import type { MonotonicClock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
@@ -61,8 +62,8 @@ export interface WebhookWorkerParts {
   /** Records one result, in a group commit over `settleDeliveries`. */
   readonly settle: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
   readonly attempt: WebhookClient['attempt'];
-  /** Decrypts a signing secret. Throws if the secret of the installation is lost. */
-  readonly openSecret: (sealed: string) => string;
+  /** Decrypts a signing secret and returns its key. Throws if the secret of the installation is lost. */
+  readonly openSecret: (sealed: string) => KeyObject;
   readonly publish: PublishOf<
     | 'webhook.attempt_succeeded'
     | 'webhook.attempt_failed'

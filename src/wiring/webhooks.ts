@@ -8,7 +8,7 @@ import type { Events } from '../observability/events.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { WebhookStore, WebhookWorkerStore } from '../store/webhook-store.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
-import { openSigningSecret } from '../webhooks/sealing.ts';
+import { createSigningKeyCache } from '../webhooks/sealing.ts';
 import { startWebhookWorker } from '../webhooks/worker.ts';
 import type { ClusterNode } from './node.ts';
 
@@ -43,7 +43,6 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     (batch) => store.settleDeliveries(batch, clock.now()),
     { maxBatch: MAX_BATCH_SETTLEMENTS, now: clock.monotonic },
   );
-  let key: Buffer | null = null;
   const worker = startWebhookWorker({
     node: node.name,
     clock,
@@ -53,10 +52,7 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     settle: settleCommits.submit,
     attempt: client.attempt,
     // The key is derived at the first use, so that an installation without endpoints needs no secret.
-    openSecret(sealed) {
-      key ??= loadWebhookKey(settings);
-      return openSigningSecret(key, sealed);
-    },
+    openSecret: createSigningKeyCache(() => loadWebhookKey(settings)),
     publish,
   });
   stack.defer(() => worker.drain(Math.min(DRAIN_MS, drainMs)));

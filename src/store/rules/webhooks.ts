@@ -222,6 +222,11 @@ export function toRecordedEvent(
     sequence: rows.readInteger(row, 'sequence'),
     state: rows.readState(row),
     suppressed: rows.readBoolean(row, 'suppressed'),
-    entry,
+    entry: removeTranscript(entry),
   };
+}
+
+/** Removes the SMTP transcript, which no payload contains. It would be copied between the threads of the embedded store. */
+function removeTranscript(entry: HistoryEntry): HistoryEntry {
+  return entry.attempt === null ? entry : { ...entry, attempt: { ...entry.attempt, conversation: [] } };
 }

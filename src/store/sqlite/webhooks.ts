@@ -447,9 +447,10 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     },
     settleDeliveries(batch: readonly DeliverySettlement[], now: number): DeliverySettleResult[] {
       const settled: { readonly settlement: DeliverySettlement; readonly isTest: boolean }[] = [];
+      const existing = new Set([...new Set(batch.map(({ webhookId }) => webhookId))].filter((id) => find(id) !== null));
       const isSettled = batch.map((settlement) => {
         const { id, webhookId, owner, result, attempt } = settlement;
-        const row = find(webhookId) === null ? undefined : selectLeased.get(webhookId, id, owner, settlement.lease);
+        const row = !existing.has(webhookId) ? undefined : selectLeased.get(webhookId, id, owner, settlement.lease);
         if (row === undefined) return false;
         const attempts = addAttempt(rows.readText(row, 'attempts'), attempt);
         const status = result.kind === 'retry' ? 'pending' : result.kind;

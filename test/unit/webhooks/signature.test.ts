@@ -2,7 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { createSigningSecret, isSigningSecret, signWebhook } from '../../../src/webhooks/signature.ts';
+import {
+  createSigningKey,
+  createSigningSecret,
+  isSigningSecret,
+  signWebhook,
+} from '../../../src/webhooks/signature.ts';
 
 const BODY = JSON.stringify({
   type: 'message.bounced',
@@ -25,6 +30,14 @@ describe('a signature', () => {
     const headers = sign([current, previous]);
     expect(headers['webhook-signature'].split(' ')).toHaveLength(2);
     for (const secret of [current, previous]) expect(new Webhook(secret).verify(BODY, headers)).toBeTruthy();
+  });
+
+  it('made with the key of a secret equals that made with the secret', () => {
+    const secret = createSigningSecret(randomBytes);
+    const at = Date.now();
+    const id = '01890a5d-ac96-774b-bcce-b302099a8057';
+    expect(signWebhook(id, at, Buffer.from(BODY), [createSigningKey(secret)])).toEqual(sign([secret], BODY, at));
+    expect(() => createSigningKey('whsec_short')).toThrow();
   });
 
   it('is refused with another secret, another body, another id and another time', () => {

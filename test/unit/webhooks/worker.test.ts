@@ -1,5 +1,5 @@
 /** Tests the worker with a store in memory and a clock that the test controls. */
-import { randomBytes } from 'node:crypto';
+import { type KeyObject, randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import type { ServiceEvent } from '../../../src/model/events.ts';
@@ -12,7 +12,7 @@ import type {
 } from '../../../src/model/webhook.ts';
 import type { DeliveryClaimLimits } from '../../../src/store/webhook-store.ts';
 import type { WebhookAnswer, WebhookRequest } from '../../../src/webhooks/attempt.ts';
-import { createSigningSecret } from '../../../src/webhooks/signature.ts';
+import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
 import { MAX_START_DELAY_MS, startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
@@ -52,7 +52,7 @@ function createRig(
     readonly attempt?: (request: WebhookRequest) => Promise<WebhookAnswer>;
     readonly settle?: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
     readonly failingWebhooks?: readonly number[];
-    readonly openSecret?: (sealed: string) => string;
+    readonly openSecret?: (sealed: string) => KeyObject;
     /** Returns the duration of the next claim. */
     readonly getClaimMs?: () => number;
     /** The number of events that each run finds. */
@@ -131,7 +131,7 @@ function createRig(
         requests.push(request);
         return options.attempt?.(request) ?? answerWith(200);
       },
-      openSecret: options.openSecret ?? ((sealed) => sealed),
+      openSecret: options.openSecret ?? createSigningKey,
       publish: (event) => events.push(event),
     });
   const stop = async (worker: WebhookWorker) => {

@@ -1,0 +1,41 @@
+/** Tests the encryption of signing secrets and the cache of their keys. */
+import { randomBytes } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { createSigningKeyCache, openSigningSecret, sealSigningSecret } from '../../../src/webhooks/sealing.ts';
+import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
+
+it('a sealed signing secret is decrypted, and another key cannot decrypt it', () => {
+  const key = randomBytes(32);
+  const secret = createSigningSecret(randomBytes);
+  expect(openSigningSecret(key, sealSigningSecret(key, secret))).toBe(secret);
+  expect(() => openSigningSecret(randomBytes(32), sealSigningSecret(key, secret))).toThrow();
+});
+
+it('the cache returns the key of each secret, also of a rotated secret and of more secrets than it keeps', () => {
+  const key = randomBytes(32);
+  let loads = 0;
+  const openKey = createSigningKeyCache(() => {
+    loads += 1;
+    return key;
+  });
+  const secrets = Array.from({ length: 1_030 }, () => createSigningSecret(randomBytes));
+  const sealed = secrets.map((secret) => sealSigningSecret(key, secret));
+  for (const round of [0, 1])
+    for (const [index, secret] of secrets.entries())
+      expect(openKey(sealed[index] ?? '').equals(createSigningKey(secret)), `${round} ${index}`).toBe(true);
+  expect(openKey(sealed[0] ?? '')).toBe(openKey(sealed[0] ?? ''));
+  expect(loads).toBe(1);
+});
+
+it('the cache keeps no failure: the secret is decrypted when the secret of the installation is restored', () => {
+  const key = randomBytes(32);
+  const sealed = sealSigningSecret(key, createSigningSecret(randomBytes));
+  let isLost = true;
+  const openKey = createSigningKeyCache(() => {
+    if (isLost) throw new Error('the file of the secret does not exist');
+    return key;
+  });
+  expect(() => openKey(sealed)).toThrow();
+  isLost = false;
+  expect(openKey(sealed).type).toBe('secret');
+});
