@@ -6,7 +6,7 @@
  * releases the other leases, and then closes the store and the log. It stops every component even if one of them fails
  * to stop.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type MonotonicClock, systemClock } from './clock.ts';
 import type { Settings, TransportSetting } from './config/settings.ts';
@@ -24,6 +24,7 @@ import {
   STANDBY_TEXTS,
   type Standby,
 } from './model/node.ts';
+import { createMessageIdGenerator } from './model/submission.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, logHandlers } from './observability/log.ts';
 import { watchHealth } from './store/commits.ts';
@@ -44,6 +45,7 @@ import { createEventAuthenticators } from './wiring/event-authenticators.ts';
 import { createFailureReporter } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import { createNodeName, startNode } from './wiring/node.ts';
+import { startNotifications } from './wiring/notifications.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 import { findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
@@ -220,6 +222,10 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   };
   const authenticators = createEventAuthenticators(settings.eventSecrets);
   const applyEventSecrets = authenticators.replace;
+  let { notifySecrets } = settings;
+  const applyNotifySecrets = (secrets: readonly string[]) => {
+    notifySecrets = secrets;
+  };
   const { secretFiles } = settings;
   stack.defer(
     watchSecretFiles({
@@ -228,6 +234,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
       intervalMs: SECRET_FILES_MS,
       applyTransport,
       applyEventSecrets,
+      applyNotifySecrets,
       warn,
     }),
   );
@@ -261,6 +268,23 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     delivery: delivery === null ? null : observability.getDeliveryStatus(),
     refusedReports: observability.getRefusedReports(),
   });
+  // The acceptance of messages and of notifications have ids of one generator, because an id determines a unique position.
+  const ids = createMessageIdGenerator(await store.findNewestId(), randomUUID);
+  stack.use(
+    startNotifications({
+      ...{
+        settings,
+        version,
+        node: ownNode,
+        store: { ...store, readQueueStatistics },
+        domains,
+        directory,
+        ids,
+        status,
+      },
+      ...{ events, drainMs, secrets: () => notifySecrets, warn },
+    }),
+  );
   // The role `api` stores this key at the end of its start if the store has no account.
   const firstKey = options.createFirstKey === false ? null : generateApiKey(randomBytes);
   const operator = roles.has('operator')
@@ -283,7 +307,13 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     : null;
 
   const ready = () => (storeFailed ? 'the store has failed' : health.fault());
-  const listenerParts = { limits: { maxConnections: connectionLimits.public, ...limits }, ready, dispatcher, firstKey };
+  const listenerParts = {
+    limits: { maxConnections: connectionLimits.public, ...limits },
+    ready,
+    dispatcher,
+    firstKey,
+    ids,
+  };
   const api = roles.has('api') ? stack.use(await startApi({ ...sharedComponents, ...listenerParts })) : null;
 
   const [publicUrl, operatorUrl] = [api?.publicUrl ?? null, operator?.url ?? null];

@@ -10,6 +10,7 @@ import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../m
 import { findProvider } from '../providers/providers.ts';
 import { readDotEnv } from './dot-env.ts';
 import { formatSuggestion } from './nearest.ts';
+import { findNotifyFault } from './notify.ts';
 import { readSecretText, SecretFileError } from './secret-file.ts';
 import {
   type DatabaseSetting,
@@ -101,6 +102,7 @@ export function readSettings(
     transport: requireValue(readSetting(SETTINGS_TABLE.transport)),
     listen: requireValue(readSetting(SETTINGS_TABLE.listen)),
     operatorListen: requireValue(readSetting(SETTINGS_TABLE.operatorListen)),
+    operatorUrl: readSetting(SETTINGS_TABLE.operatorUrl),
     operatorPassword: readSetting(SETTINGS_TABLE.operatorPassword),
     trustedProxies: readSetting(SETTINGS_TABLE.trustedProxies) ?? [],
     tls: pairTls(readSetting(SETTINGS_TABLE.tlsCert), readSetting(SETTINGS_TABLE.tlsKey)),
@@ -119,6 +121,9 @@ export function readSettings(
     sesTopics: readSetting(SETTINGS_TABLE.sesTopics) ?? [],
     sesQueue: readSetting(SETTINGS_TABLE.sesQueue),
     webhookTargets: requireValue(readSetting(SETTINGS_TABLE.webhookTargets)),
+    notifyTargets: readSetting(SETTINGS_TABLE.notifyTargets) ?? [],
+    notifyFrom: readSetting(SETTINGS_TABLE.notifyFrom),
+    notifySecrets: readSetting(SETTINGS_TABLE.notifySecrets) ?? [],
     roles: requireValue(readSetting(SETTINGS_TABLE.roles)),
     logLevel: requireValue(readSetting(SETTINGS_TABLE.logLevel)),
     ignoredVariables: findInjectedVariables(environment),
@@ -127,6 +132,7 @@ export function readSettings(
   checkStandby(settings);
   checkListeners(settings);
   checkFeedback(settings);
+  checkNotify(settings);
   return { settings: deepFreeze(settings), described: describeInputs(inputs) };
 }
 
@@ -396,6 +402,13 @@ function checkFeedback(settings: Settings): void {
       `${SETTINGS_TABLE.roles.name}: the role feedback has no source of feedback; set ${SETTINGS_TABLE.feedbackListen.name}, ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
+}
+
+function checkNotify(settings: Settings): void {
+  const { notifyTargets, notifyFrom, notifySecrets } = SETTINGS_TABLE;
+  const names = { targets: notifyTargets.name, from: notifyFrom.name, secret: notifySecrets.name };
+  const fault = findNotifyFault(settings, names);
+  if (fault !== null) throw new SettingsError(fault);
 }
 
 /** Returns true if the provider of the relay tests the URL of its events before its secret exists. */

@@ -3,6 +3,7 @@
  * `.env`.
  */
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
+import type { NotificationTarget } from '../model/notification.ts';
 import type { EventProviderName, ProviderName, RelayParameters } from '../providers/provider.ts';
 
 /** A PostgreSQL database. */
@@ -83,6 +84,8 @@ export interface Settings {
   readonly transport: TransportSetting;
   readonly listen: HttpListen;
   readonly operatorListen: HttpListen;
+  /** Public URL of the operator listener without a slash at its end, or null. */
+  readonly operatorUrl: string | null;
   readonly operatorPassword: string | null;
   /**
    * Addresses and CIDR networks of trusted reverse proxies. The client addresses that these proxies report are
@@ -115,6 +118,12 @@ export interface Settings {
   readonly sesQueue: string | null;
   /** `public`: webhooks are sent only over HTTPS to public addresses. `any`: also over HTTP and to every address. */
   readonly webhookTargets: 'public' | 'any';
+  /** The targets of notifications to operators. The list may be empty. */
+  readonly notifyTargets: readonly NotificationTarget[];
+  /** The sender of notifications by mail. Null only if no target is an address. */
+  readonly notifyFrom: string | null;
+  /** The secrets that sign notifications, the newest first. Empty only if no target is a URL. */
+  readonly notifySecrets: readonly string[];
   readonly roles: ReadonlySet<Role>;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** The settings whose values were read from files. */

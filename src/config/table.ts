@@ -20,6 +20,7 @@ import { SPARKPOST } from '../providers/sparkpost/sparkpost.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
+import { parseNotifyFrom, parseNotifySecrets, parseNotifyTargets } from './notify.ts';
 import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
 import {
@@ -233,7 +234,8 @@ function parseReturnPathDomain(text: string): Parsed<string> {
     : valid(address.domain);
 }
 
-function parseFeedbackUrl(text: string): Parsed<string> {
+/** Parses the public URL of a listener. The value has no slash at its end. */
+function parsePublicUrl(text: string, example: string): Parsed<string> {
   const url = URL.parse(text);
   const isValid =
     url !== null &&
@@ -242,7 +244,7 @@ function parseFeedbackUrl(text: string): Parsed<string> {
     url.password === '' &&
     !text.includes('?') &&
     !text.includes('#');
-  if (!isValid) return invalid(`${quote(maskUrl(text))} is not a URL such as https://events.example.com`);
+  if (!isValid) return invalid(`${quote(maskUrl(text))} is not a URL such as ${example}`);
   return valid(text.endsWith('/') ? text.slice(0, -1) : text);
 }
 
@@ -321,6 +323,12 @@ export const SETTINGS_TABLE = {
     { default: '127.0.0.1:8081', example: '127.0.0.1:9081' },
     HTTP_LISTEN_ADDRESS,
     'Address of the operator listener: dashboard, operator API, metrics, OpenAPI documents. `unix:/PATH` is a unix socket, which needs `POSTRIDER_OPERATOR_PASSWORD`.',
+  ),
+  operatorUrl: createSpec(
+    'POSTRIDER_OPERATOR_URL',
+    { default: null, example: 'https://mail.example.com' },
+    createValueKind('URL', (text) => parsePublicUrl(text, 'https://mail.example.com')),
+    'Public URL of the operator listener, for links in notifications. If unset, the links begin with the address of `POSTRIDER_OPERATOR_LISTEN`.',
   ),
   operatorPassword: createSpec(
     'POSTRIDER_OPERATOR_PASSWORD',
@@ -409,7 +417,7 @@ export const SETTINGS_TABLE = {
   feedbackUrl: createSpec(
     'POSTRIDER_FEEDBACK_URL',
     { default: null, example: 'https://events.example.com' },
-    createValueKind('URL', parseFeedbackUrl),
+    createValueKind('URL', (text) => parsePublicUrl(text, 'https://events.example.com')),
     'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register. `POSTRIDER_EVENTS_MANDRILL` requires this setting, because the signatures of Mandrill cover the URL.',
   ),
   postmarkEvents: createEventSecretsSpec(POSTMARK),
@@ -444,6 +452,24 @@ export const SETTINGS_TABLE = {
     { default: 'public', example: 'any' },
     createChoiceKind(['public', 'any']),
     'Selects the URLs to which webhooks are sent. `public`: HTTPS and public addresses only. `any`: also HTTP and private addresses, for development and internal networks. Every attempt obeys the current value.',
+  ),
+  notifyTargets: createSpec(
+    'POSTRIDER_NOTIFY',
+    { default: null, example: 'mailto:ops@example.com,https://hooks.example.com/postrider' },
+    createValueKind('comma list', parseNotifyTargets, '`mailto:ADDRESS`, `https://…`; at most 10'),
+    'Targets that are notified when a problem that needs attention begins, and when it ends (docs/notifications.md). Failures of the transport are sent to HTTPS targets only. If unset, no notification is sent. Give every node the same value.',
+  ),
+  notifyFrom: createSpec(
+    'POSTRIDER_NOTIFY_FROM',
+    { default: null, example: 'postrider@example.com' },
+    createValueKind('address', parseNotifyFrom),
+    'Sender of notifications by mail. The account that holds its domain sends them, outside its limits. A `mailto:` target requires this setting.',
+  ),
+  notifySecrets: createSpec(
+    'POSTRIDER_NOTIFY_SECRET',
+    { default: null, example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=', secrecy: 'whole' },
+    createValueKind('comma list', parseNotifySecrets, '`whsec_` and the base64 of 24 to 64 bytes'),
+    'Secret that signs the requests to HTTPS targets as Standard Webhooks specifies. With two secrets, both sign, so that a receiver can change from one to the other. An HTTPS target requires this setting.',
   ),
   roles: createSpec(
     'POSTRIDER_ROLES',

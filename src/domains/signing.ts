@@ -68,6 +68,9 @@ export class DomainCache {
     return domain !== null && maySend(domain);
   }
 
+  /** Returns the sending domain with exactly this name, in lower-case A-labels, or null. */
+  readonly findByName = (name: string): SendingDomain | null => this.#byName.get(name) ?? null;
+
   /** Returns true if a domain of any account may send. */
   hasSendingDomain(): boolean {
     return [...this.#byName.values()].some(maySend);

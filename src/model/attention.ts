@@ -9,7 +9,7 @@
 /**
  * The targets that are notified about an item. `https`: only HTTPS targets. Items that prevent the delivery of mail, and
  * items that a notification by mail can cause, are not sent by mail: such a mail could begin the next item. `none`: the
- * item concerns the notifications themselves.
+ * item concerns the notifications themselves, or another item has been notified for the same cause.
  */
 export type AttentionChannel = 'all' | 'https' | 'none';
 
@@ -20,6 +20,8 @@ interface AttentionKind {
    */
   readonly family: string;
   readonly channel: AttentionChannel;
+  /** The command that shows the details or is the remedy. `SUBJECT` stands for the subject. */
+  readonly command: string;
   /** The consequence as one or two sentences. */
   readonly consequence: string;
 }
@@ -28,121 +30,146 @@ export const ATTENTION_CODES = {
   'database-unavailable': {
     family: 'database',
     channel: 'https',
+    command: 'postrider doctor',
     consequence: 'No message is accepted. Clients get status 500 and retry.',
   },
   'circuit-breaker-open': {
     family: 'circuit-breaker',
     channel: 'https',
+    command: 'postrider doctor',
     consequence: 'Messages are accepted and wait in the queue until the next hop answers.',
   },
   'next-hop-refusal': {
     family: 'next-hop-refusal',
     channel: 'https',
+    command: 'postrider doctor',
     consequence: 'Messages wait in the queue or bounce until the next hop accepts this service again.',
   },
   'signing-failed': {
     family: 'signing',
     channel: 'https',
+    command: 'postrider doctor',
     consequence: 'Messages that cannot be signed wait in the queue and expire at their maximum age.',
   },
+  // The alarms of these attempts were notified as `next-hop-refusal` or `signing-failed`.
   'attempts-refused': {
     family: 'attempts-refused',
-    channel: 'https',
+    channel: 'none',
+    command: 'postrider doctor',
     consequence: 'Messages may wait in the queue or bounce.',
   },
   'node-lost': {
     family: 'node',
     channel: 'all',
+    command: 'postrider overview',
     consequence: 'The other nodes do the work of the node.',
   },
   'no-delivering-node': {
     family: 'delivering-node',
     channel: 'https',
+    command: 'postrider overview',
     consequence: 'Messages are accepted and not sent.',
   },
   'no-sending-domain': {
     family: 'sending-domain',
     channel: 'all',
+    command: 'postrider domain list',
     consequence: 'Every message is refused with status 403.',
   },
   'messages-uncertain': {
     family: 'uncertain',
     channel: 'all',
+    command: 'postrider message list --state uncertain',
     consequence: 'These messages are neither sent again nor ended until an operator decides.',
   },
   'queue-delayed': {
     family: 'queue',
     channel: 'all',
+    command: 'postrider message list --state queued',
     consequence: 'Messages arrive late. A message that reaches its maximum age expires.',
   },
   'domain-pending': {
     family: 'domain',
     channel: 'all',
+    command: 'postrider domain verify SUBJECT',
     consequence: 'Messages from the domain are not authenticated; they are refused unless POSTRIDER_SENDERS is `any`.',
   },
   'domain-failing': {
     family: 'domain',
     channel: 'all',
+    command: 'postrider domain verify SUBJECT',
     consequence: 'Receivers may reject the messages of the domain. After the grace period its messages are refused.',
   },
   'domain-refused': {
     family: 'domain',
     channel: 'all',
+    command: 'postrider domain verify SUBJECT',
     consequence: 'Messages from the domain are refused with status 403.',
   },
   'domain-records': {
     family: 'domain',
     channel: 'all',
+    command: 'postrider domain records SUBJECT',
     consequence: 'Receivers may treat the messages of the domain as spam.',
   },
   'account-locked': {
     family: 'account',
     channel: 'all',
+    command: 'postrider account show SUBJECT',
     consequence: 'The keys of the account are refused, and its queued messages wait.',
   },
   'account-warned': {
     family: 'account',
     channel: 'all',
+    command: 'postrider account show SUBJECT',
     consequence: 'The account is locked if its bounces or complaints reach the threshold.',
   },
   'volume-low': {
     family: 'volume',
     channel: 'all',
+    command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403 when its volume is used.',
   },
   'volume-exhausted': {
     family: 'volume',
     channel: 'all',
+    command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403.',
   },
   'volume-expiring': {
     family: 'volume-expiry',
     channel: 'all',
+    command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403 after that time.',
   },
   'volume-expired': {
     family: 'volume-expiry',
     channel: 'all',
+    command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403.',
   },
   'key-expiring': {
     family: 'key',
     channel: 'all',
+    command: 'postrider key rotate SUBJECT',
     consequence: 'Requests with the key are refused with status 401 after that time.',
   },
   'reports-not-understood': {
     family: 'reports',
     channel: 'https',
+    command: 'postrider feedback list',
     consequence: 'The bounces or complaints in these reports suppress no address.',
   },
   'webhook-disabled': {
     family: 'webhook',
     channel: 'all',
+    command: 'postrider webhook show SUBJECT',
     consequence: 'The events of the endpoint are kept for 30 days and not sent.',
   },
   'notifications-failing': {
     family: 'notifications',
     channel: 'none',
+    command: 'postrider doctor',
     consequence: 'Operators are not notified by mail.',
   },
 } as const satisfies Readonly<Record<string, AttentionKind>>;
@@ -177,4 +204,9 @@ export function getAttentionKey({ code, subject }: AttentionRef): string {
 export function getAttentionFamily({ code, subject }: AttentionRef): string {
   const { family } = ATTENTION_CODES[code];
   return subject === null ? family : `${family}:${subject}`;
+}
+
+/** Returns the command for an item. */
+export function getAttentionCommand({ code, subject }: AttentionRef): string {
+  return ATTENTION_CODES[code].command.replace('SUBJECT', () => subject ?? '');
 }

@@ -182,6 +182,21 @@ export type ServiceEvent =
   | Event<'webhook.delivery_failed', WebhookAttemptMembers & { error: string }>
   /** The service disabled an endpoint, because it answered 410, or because it had no success for five days. */
   | Event<'webhook.disabled', { webhookId: number; reason: DisabledReason }>
+  // ── Notifications to operators ──
+  /** A check of this node recorded a notification with the numbers of problems that began and ended. */
+  | Event<'notification.recorded', { notificationId: string; beganCount: number; endedCount: number }>
+  /**
+   * The target accepted the notification. `target` is `mailto:ADDRESS` or the origin of a URL. `messageId` is the message of
+   * a notification by mail, or null.
+   */
+  | Event<
+      'notification.delivered',
+      { notificationId: string; target: string; messageId: string | null; tookMs: number }
+    >
+  /** An attempt failed, and another attempt is due at `retryAt`. */
+  | Event<'notification.attempt_failed', { notificationId: string; target: string; error: string; retryAt: number }>
+  /** The last attempt failed. */
+  | Event<'notification.failed', { notificationId: string; target: string; error: string }>
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>
   | Event<'node.draining'>

@@ -21,6 +21,8 @@ import {
 export const ITEM_INTERVAL_MS = 3_600_000;
 /** The minimum time between two notifications. Changes in this time are gathered into the next notification. */
 export const NOTIFICATION_INTERVAL_MS = 60_000;
+/** The maximum number of items of each kind that a check reads. */
+export const MAX_NOTIFIED_ITEMS = 10_000;
 /** The retention of notifications that are no longer pending, and the age at which a pending one is removed. */
 export const NOTIFICATION_RETENTION_MS = 30 * 24 * 3_600_000;
 
@@ -82,6 +84,12 @@ export interface CurrentAttention {
    */
   readonly incomplete: ReadonlySet<AttentionCode>;
 }
+
+/**
+ * The codes of items whose state only running nodes know. Shortly after the start of a node, a missing item of these codes
+ * has not necessarily ended.
+ */
+export const RUNTIME_CODES: readonly AttentionCode[] = ['circuit-breaker-open', 'next-hop-refusal', 'signing-failed'];
 
 /** Decides the result of a check. Items of the channel `none` are ignored. */
 export function planAttention(
@@ -187,11 +195,17 @@ export function formatTarget(text: string): string {
   return text.startsWith('mailto:') ? text : (URL.parse(text)?.origin ?? text);
 }
 
+/** The stored content of a notification by mail. */
+export interface MailPayload {
+  readonly subject: string;
+  readonly text: string;
+}
+
 /** A notification for one target that this node has leased. */
 export interface LeasedNotification {
   readonly id: string;
   readonly target: string;
-  /** The JSON of an `AttentionChange`. */
+  /** The body of the request, or the JSON of a `MailPayload`. */
   readonly payload: string;
   readonly createdAt: number;
   readonly owner: string;

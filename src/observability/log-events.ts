@@ -38,6 +38,10 @@ export const LOG_FIELDS = {
   webhookId: 'the id of the endpoint',
   deliveryId: 'the id of the delivery, which is the header `webhook-id`',
   eventType: 'the type of the event of a webhook, such as `message.bounced`',
+  notificationId: 'the id of the notification to operators, which is the header `webhook-id` of its requests',
+  target: 'the target of a notification: `mailto:ADDRESS`, or the origin of a URL',
+  beganCount: 'the number of problems that began',
+  endedCount: 'the number of problems that ended',
   httpStatus: 'the HTTP status of the answer of an endpoint',
   count: 'a number of messages or lines',
   transport: 'the kind of the transport, such as `smtp`',
@@ -238,6 +242,27 @@ export const LOG_EVENTS = {
     fields: ['node', 'webhookId', 'reason'],
     meaning:
       'The endpoint was disabled. `reason` is `gone` if it answered 410, or `failing` if it had no success for five days. Correct the endpoint, then run `postrider webhook enable ID`.',
+  },
+  'notification.recorded': {
+    level: 'info',
+    fields: ['node', 'notificationId', 'beganCount', 'endedCount'],
+    meaning: 'Problems that need attention began or ended. The notification is delivered to every target.',
+  },
+  'notification.delivered': {
+    level: 'info',
+    fields: ['node', 'notificationId', 'target', 'id', 'durationMs'],
+    meaning:
+      'A target accepted a notification. `id` is the message of a notification by mail; `postrider message show ID` shows its delivery.',
+  },
+  'notification.attempt_failed': {
+    level: 'warn',
+    fields: ['node', 'notificationId', 'target', 'error', 'retryAt'],
+    meaning: 'An attempt to deliver a notification failed. Another attempt is due at `retryAt`.',
+  },
+  'notification.failed': {
+    level: 'error',
+    fields: ['node', 'notificationId', 'target', 'error'],
+    meaning: 'The last attempt to deliver a notification failed. `postrider doctor` names the cause and the remedy.',
   },
   'node.started': {
     level: 'info',

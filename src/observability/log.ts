@@ -155,6 +155,16 @@ export function logHandlers(log: Log, node: string): Handlers {
       return { node, ...getWebhookFields(event), error: event.error, retryAt: formatIsoTime(event.retryAt) };
     },
     'webhook.delivery_failed': (event) => ({ node, ...getWebhookFields(event), error: event.error }),
+    'notification.recorded': ({ notificationId, beganCount, endedCount }) => ({
+      ...{ node, notificationId, beganCount, endedCount },
+    }),
+    'notification.delivered': ({ notificationId, target, messageId, tookMs }) => ({
+      ...{ node, notificationId, target, id: messageId, durationMs: tookMs },
+    }),
+    'notification.attempt_failed': ({ notificationId, target, error, retryAt }) => ({
+      ...{ node, notificationId, target, error, retryAt: formatIsoTime(retryAt) },
+    }),
+    'notification.failed': ({ notificationId, target, error }) => ({ node, notificationId, target, error }),
     'webhook.disabled': ({ webhookId, reason }) => ({ node, webhookId: formatWebhookId(webhookId), reason }),
     'node.started': ({ transport, url }) => ({ node, transport, url }),
     'node.draining': createNodeField,

@@ -56,6 +56,8 @@ export interface Metrics {
    * Counts a connection that a listener closed because of a limit, or because the client did not read the responses.
    */
   countDroppedConnection(listener: HttpListenerName, reason: DropReason): void;
+  /** Counts the result of an attempt to deliver a notification to operators. */
+  countNotification(target: string, result: 'delivered' | 'retried' | 'failed'): void;
   /** Counts an attempt to send a webhook. */
   countWebhookAttempt(webhookId: number, isSuccess: boolean): void;
   /**
@@ -105,6 +107,8 @@ export interface MetricsOptions {
   readonly readQueueStatistics: () => Promise<QueueStatistics>;
   /** Resolves to the time of the last feedback report, or null. It is called during a scrape. */
   readonly readLastFeedbackAt?: () => Promise<number | null>;
+  /** The targets of notifications to operators (`formatTarget`). Default: none. */
+  readonly notificationTargets?: readonly string[];
   /** Resolves to the figures of webhooks. It is called during a scrape. */
   readonly readWebhookStatistics?: () => Promise<readonly WebhookStatistics[]>;
   /** All codes that `countRefused` can receive. */
@@ -132,6 +136,7 @@ export function createMetrics({
   clock,
   readQueueStatistics,
   readLastFeedbackAt,
+  notificationTargets = [],
   readWebhookStatistics,
   refusalReasons,
   getDroppedLineCount = () => 0,
@@ -280,6 +285,12 @@ export function createMetrics({
     labelNames: ['result'],
     registers,
   });
+  const notifications = new Counter({
+    name: 'postrider_notifications_total',
+    help: 'Attempts to deliver a notification to operators, by target and result',
+    labelNames: ['target', 'result'],
+    registers,
+  });
   const webhookFailures = new Counter({
     name: 'postrider_webhook_failures_total',
     help: 'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
@@ -320,6 +331,8 @@ export function createMetrics({
   for (const listener of HTTP_LISTENERS)
     for (const reason of DROP_REASONS) droppedConnections.inc({ listener, reason }, 0);
   for (const result of ['succeeded', 'failed']) webhookAttempts.inc({ result }, 0);
+  for (const target of notificationTargets)
+    for (const result of ['delivered', 'retried', 'failed']) notifications.inc({ target, result }, 0);
   const webhookLabels = new Map<number, string>();
   /** Returns the label of an endpoint. The first endpoints whose attempts fail have a label of their own. */
   function getWebhookLabel(webhookId: number): string {
@@ -394,6 +407,9 @@ export function createMetrics({
     countReport: (result, count = 1) => reports.inc({ result }, count),
     countRefusedReport: (reason, count = 1) => refusedReports.inc({ reason }, count),
     setBreakerState: setBreaker,
+    countNotification(target, result) {
+      notifications.inc({ target, result });
+    },
     countWebhookAttempt(webhookId, isSuccess) {
       webhookAttempts.inc({ result: isSuccess ? 'succeeded' : 'failed' });
       if (!isSuccess) webhookFailures.inc({ webhook: getWebhookLabel(webhookId) });
@@ -465,6 +481,9 @@ export function createMetricHandlers(metrics: Metrics): Handlers {
     'domain.failing': () => metrics.countAlarm('domain-failing'),
     'domain.blocked': () => metrics.countAlarm('domain-blocked'),
     'domain.return_path_failing': () => metrics.countAlarm('return-path-failing'),
+    'notification.delivered': ({ target }) => metrics.countNotification(target, 'delivered'),
+    'notification.attempt_failed': ({ target }) => metrics.countNotification(target, 'retried'),
+    'notification.failed': ({ target }) => metrics.countNotification(target, 'failed'),
     'webhook.attempt_succeeded': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, true),
     'webhook.attempt_failed': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, false),
     'webhook.delivery_failed': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, false),

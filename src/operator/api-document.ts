@@ -3,6 +3,7 @@
  * every route except the pages of the dashboard, with the schema of each response. Pure.
  */
 
+import { NOTIFICATION_TYPE, NotificationPayload } from '../model/notification-payload.ts';
 import { createPayloadSchema, WEBHOOK_DATA_SCHEMAS } from '../model/webhook-payload.ts';
 import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
@@ -85,22 +86,42 @@ export function createApiDocument(version: string, base: string): string {
 /** Returns the webhooks that the service sends, by type (OpenAPI 3.1). The payloads are built with the same schemas. */
 function describeWebhooks(): object {
   const types = Object.keys(WEBHOOK_DATA_SCHEMAS) as (keyof typeof WEBHOOK_DATA_SCHEMAS)[];
-  return Object.fromEntries(types.map((type) => [type, { post: describeWebhook(type) }]));
+  const events = types.map((type) => [type, { post: describeWebhook(type) }]);
+  return Object.fromEntries([...events, [NOTIFICATION_TYPE, { post: describeNotification() }]]);
 }
 
 function describeWebhook(type: keyof typeof WEBHOOK_DATA_SCHEMAS): object {
   return {
     summary: `The event ${type}`,
+    ...describeRequest(createPayloadSchema(type)),
+    responses: {
+      '2XX': { description: 'The endpoint has accepted the event.' },
+      410: { description: 'The endpoint no longer exists. The service disables it.' },
+      default: { description: 'The event is sent again later.' },
+    },
+  };
+}
+
+function describeRequest(schema: object): object {
+  return {
     tags: ['Webhooks'],
     security: [],
     parameters: WEBHOOK_HEADERS.map(([name, description]) => {
       return { name, in: 'header', required: true, description, schema: { type: 'string' } };
     }),
-    requestBody: { required: true, content: { 'application/json': { schema: createPayloadSchema(type) } } },
+    requestBody: { required: true, content: { 'application/json': { schema } } },
+  };
+}
+
+/** Describes the request to the HTTPS targets of POSTRIDER_NOTIFY. */
+function describeNotification(): object {
+  return {
+    ...describeRequest(NotificationPayload),
+    summary: 'A notification to operators: problems that need attention began or ended',
     responses: {
-      '2XX': { description: 'The endpoint has accepted the event.' },
-      410: { description: 'The endpoint no longer exists. The service disables it.' },
-      default: { description: 'The event is sent again later.' },
+      '2XX': { description: 'The target has accepted the notification.' },
+      410: { description: 'The target no longer exists. The notification is not sent again.' },
+      default: { description: 'The notification is sent again later.' },
     },
   };
 }

@@ -33,10 +33,15 @@ const MAX_RETRY_AFTER_LENGTH = 64;
  * Returns the delay from failed attempt number `attempts` (1 for the first) of a schedule to the next attempt. Returns
  * null if the schedule has ended. `retryAfterMs` is the wait that the endpoint demanded, or null. The delay is never
  * shorter than this wait, up to 24 hours, and never shorter than the delay of the schedule less its jitter. `random`
- * is in [0, 1).
+ * is in [0, 1). `delaysMs` is the schedule, by default that of webhooks.
  */
-export function computeRetryDelayMs(attempts: number, retryAfterMs: number | null, random: number): number | null {
-  const scheduledMs = RETRY_DELAYS_MS[Math.max(attempts, 1) - 1];
+export function computeRetryDelayMs(
+  attempts: number,
+  retryAfterMs: number | null,
+  random: number,
+  delaysMs: readonly number[] = RETRY_DELAYS_MS,
+): number | null {
+  const scheduledMs = delaysMs[Math.max(attempts, 1) - 1];
   if (scheduledMs === undefined) return null;
   const delayMs = scheduledMs * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random);
   if (retryAfterMs === null) return Math.round(delayMs);

@@ -1,6 +1,5 @@
 /** The role `api`: starts the public listener, and creates the first account and its API key on an empty store. */
 
-import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DomainCache } from '../domains/signing.ts';
@@ -11,7 +10,7 @@ import type { ListenerLimits } from '../http/listener-options.ts';
 import { batchTokenRequests, SharedThrottle, Throttle } from '../http/throttle.ts';
 import type { NewApiKey } from '../model/credentials.ts';
 import type { Publish } from '../model/events.ts';
-import { createMessageIdGenerator } from '../model/submission.ts';
+import type { MessageIdGenerator } from '../model/submission.ts';
 import { createIntake, type Dispatcher } from '../queue/dispatcher.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
@@ -40,6 +39,8 @@ export interface ApiParts {
   readonly directory: ApiKeyCache;
   /** The key of the account that is created if the store has no account; null to create the account without a key. */
   readonly firstKey: NewApiKey | null;
+  /** The ids of new messages. */
+  readonly ids: MessageIdGenerator;
   readonly domains: DomainCache;
   readonly publish: Publish;
   /** The dispatcher of this process; null if only other nodes deliver messages. */
@@ -92,7 +93,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
       dispatcher,
       transport,
     }),
-    ids: createMessageIdGenerator(await store.findNewestId(), randomUUID),
+    ids: parts.ids,
     clock,
     loadSignal: createLoadSignal(MAX_COMMIT_WAIT_MS, acceptCommits.getOldestWaitMs),
     getNotReadyReason: ready,

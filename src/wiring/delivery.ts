@@ -72,6 +72,9 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   const markCommits = createGroupCommit(store.markTransmitting, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
   const suppressionQueries = createGroupCommit(store.checkSuppression, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
   const suppressionCheck = createSuppressionCheck(clock, suppressionQueries.submit);
+  const notifiedAddresses = new Set(
+    settings.notifyTargets.flatMap((target) => (target.kind === 'mail' ? [target.address] : [])),
+  );
   const dispatcher = createDispatcher({
     node,
     clock,
@@ -91,6 +94,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: getLoopRecipient(settings.returnPathDomain),
+    isNotification: ({ from, to }) => from === settings.notifyFrom && notifiedAddresses.has(to),
     mustNotAttempt: createAttemptGuard(directory, membership),
     mayReceive: suppressionCheck.mayReceive,
     onChange: suppressionCheck.recordChange,

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { ERROR_CODES } from '../http/errors.ts';
 import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
+import { formatTarget } from '../model/notification.ts';
 import { TOPICS } from '../model/topic.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
@@ -51,6 +52,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
     clock,
     readQueueStatistics,
     readLastFeedbackAt,
+    notificationTargets: settings.notifyTargets.map(({ text }) => formatTarget(text)),
     readWebhookStatistics: () => store.readWebhookStatistics(),
     refusalReasons: ERROR_CODES,
     getDroppedLineCount,

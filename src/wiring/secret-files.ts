@@ -1,6 +1,6 @@
 /**
- * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts, and changed
- * secrets of a provider's events to the next request. Every other changed file is reported once, because it takes effect only
+ * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts, changed
+ * secrets of a provider's events to the next request, and changed secrets of notifications to the next attempt. Every other changed file is reported once, because it takes effect only
  * after a restart.
  *
  * Guarantees: a file that cannot be read, or whose content is not valid, is reported once and changes nothing. A change is applied
@@ -22,6 +22,8 @@ export interface SecretFilesParts {
   readonly applyTransport: (setting: TransportSetting) => string | null;
   /** Applies new secrets of a provider's events. Returns null, or the reason why they are not valid. */
   readonly applyEventSecrets: (provider: EventProviderName, secrets: readonly string[]) => string | null;
+  /** Applies new secrets of notifications to operators. */
+  readonly applyNotifySecrets: (secrets: readonly string[]) => void;
   /** Called with one line for the operator. */
   readonly warn: (line: string) => void;
 }
@@ -41,7 +43,10 @@ export function watchSecretFiles(parts: SecretFilesParts): () => void {
 }
 
 /** Applies the change of a file. Returns null, or one line with the problem and the remedy. */
-function applyChange(file: SecretFile, { applyTransport, applyEventSecrets }: SecretFilesParts): string | null {
+function applyChange(
+  file: SecretFile,
+  { applyTransport, applyEventSecrets, applyNotifySecrets }: SecretFilesParts,
+): string | null {
   const variable = `${file.name}_FILE`;
   try {
     for (const [provider, spec] of Object.entries(EVENT_SECRET_SPECS)) {
@@ -49,6 +54,12 @@ function applyChange(file: SecretFile, { applyTransport, applyEventSecrets }: Se
       const parsed = spec.parse(readSecretFile(file));
       const fault = parsed.ok ? applyEventSecrets(provider as EventProviderName, parsed.value) : parsed.fault;
       return fault === null ? null : `${variable}: ${fault}; correct the file`;
+    }
+    if (file.name === SETTINGS_TABLE.notifySecrets.name) {
+      const parsed = SETTINGS_TABLE.notifySecrets.parse(readSecretFile(file));
+      if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
+      applyNotifySecrets(parsed.value);
+      return null;
     }
     if (file.name !== SETTINGS_TABLE.transport.name)
       return `${variable}: the file has changed; restart the service to apply it`;

@@ -20,11 +20,14 @@ const EFFECT_LAYERS = [
   'operator',
   'observability',
   'webhooks',
+  'notifications',
 ];
 /** The wiring layers may import everything. No other layer imports them. */
 const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
 /** Layers that a layer may load in addition to itself and the pure layers. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
+  // The checks of URLs and signing secrets.
+  config: ['webhooks'],
   // The pure parts of the store: search queries, steps of the traffic figures. The checks and signatures of webhooks.
   operations: ['config', 'domains', 'doctor', 'store', 'webhooks'],
   // Shared with the public listener: batched lookups of unknown credentials.
@@ -32,6 +35,8 @@ const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // A clock cannot be passed to a thread of the store.
   store: ['clock.ts', 'folder.ts'],
   domains: ['folder.ts'],
+  // Attempts, signatures and the schedule of webhooks.
+  notifications: ['webhooks'],
   // The encryption of secrets.
   webhooks: ['domains'],
   transports: ['folder.ts'],
@@ -56,6 +61,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   doctor: [],
   operations: ['csv-parse'],
   webhooks: [],
+  notifications: [],
   cli: ['commander', 'csv-parse'],
   wiring: [],
   'main.ts': [],

@@ -26,6 +26,8 @@ export const SECRET_WORD = 'hunter2';
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:a';
 const QUEUE = 'https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback';
 
+const NOTIFY_KEY = Buffer.from(SECRET_WORD.repeat(4)).toString('base64');
+
 const NO_PORT = 'no port from 0 to 65535';
 const NO_ADDRESS = 'is not an address such as 127.0.0.1:8080';
 const WRONG_ADDRESSES: WrongRow = [
@@ -314,6 +316,47 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['https://sqs.example/', 'is not the URL of an SQS queue'],
     [`https://me:${SECRET_WORD}@sqs.example/1/q`, 'is not the URL of an SQS queue'],
     [`https://sqs.example/1/q?token=${SECRET_WORD}`, 'is not the URL of an SQS queue'],
+  ],
+  operatorUrl: [
+    ['mail.example.com', 'is not a URL such as https://mail.example.com'],
+    [`https://me:${SECRET_WORD}@mail.example.com`, 'is not a URL such as'],
+  ],
+  notifyTargets: [
+    ['ops@example.com', 'is not a target such as mailto:ops@example.com or https://hooks.example.com/postrider'],
+    ['mailto:ops', 'is not an address such as mailto:ops@example.com'],
+    ['mailto:ops@example.com?subject=x', 'is not an address such as'],
+    ['mailto:ops@example.com,', 'contains an empty target; remove a comma'],
+    ['mailto:ops@example.com, MAILTO:ops@example.com', 'is given twice; remove one'],
+    [Array.from({ length: 11 }, (_, n) => `mailto:ops${n}@example.com`).join(), 'has 11 targets; give at most 10'],
+    ['ftp://hooks.example.com/', 'does not begin with https://'],
+    [`https://me:${SECRET_WORD}@hooks.example.com/`, 'contains a user name or a password; remove them'],
+    ['https://hooks.example.com/#x', 'contains a fragment'],
+    ['http://hooks.example.com/', 'use https, or set POSTRIDER_WEBHOOK_TARGETS=any'],
+    ['https://127.0.0.1/', 'which is not public (loopback'],
+    ['https://hooks.example.com/', 'whose requests are signed; set POSTRIDER_NOTIFY_SECRET'],
+    ['mailto:ops@example.com', 'needs a sender; set POSTRIDER_NOTIFY_FROM'],
+  ],
+  notifyFrom: [
+    ['Postrider <ops@example.com>', 'is not an address such as postrider@example.com'],
+    [
+      'ops@example.com',
+      'POSTRIDER_NOTIFY has no mail target; add one, or remove POSTRIDER_NOTIFY_FROM',
+      { POSTRIDER_NOTIFY: 'https://hooks.example.com/', POSTRIDER_NOTIFY_SECRET: `whsec_${NOTIFY_KEY}` },
+    ],
+  ],
+  notifySecrets: [
+    [SECRET_WORD, 'a secret must be whsec_ and the base64 of 24 to 64 bytes'],
+    [`whsec_${SECRET_WORD}`, 'a secret must be whsec_'],
+    [`whsec_${NOTIFY_KEY},`, 'a secret must be whsec_'],
+    [
+      `whsec_${NOTIFY_KEY},whsec_${NOTIFY_KEY},whsec_${NOTIFY_KEY}`,
+      'has 3 secrets; give the new secret and the previous one',
+    ],
+    [
+      `whsec_${NOTIFY_KEY}`,
+      'POSTRIDER_NOTIFY has no HTTPS target; add one, or remove POSTRIDER_NOTIFY_SECRET',
+      { POSTRIDER_NOTIFY: 'mailto:ops@example.com', POSTRIDER_NOTIFY_FROM: 'ops@example.com' },
+    ],
   ],
   webhookTargets: [['private', '"private" is not one of public, any']],
   roles: [

@@ -7,6 +7,7 @@ import type { Account } from '../../model/account.ts';
 import type { AttentionCode } from '../../model/attention.ts';
 import { GRACE_PERIOD_MS, maySend } from '../../model/domain.ts';
 import { type Alarm, type NodeDelivery, SIGNING_ALARM } from '../../model/node.ts';
+import { findSenderFault } from '../../model/notification-sender.ts';
 import {
   type DomainProblem,
   MAX_OVERVIEW_ITEMS,
@@ -19,7 +20,7 @@ import { maskUrl } from '../../printing/escape.ts';
 import { formatSpan, formatTime, shorten } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { getTransportName } from './health.ts';
-import { hasFeedbackSource, type OverviewInput } from './input.ts';
+import { getNotificationSender, hasFeedbackSource, type OverviewInput } from './input.ts';
 import type { AttentionItem } from './schemas.ts';
 
 const OLD_MESSAGE_AGE_MS = 3_600_000;
@@ -42,6 +43,7 @@ export function listAttention(input: OverviewInput): readonly AttentionItem[] {
     ...store.accounts.flatMap((account) => listAccountProblems(account, now)),
     ...store.keys.map((key) => describeKeyProblem(key, now)),
     ...listReportProblems(input),
+    ...listNotificationProblems(input),
     ...store.disabledWebhooks.map(describeDisabledWebhook),
   ];
   return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
@@ -333,6 +335,18 @@ function listReportProblems({ store, settings }: OverviewInput): readonly Attent
   const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
   const remedy = 'Read them with `postrider feedback list` and `postrider feedback show ID`';
   return [createWarning(['reports-not-understood', null], text, remedy)];
+}
+
+/** Lists the reason why notifications to operators cannot be sent by mail. No notification reports it. */
+function listNotificationProblems({ settings, store, notificationDomain }: OverviewInput): readonly AttentionItem[] {
+  const sender = getNotificationSender(settings);
+  if (sender === null) return [];
+  // Every locked account is listed, up to the limit of the list.
+  const account = store.accounts.find(({ id }) => id === notificationDomain?.accountId) ?? { name: '', locked: null };
+  const fault = findSenderFault(sender, notificationDomain, account, requiresAuthenticatedSender(settings));
+  if (fault === null) return [];
+  const text = `Notifications are not sent by mail: ${fault.text}`;
+  return [createFailure(['notifications-failing', null], text, fault.remedy, '/domains')];
 }
 
 /** Describes an endpoint that the service disabled. The text does not change while the endpoint stays disabled. */

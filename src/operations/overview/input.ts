@@ -1,6 +1,9 @@
 /** Reads the data of an overview from the store, in parallel. */
 import type { Settings } from '../../config/settings.ts';
+import { parseAddress } from '../../model/address.ts';
+import type { SendingDomain } from '../../model/domain.ts';
 import type { NodeStatus, RuntimeStatus } from '../../model/node.ts';
+import { findSenderDomain, listDomainCandidates } from '../../model/notification-sender.ts';
 import type { OverviewData, QueueStatistics } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import type { OperatorStore } from '../../store/contract.ts';
@@ -20,6 +23,8 @@ export interface OverviewInput {
   readonly store: OverviewData;
   readonly nodes: readonly NodeStatus[];
   readonly lastFeedbackAt: number | null;
+  /** The sending domain of POSTRIDER_NOTIFY_FROM. Null without mail targets, or if no account has it. */
+  readonly notificationDomain: SendingDomain | null;
 }
 
 /** Returns true if a listener or queue for bounces and complaints is configured. */
@@ -33,16 +38,44 @@ export async function readOverviewInput(
   service: RuntimeStatus | null,
   range: Range,
   now: number,
+  maxItems?: number,
 ): Promise<OverviewInput> {
   const until = now + RATE_WINDOW_MS;
   const minutes = store.readTraffic(getRangeStart('1h', now), until, MINUTE_MS);
-  const [steps, recent, queue, overviewData, nodes, lastFeedbackAt] = await Promise.all([
+  const [steps, recent, queue, overviewData, nodes, lastFeedbackAt, notificationDomain] = await Promise.all([
     range === '1h' ? minutes : store.readTraffic(getRangeStart(range, now), until, RANGES[range].stepMs),
     minutes,
     store.readQueueStatistics(),
-    store.readOverviewData(now),
+    store.readOverviewData(now, maxItems),
     store.listNodes(now),
     hasFeedbackSource(settings) ? store.findLastFeedbackAt() : null,
+    readNotificationDomain(store, settings),
   ]);
-  return { now, settings, status: service, steps, recent, queue, store: overviewData, nodes, lastFeedbackAt };
+  return {
+    now,
+    settings,
+    status: service,
+    steps,
+    recent,
+    queue,
+    store: overviewData,
+    nodes,
+    lastFeedbackAt,
+    notificationDomain,
+  };
+}
+
+/** Returns the domain of the sender of notifications by mail. Null if there is no mail target. */
+export function getNotificationSender({ notifyFrom }: Pick<Settings, 'notifyFrom'>): string | null {
+  return notifyFrom === null ? null : (parseAddress(notifyFrom)?.domain ?? null);
+}
+
+async function readNotificationDomain(
+  store: Pick<OperatorStore, 'findDomain'>,
+  settings: Settings,
+): Promise<SendingDomain | null> {
+  const name = getNotificationSender(settings);
+  if (name === null) return null;
+  const found = await Promise.all(listDomainCandidates(name).map((candidate) => store.findDomain(candidate)));
+  return findSenderDomain(name, (candidate) => found.find((domain) => domain?.name === candidate) ?? null);
 }

@@ -45,6 +45,7 @@ function createMetricsWithEverySeries(): Metrics {
     readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
     readLastFeedbackAt: async () => 1,
     refusalReasons: ERROR_CODES,
+    notificationTargets: ['mailto:ops@example.com'],
   });
   metrics.countRefusedReport('store');
   metrics.countAccepted(1);

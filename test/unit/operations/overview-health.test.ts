@@ -42,6 +42,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Overv
     },
     nodes: [],
     lastFeedbackAt: null,
+    notificationDomain: null,
     ...changes,
   };
 }

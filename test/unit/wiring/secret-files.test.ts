@@ -31,6 +31,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
       secrets.push([provider, texts]);
       return null;
     },
+    applyNotifySecrets: (texts) => void secrets.push(['notify', texts]),
     warn: (line) => void lines.push(line),
   });
   const pass = () => clock.advance(3 * INTERVAL_MS);
@@ -52,6 +53,17 @@ test('a changed transport is applied once, and nothing is applied without a chan
   stop();
   await change('smtp://u:later-value@relay.example:587');
   expect(applied).toHaveLength(1);
+});
+
+test('changed secrets of notifications are applied, and a text that is no secret changes nothing', async () => {
+  const [first, second] = [1, 2].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`);
+  const { secrets, lines, change, stop } = watchOneFile('POSTRIDER_NOTIFY_SECRET', first ?? '');
+  await change(`${second},${first}\n`);
+  expect(secrets).toEqual([['notify', [second, first]]]);
+  await change('whsec_short');
+  expect(secrets).toHaveLength(1);
+  expect(lines).toEqual([expect.stringContaining('POSTRIDER_NOTIFY_SECRET_FILE: a secret must be whsec_')]);
+  stop();
 });
 
 test('a transport that cannot be applied is reported once with its remedy', async () => {

@@ -1,0 +1,99 @@
+/** Parses the settings of notifications to operators, and checks the settings that depend on one another. */
+import { parseAddress } from '../model/address.ts';
+import type { NotificationTarget } from '../model/notification.ts';
+import { isSigningSecret } from '../webhooks/signature.ts';
+import { parseTargetUrl } from '../webhooks/target.ts';
+import { findDuplicate, invalid, type Parsed, quote, valid } from './units.ts';
+
+const MAX_TARGETS = 10;
+/** The current secret and, during a rotation, the previous one. */
+const MAX_SECRETS = 2;
+const MAIL_SCHEME = 'mailto:';
+
+/** Parses POSTRIDER_NOTIFY. HTTP and private addresses are checked later, because another setting permits them. */
+export function parseNotifyTargets(text: string): Parsed<readonly NotificationTarget[]> {
+  const targets: NotificationTarget[] = [];
+  for (const element of text.split(',').map((part) => part.trim())) {
+    const target = parseTarget(element);
+    if (!target.ok) return target;
+    targets.push(target.value);
+  }
+  if (targets.length > MAX_TARGETS)
+    return invalid(`the list has ${targets.length} targets; give at most ${MAX_TARGETS}`);
+  return findDuplicate(targets.map((target) => target.text)) ?? valid(Object.freeze(targets));
+}
+
+function parseTarget(text: string): Parsed<NotificationTarget> {
+  if (text === '') return invalid('the list contains an empty target; remove a comma');
+  if (text.toLowerCase().startsWith(MAIL_SCHEME)) {
+    const address = parseMailAddress(text.slice(MAIL_SCHEME.length));
+    return address === null
+      ? invalid(`${quote(text)} is not an address such as mailto:ops@example.com`)
+      : valid({ kind: 'mail', text: `${MAIL_SCHEME}${address}`, address });
+  }
+  if (!text.includes('://'))
+    return invalid(
+      `${quote(text)} is not a target such as mailto:ops@example.com or https://hooks.example.com/postrider`,
+    );
+  const url = parseTargetUrl(text, 'any');
+  return url.ok
+    ? valid({ kind: 'https', text: url.value.href, url: url.value.href })
+    : invalid(`${quote(text)} ${url.fault}`);
+}
+
+/** Parses POSTRIDER_NOTIFY_FROM. */
+export function parseNotifyFrom(text: string): Parsed<string> {
+  const address = parseMailAddress(text);
+  return address === null ? invalid(`${quote(text)} is not an address such as postrider@example.com`) : valid(address);
+}
+
+function parseMailAddress(text: string): string | null {
+  return parseAddress(text) === null ? null : text;
+}
+
+/** Parses POSTRIDER_NOTIFY_SECRET. The error contains no part of the secret. */
+export function parseNotifySecrets(text: string): Parsed<readonly string[]> {
+  const secrets = text.split(',').map((secret) => secret.trim());
+  if (!secrets.every(isSigningSecret))
+    return invalid(
+      'a secret must be whsec_ and the base64 of 24 to 64 bytes; `echo "whsec_$(openssl rand -base64 32)"` prints one',
+    );
+  return secrets.length > MAX_SECRETS
+    ? invalid(`the list has ${secrets.length} secrets; give the new secret and the previous one`)
+    : valid(Object.freeze(secrets));
+}
+
+interface NotifySettings {
+  readonly webhookTargets: 'public' | 'any';
+  readonly notifyTargets: readonly NotificationTarget[];
+  readonly notifyFrom: string | null;
+  readonly notifySecrets: readonly string[];
+}
+
+interface NotifyNames {
+  readonly targets: string;
+  readonly from: string;
+  readonly secret: string;
+}
+
+/** Returns the first fault of settings that depend on one another, as one line, or null. */
+export function findNotifyFault(settings: NotifySettings, names: NotifyNames): string | null {
+  const { webhookTargets, notifyTargets, notifyFrom, notifySecrets } = settings;
+  for (const target of notifyTargets) {
+    if (target.kind !== 'https') continue;
+    const url = parseTargetUrl(target.url, webhookTargets);
+    if (!url.ok) return `${names.targets}: ${quote(target.url)} ${url.fault}`;
+  }
+  const hasHttps = notifyTargets.some(({ kind }) => kind === 'https');
+  const hasMail = notifyTargets.some(({ kind }) => kind === 'mail');
+  if (hasHttps && notifySecrets.length === 0)
+    return `${names.targets} has an HTTPS target, whose requests are signed; set ${names.secret}`;
+  if (hasMail && notifyFrom === null)
+    return `${names.targets} has a mail target, which needs a sender; set ${names.from} to an address of an authenticated domain`;
+  if (notifyTargets.length === 0) return null;
+  if (!hasHttps && notifySecrets.length > 0)
+    return `${names.secret} is set, but ${names.targets} has no HTTPS target; add one, or remove ${names.secret}`;
+  if (!hasMail && notifyFrom !== null)
+    return `${names.from} is set, but ${names.targets} has no mail target; add one, or remove ${names.from}`;
+  return null;
+}

@@ -1,0 +1,57 @@
+/** Decides which account sends notifications by mail, and why none can. Pure. */
+import type { Account } from './account.ts';
+import { maySend, type SendingDomain } from './domain.ts';
+
+/** Why notifications cannot be sent by mail, or why they wait. */
+export interface NotificationSenderFault {
+  /** `refused`: the mail is not accepted. `waiting`: it is accepted and waits. */
+  readonly kind: 'refused' | 'waiting';
+  readonly text: string;
+  readonly remedy: string;
+}
+
+/** The sending domain with the name, or its nearest parent that allows subdomains, from the result of `find`. */
+export function findSenderDomain(name: string, find: (name: string) => SendingDomain | null): SendingDomain | null {
+  for (const candidate of listDomainCandidates(name)) {
+    const domain = find(candidate);
+    if (domain !== null) return candidate === name || domain.subdomains ? domain : null;
+  }
+  return null;
+}
+
+/** Returns the name and its parents, nearest first. */
+export function listDomainCandidates(name: string): readonly string[] {
+  const labels = name.split('.');
+  return labels.map((_, index) => labels.slice(index).join('.'));
+}
+
+/**
+ * Returns the fault of the sender, or null. `name` is the domain of POSTRIDER_NOTIFY_FROM, `domain` its sending domain, and
+ * `account` the account of this domain.
+ */
+export function findSenderFault(
+  name: string,
+  domain: SendingDomain | null,
+  account: Pick<Account, 'name' | 'locked'> | null,
+  requiresAuthentication: boolean,
+): NotificationSenderFault | null {
+  if (domain === null || account === null)
+    return {
+      kind: 'refused',
+      text: `no account has the domain ${name} of POSTRIDER_NOTIFY_FROM`,
+      remedy: `Run \`postrider domain add ACCOUNT ${name}\` and publish its records, or set POSTRIDER_NOTIFY_FROM to an address of an authenticated domain`,
+    };
+  if (requiresAuthentication && !maySend(domain))
+    return {
+      kind: 'refused',
+      text: `the domain ${domain.name} of POSTRIDER_NOTIFY_FROM is not authenticated`,
+      remedy: `Publish its records, then run \`postrider domain verify ${domain.name}\``,
+    };
+  if (account.locked !== null)
+    return {
+      kind: 'waiting',
+      text: `the account ${account.name}, which has the domain ${domain.name} of POSTRIDER_NOTIFY_FROM, is locked, so its messages wait`,
+      remedy: `Run \`postrider account unlock ${account.name}\`, or use a domain of an account that sends only notifications`,
+    };
+  return null;
+}

@@ -1,0 +1,255 @@
+/**
+ * The notifications of one node: checks which items need attention, records the changes, and delivers the recorded
+ * notifications.
+ *
+ * Guarantees: of several nodes, exactly one records each change, together with its notification for each target. A
+ * recorded notification is delivered by any node, also after a crash: its lease expires, and it is due again. Each target
+ * has at most one attempt of this node at a time, so a target that does not answer delays no other. A target may receive a
+ * notification twice, with the same `webhook-id`; a mail is accepted once.
+ */
+import type { MonotonicClock } from '../clock.ts';
+import type { Attention } from '../model/attention.ts';
+import type { PublishOf } from '../model/events.ts';
+import {
+  type AttentionChange,
+  type CurrentAttention,
+  formatTarget,
+  type LeasedNotification,
+  NOTIFICATION_RETENTION_MS,
+  type NotificationSettlement,
+  type NotificationTarget,
+  planAttention,
+  selectForTarget,
+} from '../model/notification.ts';
+import { buildNotificationPayload } from '../model/notification-payload.ts';
+import type { AttentionRecord, NotificationStore } from '../store/notification-store.ts';
+import { ATTEMPT_TIMEOUT_MS } from '../webhooks/attempt.ts';
+import { computeRetryDelayMs } from '../webhooks/schedule.ts';
+import { buildNotificationMail } from './mail-text.ts';
+import { createOutageNotifier } from './outage.ts';
+import { NOTIFICATION_RETRY_DELAYS_MS } from './schedule.ts';
+import type { DeliverNotification, TargetResult } from './target.ts';
+
+/** The interval between two checks of this node. */
+export const CHECK_INTERVAL_MS = 10_000;
+/** The minimum time between two checks of all nodes together. It is shorter, so that a late timer omits no check. */
+const MIN_CHECK_INTERVAL_MS = CHECK_INTERVAL_MS / 2;
+/** The interval at which this node looks for due notifications. */
+const DELIVERY_POLL_MS = 5_000;
+/** The duration of a lease. It covers the attempt and the record of its result. */
+const LEASE_MS = ATTEMPT_TIMEOUT_MS + 45_000;
+const PURGE_INTERVAL_MS = 3_600_000;
+const MAX_PURGED = 1_000;
+
+export interface NotifierParts {
+  readonly node: string;
+  readonly clock: MonotonicClock;
+  /** Returns a random number in [0, 1), for the jitter of retries. */
+  readonly random: () => number;
+  /** Returns a random text for the id of a notification. */
+  readonly createId: () => string;
+  readonly targets: readonly NotificationTarget[];
+  /** The public URL of the operator listener without a slash at its end, or null. */
+  readonly operatorUrl: string | null;
+  readonly store: Omit<NotificationStore, 'listNotifications'>;
+  /** Reads the items that need attention. */
+  readonly readAttention: () => Promise<CurrentAttention>;
+  /** Returns the item of a database that does not commit, as this node knows it, or null. */
+  readonly readOutage: () => Attention | null;
+  readonly deliver: DeliverNotification;
+  /** Returns the first signing secret. Called only if a target is a URL. */
+  readonly secret: () => string;
+  readonly publish: PublishOf<
+    | 'notification.recorded'
+    | 'notification.delivered'
+    | 'notification.attempt_failed'
+    | 'notification.failed'
+    | 'node.operation_failed'
+  >;
+}
+
+export interface Notifier {
+  /** Starts no further check or attempt, and waits up to `timeoutMs` for the results of the running ones. */
+  stop(timeoutMs: number): Promise<void>;
+}
+
+/** Starts the notifier. */
+export function startNotifier(parts: NotifierParts): Notifier {
+  const { node, clock, random, createId, targets, operatorUrl, store, readAttention, readOutage, deliver, publish } =
+    parts;
+  const targetsByText = new Map(targets.map((target) => [target.text, target]));
+  const inProgress = new Map<string, Promise<void>>();
+  let isStopping = false;
+  let currentCheck: Promise<void> | null = null;
+  let isClaiming = false;
+  let purgedAt: number | null = null;
+  let cancelCheck: () => void = () => undefined;
+  let cancelClaim: () => void = () => undefined;
+
+  const onError = (operation: string, error: unknown) =>
+    publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
+
+  const outage = createOutageNotifier({
+    ...{ clock, targets, deliver, operatorUrl, secret: parts.secret },
+    onDelivered: (target, notificationId) =>
+      publish({
+        ...{ type: 'notification.delivered', at: clock.now(), notificationId, target: formatTarget(target.text) },
+        ...{ messageId: null, tookMs: 0 },
+      }),
+    onFailed: (target, notificationId, error) => {
+      const at = clock.now();
+      const retryAt = at + CHECK_INTERVAL_MS;
+      const name = formatTarget(target.text);
+      publish({ type: 'notification.attempt_failed', at, notificationId, target: name, error, retryAt });
+    },
+  });
+
+  function scheduleCheck(delayMs: number): void {
+    cancelCheck();
+    if (!isStopping) cancelCheck = clock.after(delayMs, runCheck);
+  }
+
+  /** Runs every interval, also while a check waits for the store, so that an outage is observed. */
+  function runCheck(): void {
+    outage.observe(readOutage());
+    scheduleCheck(CHECK_INTERVAL_MS);
+    currentCheck ??= check()
+      .catch((error: unknown) => onError('check what needs attention', error))
+      .then(() => {
+        currentCheck = null;
+      });
+  }
+
+  async function check(): Promise<void> {
+    // A node with an unrecorded outage does not wait for its turn.
+    const intervalMs = outage.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
+    const recorded = await store.readAttentionCheck(clock.now(), intervalMs);
+    if (recorded === null) return;
+    outage.setSequence(recorded.sequence);
+    const { items, incomplete } = await readAttention();
+    const now = clock.now();
+    // The outage of the database is notified directly. It has ended if this check is recorded.
+    const current = { items: items.filter(({ code }) => code !== 'database-unavailable'), incomplete };
+    const { changed, removed, notification } = planAttention(outage.addTo(recorded, now), current, now);
+    const deliveries = notification === null ? [] : buildDeliveries(notification);
+    const record: AttentionRecord = {
+      ...{ round: recorded.round, now, changed, removed },
+      notification: notification === null || deliveries.length === 0 ? null : { id: `ntf_${createId()}`, deliveries },
+    };
+    if ((await store.recordAttention(record)) === 'stale') return;
+    outage.markRecorded();
+    if (record.notification !== null && notification !== null) {
+      publish({
+        ...{ type: 'notification.recorded', at: now, notificationId: record.notification.id },
+        ...{ beganCount: notification.began.length, endedCount: notification.ended.length },
+      });
+      claim();
+    }
+    await purge(now);
+  }
+
+  function buildDeliveries(change: AttentionChange): { target: string; payload: string }[] {
+    return targets.flatMap(({ kind, text: target }) => {
+      const selected = selectForTarget(change, kind);
+      if (selected === null) return [];
+      const content =
+        kind === 'https'
+          ? buildNotificationPayload(selected, operatorUrl)
+          : buildNotificationMail(selected, operatorUrl);
+      return [{ target, payload: JSON.stringify(content) }];
+    });
+  }
+
+  async function purge(now: number): Promise<void> {
+    if (purgedAt !== null && Math.abs(now - purgedAt) < PURGE_INTERVAL_MS) return;
+    purgedAt = now;
+    while ((await store.purgeNotifications(now - NOTIFICATION_RETENTION_MS, MAX_PURGED)) === MAX_PURGED);
+  }
+
+  /** Leases due notifications for the targets without a running attempt. */
+  function claim(): void {
+    cancelClaim();
+    if (isStopping) return;
+    cancelClaim = clock.after(DELIVERY_POLL_MS, claim);
+    const free = targets.map(({ text }) => text).filter((text) => !inProgress.has(text));
+    if (isClaiming || free.length === 0) return;
+    isClaiming = true;
+    const now = clock.now();
+    void store
+      .claimNotifications(free, node, now + LEASE_MS, now)
+      .then(
+        (leased) => {
+          for (const notification of leased) startAttempt(notification);
+        },
+        (error: unknown) => onError('claim notifications', error),
+      )
+      .then(() => {
+        isClaiming = false;
+      });
+  }
+
+  function startAttempt(notification: LeasedNotification): void {
+    const target = targetsByText.get(notification.target);
+    if (target === undefined) return;
+    const attempt = deliverOnce(target, notification)
+      .catch((error: unknown) => onError('record a notification', error))
+      .then(() => {
+        inProgress.delete(notification.target);
+        // More notifications may be due for this target.
+        claim();
+      });
+    inProgress.set(notification.target, attempt);
+  }
+
+  async function deliverOnce(target: NotificationTarget, notification: LeasedNotification): Promise<void> {
+    const { id, owner, attempt } = notification;
+    const startedAt = clock.monotonic();
+    const outcome = await deliver(target, notification);
+    const at = clock.now();
+    const result = decideResult(outcome, attempt, at);
+    const settlement: NotificationSettlement = { id, target: target.text, owner, attempt, at, result };
+    if ((await store.settleNotification(settlement)) === 'lost') return;
+    publishResult(settlement, Math.round(clock.monotonic() - startedAt));
+  }
+
+  function decideResult(outcome: TargetResult, attempt: number, at: number): NotificationSettlement['result'] {
+    if (outcome.kind === 'delivered') return { kind: 'delivered', messageId: outcome.messageId };
+    const { error, isFinal, retryAfterMs } = outcome;
+    const delayMs = isFinal ? null : computeRetryDelayMs(attempt, retryAfterMs, random(), NOTIFICATION_RETRY_DELAYS_MS);
+    return delayMs === null ? { kind: 'failed', error } : { kind: 'retry', dueAt: at + delayMs, error };
+  }
+
+  function publishResult({ id, target: text, at, result }: NotificationSettlement, tookMs: number): void {
+    const members = { at, notificationId: id, target: formatTarget(text) };
+    switch (result.kind) {
+      case 'delivered':
+        publish({ type: 'notification.delivered', ...members, messageId: result.messageId, tookMs });
+        break;
+      case 'retry':
+        publish({ type: 'notification.attempt_failed', ...members, error: result.error, retryAt: result.dueAt });
+        break;
+      case 'failed':
+        publish({ type: 'notification.failed', ...members, error: result.error });
+        break;
+    }
+  }
+
+  scheduleCheck(0);
+  claim();
+  return {
+    async stop(timeoutMs) {
+      isStopping = true;
+      cancelCheck();
+      cancelClaim();
+      const running = [...inProgress.values(), ...(currentCheck === null ? [] : [currentCheck])];
+      if (running.length === 0) return;
+      await new Promise<void>((resolve) => {
+        const cancel = clock.after(timeoutMs, resolve);
+        void Promise.allSettled(running).then(() => {
+          cancel();
+          resolve();
+        });
+      });
+    },
+  };
+}

@@ -1,0 +1,148 @@
+/**
+ * Notifies HTTPS targets that the database does not commit. The notification cannot be recorded, so this node sends it
+ * directly. The nodes cannot agree on one sender without the database; all of them use the same `webhook-id`, so that a
+ * receiver drops the duplicates. After the outage, the node adds the item to the recorded states, and the end is notified
+ * as usual.
+ *
+ * Guarantees: one notification of each node for each outage and target, and at most one outage within an hour. An outage
+ * that is shorter than `MIN_OUTAGE_MS` is not notified.
+ */
+import { createHmac } from 'node:crypto';
+import type { MonotonicClock } from '../clock.ts';
+import { type Attention, getAttentionKey } from '../model/attention.ts';
+import {
+  type AttentionCheck,
+  type AttentionState,
+  hasElapsed,
+  ITEM_INTERVAL_MS,
+  type NotificationTarget,
+} from '../model/notification.ts';
+import { buildNotificationPayload } from '../model/notification-payload.ts';
+import type { DeliverNotification } from './target.ts';
+
+/** The duration of failing commits after which the targets are notified. */
+export const MIN_OUTAGE_MS = 30_000;
+/** The number of attempts for each target. The check repeats a failed attempt. */
+const MAX_ATTEMPTS = 20;
+
+export interface OutageParts {
+  readonly clock: MonotonicClock;
+  readonly targets: readonly NotificationTarget[];
+  readonly deliver: DeliverNotification;
+  readonly operatorUrl: string | null;
+  /** Returns the first signing secret, which makes the id unique to the installation. */
+  readonly secret: () => string;
+  readonly onDelivered: (target: NotificationTarget, id: string) => void;
+  readonly onFailed: (target: NotificationTarget, id: string, error: string) => void;
+}
+
+interface Outage {
+  readonly startedAt: number;
+  readonly startedMonotonicMs: number;
+  readonly item: Attention;
+  /** The payload and its id from the first attempt on. */
+  notification: { readonly id: string; readonly payload: string } | null;
+  readonly remainingAttempts: Map<NotificationTarget, number>;
+  readonly inProgress: Set<NotificationTarget>;
+  isNotified: boolean;
+}
+
+export interface OutageNotifier {
+  /** Reports the current state: the item of the outage, or null while commits succeed. Returns at once. */
+  observe(item: Attention | null): void;
+  /** Stores the number of recorded notifications, which all nodes know. */
+  setSequence(sequence: number): void;
+  /** Adds the item of an outage that has ended and was notified. */
+  addTo(check: AttentionCheck, now: number): AttentionCheck;
+  /** True until the end of a notified outage is recorded. */
+  readonly hasUnrecordedEnd: boolean;
+  /** Forgets the ended outage, because a check has recorded it. */
+  markRecorded(): void;
+}
+
+export function createOutageNotifier(parts: OutageParts): OutageNotifier {
+  const { clock, deliver, operatorUrl, secret, onDelivered, onFailed } = parts;
+  const targets = parts.targets.filter(({ kind }) => kind === 'https');
+  let outage: Outage | null = null;
+  let ended: Outage | null = null;
+  let lastNotifiedAt: number | null = null;
+  let sequence = 0;
+
+  function start(item: Attention): Outage {
+    return {
+      ...{ startedAt: clock.now(), startedMonotonicMs: clock.monotonic(), item, notification: null },
+      remainingAttempts: new Map(targets.map((target) => [target, MAX_ATTEMPTS])),
+      ...{ inProgress: new Set<NotificationTarget>(), isNotified: false },
+    };
+  }
+
+  function notify(current: Outage): void {
+    const { startedAt: at, startedMonotonicMs, item } = current;
+    if (clock.monotonic() - startedMonotonicMs < MIN_OUTAGE_MS) return;
+    if (current.notification === null) {
+      if (!hasElapsed(lastNotifiedAt, ITEM_INTERVAL_MS, clock.now())) return;
+      const change = { at, began: [{ ...item, beganAt: at, endedAt: null }], ended: [], ongoing: 1 };
+      const payload = JSON.stringify(buildNotificationPayload(change, operatorUrl));
+      const name = `outage ${sequence} ${Math.floor(at / ITEM_INTERVAL_MS)}`;
+      const id = `ntf_${createHmac('sha256', secret()).update(name).digest('hex').slice(0, 32)}`;
+      current.notification = { id, payload };
+    }
+    for (const target of targets) void attempt(current, current.notification, target);
+  }
+
+  async function attempt(
+    current: Outage,
+    notification: { readonly id: string; readonly payload: string },
+    target: NotificationTarget,
+  ): Promise<void> {
+    const remaining = current.remainingAttempts.get(target) ?? 0;
+    if (remaining === 0 || current.inProgress.has(target)) return;
+    current.inProgress.add(target);
+    const result = await deliver(target, notification);
+    current.inProgress.delete(target);
+    if (result.kind === 'refused') {
+      current.remainingAttempts.set(target, result.isFinal ? 0 : remaining - 1);
+      onFailed(target, notification.id, result.error);
+      return;
+    }
+    current.remainingAttempts.set(target, 0);
+    current.isNotified = true;
+    lastNotifiedAt = clock.now();
+    onDelivered(target, notification.id);
+  }
+
+  return {
+    observe(item) {
+      if (item === null) {
+        if (outage !== null) ended = outage;
+        outage = null;
+      } else {
+        outage ??= start(item);
+        notify(outage);
+      }
+    },
+    setSequence(recorded) {
+      sequence = recorded;
+    },
+    addTo(check, now) {
+      if (ended === null || !ended.isNotified) return check;
+      const key = getAttentionKey(ended.item);
+      const recorded = check.states.find((state) => getAttentionKey(state.item) === key);
+      // Another node has recorded the same outage.
+      const isRecorded = recorded !== undefined && (recorded.announcedAt ?? 0) >= ended.startedAt;
+      if (isRecorded) return check;
+      const state: AttentionState = {
+        ...{ item: ended.item, isPresent: true, beganAt: ended.startedAt, endedAt: null },
+        // The state is kept for one hour after the outage, so that the other nodes find it.
+        ...{ isAnnounced: true, announcedAt: now },
+      };
+      return { ...check, states: [...check.states.filter((other) => other !== recorded), state] };
+    },
+    get hasUnrecordedEnd() {
+      return ended?.isNotified === true;
+    },
+    markRecorded() {
+      ended = null;
+    },
+  };
+}

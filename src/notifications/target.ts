@@ -1,0 +1,133 @@
+/**
+ * Delivers one notification to one target: a signed request to a URL, or a message in the normal queue.
+ *
+ * Guarantees: an attempt never rejects. All attempts have the same `webhook-id` and body. A mail is accepted at most once
+ * for each notification and address, because its idempotency key names both.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import type { Account } from '../model/account.ts';
+import { parseAddress, toCanonicalAddress } from '../model/address.ts';
+import type { SendingDomain } from '../model/domain.ts';
+import type { PublishOf } from '../model/events.ts';
+import { type AcceptResult, type NewMessage, NOTIFICATION_KEY_ID } from '../model/message.ts';
+import type { LeasedNotification, MailPayload, NotificationTarget } from '../model/notification.ts';
+import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
+import type { WebhookClient } from '../webhooks/attempt.ts';
+import { signWebhook } from '../webhooks/signature.ts';
+
+/** The result of one attempt. */
+export type TargetResult =
+  | { readonly kind: 'delivered'; readonly status: number | null; readonly messageId: string | null }
+  | {
+      readonly kind: 'refused';
+      readonly status: number | null;
+      readonly error: string;
+      readonly retryAfterMs: number | null;
+      /** True if another attempt cannot succeed. */
+      readonly isFinal: boolean;
+    };
+
+export type DeliverNotification = (
+  target: NotificationTarget,
+  notification: Pick<LeasedNotification, 'id' | 'payload'>,
+) => Promise<TargetResult>;
+
+export interface TargetParts {
+  readonly clock: Clock;
+  readonly attempt: WebhookClient['attempt'];
+  /** Returns the signing secrets. */
+  readonly secrets: () => readonly string[];
+  /** The sender of mail, or null without a mail target. */
+  readonly from: string | null;
+  readonly requiresAuthentication: boolean;
+  readonly findDomain: (name: string) => SendingDomain | null;
+  readonly findAccount: (accountId: number) => Account | null;
+  readonly nextId: (now: number) => string;
+  readonly accept: (batch: readonly NewMessage[]) => Promise<readonly AcceptResult[]>;
+  readonly publish: PublishOf<'message.accepted' | 'message.suppressed'>;
+}
+
+const STATUS_GONE = 410;
+
+/** Creates the function that delivers a notification. */
+export function createNotificationDelivery(parts: TargetParts): DeliverNotification {
+  const { clock, attempt, secrets, from, requiresAuthentication, findDomain, findAccount, publish } = parts;
+
+  return async function deliver(target, notification) {
+    try {
+      switch (target.kind) {
+        case 'https':
+          return await sendRequest(target.url, notification);
+        case 'mail':
+          return await submitMail(target.address, notification);
+      }
+    } catch (error) {
+      return refuse(error instanceof Error ? error.message : String(error));
+    }
+  };
+
+  async function sendRequest(
+    url: string,
+    { id, payload }: Pick<LeasedNotification, 'id' | 'payload'>,
+  ): Promise<TargetResult> {
+    const body = Buffer.from(payload);
+    const headers = { ...signWebhook(id, clock.now(), body, secrets()) };
+    const { status, error, retryAfterMs } = await attempt({ url, headers, body });
+    if (error === null) return { kind: 'delivered', status, messageId: null };
+    return { kind: 'refused', status, error, retryAfterMs, isFinal: status === STATUS_GONE };
+  }
+
+  async function submitMail(
+    to: string,
+    { id, payload }: Pick<LeasedNotification, 'id' | 'payload'>,
+  ): Promise<TargetResult> {
+    const [fromAddress, toAddress] = [parseAddress(from ?? ''), parseAddress(to)];
+    if (from === null || fromAddress === null || toAddress === null) return refuse('POSTRIDER_NOTIFY_FROM is not set');
+    const name = fromAddress.domain;
+    const domain = findSenderDomain(name, findDomain);
+    const account = domain === null ? null : findAccount(domain.accountId);
+    const fault = findSenderFault(name, domain, account, requiresAuthentication);
+    if (account === null || fault?.kind === 'refused') return refuse(fault?.text ?? 'no account can send the mail');
+    const { subject, text } = JSON.parse(payload) as MailPayload;
+    const now = clock.now();
+    const message: NewMessage = {
+      id: parts.nextId(now),
+      accountId: account.id,
+      keyId: NOTIFICATION_KEY_ID,
+      acceptedAt: now,
+      to,
+      recipient: toCanonicalAddress(toAddress),
+      from,
+      subject,
+      message: text,
+      // Keys of clients contain no space, so this key is never one of them.
+      idempotency: { key: `notification ${id} ${to}`, fingerprint: createHash('sha256').update(id).digest('hex') },
+      lease: null,
+      suppressedBy: null,
+    };
+    const [result] = await parts.accept([message]);
+    switch (result?.kind) {
+      case 'accepted':
+        publishAccepted(message, result.state);
+        return result.state === 'suppressed'
+          ? refuse(`${to} is on a suppression list of account ${account.name}`, true)
+          : { kind: 'delivered', status: null, messageId: message.id };
+      case 'replayed':
+        return { kind: 'delivered', status: null, messageId: result.id };
+      default:
+        return refuse(`the message was not accepted (${result?.kind ?? 'no result'})`);
+    }
+  }
+
+  function publishAccepted(message: NewMessage, state: 'queued' | 'sending' | 'suppressed'): void {
+    const { id, accountId, keyId, to, acceptedAt } = message;
+    const at = clock.now();
+    publish({ type: 'message.accepted', at, id, accountId, keyId, to, state, acceptedAt, tookMs: at - acceptedAt });
+    if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
+  }
+}
+
+function refuse(error: string, isFinal = false): TargetResult {
+  return { kind: 'refused', status: null, error, retryAfterMs: null, isFinal };
+}

@@ -1,0 +1,144 @@
+/** The notifications to operators, which every node sends, whatever its roles. */
+import { randomBytes } from 'node:crypto';
+import type { Settings } from '../config/settings.ts';
+import { createHostLookup } from '../domains/host-lookup.ts';
+import type { DomainCache } from '../domains/signing.ts';
+import type { ApiKeyCache } from '../http/keys.ts';
+import { parseAddress } from '../model/address.ts';
+import type { AttentionCode } from '../model/attention.ts';
+import { isUnixSocket } from '../model/listen-address.ts';
+import type { RuntimeStatus } from '../model/node.ts';
+import { type CurrentAttention, MAX_NOTIFIED_ITEMS, RUNTIME_CODES } from '../model/notification.ts';
+import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
+import { type MessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
+import { startNotifier } from '../notifications/notifier.ts';
+import { createNotificationDelivery } from '../notifications/target.ts';
+import type { Events } from '../observability/events.ts';
+import { listAttention } from '../operations/overview/attention.ts';
+import { type OverviewInput, readOverviewInput } from '../operations/overview/input.ts';
+import type { Store } from '../store/contract.ts';
+import { createWebhookClient } from '../webhooks/attempt.ts';
+import type { ClusterNode } from './node.ts';
+
+/** Maximum wait for running attempts during a shutdown. After a restart, their leases expire. */
+const DRAIN_MS = 5_000;
+/** The time after the start of a node until its circuit breaker and alarms are known. */
+const RUNTIME_STATUS_MS = 5 * 60_000;
+/** Another list is limited independently of the number of its items, so its items are never incomplete. */
+const LIMITED_CODES = {
+  accounts: ['account-locked', 'account-warned', 'volume-low', 'volume-exhausted', 'volume-expiring', 'volume-expired'],
+  keys: ['key-expiring'],
+  domains: ['domain-pending', 'domain-failing', 'domain-refused', 'domain-records'],
+  webhooks: ['webhook-disabled'],
+} as const satisfies Readonly<Record<string, readonly AttentionCode[]>>;
+
+export interface NotificationParts {
+  readonly settings: Settings;
+  readonly version: string;
+  readonly node: ClusterNode;
+  readonly store: Store;
+  readonly domains: Pick<DomainCache, 'findByName'>;
+  readonly directory: Pick<ApiKeyCache, 'account'>;
+  readonly ids: MessageIdGenerator;
+  readonly status: () => RuntimeStatus;
+  readonly events: Events;
+  readonly drainMs: number;
+  /** Returns the current signing secrets. */
+  readonly secrets: () => readonly string[];
+  /** Called with one line if notifications cannot be sent by mail. */
+  readonly warn: (line: string) => void;
+}
+
+/** Starts the notifications. Without a target, no notifier runs. */
+export function startNotifications(parts: NotificationParts): AsyncDisposable {
+  const { settings, version, node, store, domains, directory, ids, status, events, drainMs, secrets } = parts;
+  const { notifyTargets: targets, notifyFrom: from, webhookTargets } = settings;
+  const stack = new AsyncDisposableStack();
+  if (targets.length === 0) return stack;
+  const { clock } = node;
+  const { publish } = events;
+  const requiresAuthentication = requiresAuthenticatedSender(settings);
+  const findAccount = (accountId: number) => directory.account(accountId) ?? null;
+
+  const fromDomain = from === null ? null : (parseAddress(from)?.domain ?? null);
+  if (fromDomain !== null) {
+    const domain = findSenderDomain(fromDomain, domains.findByName);
+    const account = domain === null ? null : findAccount(domain.accountId);
+    const fault = findSenderFault(fromDomain, domain, account, requiresAuthentication);
+    if (fault !== null) parts.warn(`notifications are not sent by mail: ${fault.text}. ${fault.remedy}`);
+  }
+
+  const client = createWebhookClient({
+    clock,
+    targets: webhookTargets,
+    lookUp: createHostLookup(settings.dns, webhookTargets === 'any'),
+    userAgent: version === '' ? 'Postrider' : `Postrider/${version}`,
+  });
+  stack.defer(() => client.close());
+  const deliver = createNotificationDelivery({
+    clock,
+    attempt: client.attempt,
+    secrets,
+    from,
+    requiresAuthentication,
+    findDomain: domains.findByName,
+    findAccount,
+    nextId: ids.next,
+    accept: store.accept,
+    publish,
+  });
+
+  async function readAttention(): Promise<CurrentAttention> {
+    const input = await readOverviewInput(store, settings, status(), '1h', clock.now(), MAX_NOTIFIED_ITEMS);
+    return { items: listAttention(input), incomplete: findIncompleteCodes(input) };
+  }
+
+  const notifier = startNotifier({
+    node: node.name,
+    clock,
+    random: Math.random,
+    createId: () => randomBytes(16).toString('hex'),
+    targets,
+    operatorUrl: getOperatorUrl(settings),
+    store,
+    readAttention,
+    readOutage() {
+      const { storeFault, storeRemedy = null } = status();
+      if (storeFault === null) return null;
+      return {
+        ...{ code: 'database-unavailable', subject: null, level: 'failure', page: null },
+        text: `The database does not commit: no message is accepted (${storeFault})`,
+        remedy: storeRemedy ?? 'Check the disk, or the database server and its log',
+      };
+    },
+    deliver,
+    secret: () => secrets()[0] ?? '',
+    publish,
+  });
+  stack.defer(() => notifier.stop(Math.min(DRAIN_MS, drainMs)));
+  return stack;
+}
+
+/** Returns the codes of which an item may be missing although its problem lasts. */
+function findIncompleteCodes({ store, nodes, now }: OverviewInput): ReadonlySet<AttentionCode> {
+  const isFull = (items: readonly unknown[]) => items.length >= MAX_NOTIFIED_ITEMS;
+  const isStarting = nodes.some(
+    ({ roles, startedAt }) => roles.includes('deliver') && Math.abs(now - startedAt) < RUNTIME_STATUS_MS,
+  );
+  return new Set<AttentionCode>([
+    ...(isFull(store.accounts) ? LIMITED_CODES.accounts : []),
+    ...(isFull(store.keys) ? LIMITED_CODES.keys : []),
+    ...(isFull(store.domains.problems) ? LIMITED_CODES.domains : []),
+    ...(isFull(store.disabledWebhooks) ? LIMITED_CODES.webhooks : []),
+    ...(isStarting ? RUNTIME_CODES : []),
+  ]);
+}
+
+/** Returns the URL of the dashboard for links, or null if only this machine can know it. */
+function getOperatorUrl({ operatorUrl, operatorListen }: Settings): string | null {
+  if (operatorUrl !== null) return operatorUrl;
+  if (isUnixSocket(operatorListen) || operatorListen.port === 0) return null;
+  const { host, port } = operatorListen;
+  if (host === '0.0.0.0' || host === '::') return null;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

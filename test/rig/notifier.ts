@@ -1,0 +1,124 @@
+/** Drives notifiers of several nodes over one store with a clock that the test controls. */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Attention, AttentionCode } from '../../src/model/attention.ts';
+import type { ServiceEvent } from '../../src/model/events.ts';
+import type { NotificationTarget } from '../../src/model/notification.ts';
+import type { NotificationPayload } from '../../src/model/notification-payload.ts';
+import { type Notifier, startNotifier } from '../../src/notifications/notifier.ts';
+import type { DeliverNotification, TargetResult } from '../../src/notifications/target.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { createVirtualClock, type VirtualClock } from './clock.ts';
+
+export const NOTIFIER_START = Date.UTC(2030, 0, 1);
+export const HTTPS_TARGET: NotificationTarget = {
+  ...{ kind: 'https', text: 'https://hooks.example.com/ops', url: 'https://hooks.example.com/ops' },
+};
+export const MAIL_TARGET: NotificationTarget = {
+  ...{ kind: 'mail', text: 'mailto:ops@example.com', address: 'ops@example.com' },
+};
+/** The number of turns of the event loop without a running call after which the notifiers are idle. */
+const IDLE_TURNS = 5;
+
+export function createAttention(code: AttentionCode, subject: string | null = null): Attention {
+  return { code, subject, level: 'failure', text: `${code} ${subject}`, remedy: 'Correct it', page: '/overview' };
+}
+
+export interface Delivered {
+  readonly node: string;
+  readonly target: string;
+  readonly id: string;
+  readonly payload: string;
+}
+
+export const DELIVERED: TargetResult = { kind: 'delivered', status: 200, messageId: null };
+export const REFUSED: TargetResult = {
+  ...{ kind: 'refused', status: 500, error: 'status 500', retryAfterMs: null, isFinal: false },
+};
+
+export interface NotifierRig {
+  readonly clock: VirtualClock;
+  /** The current items. The test replaces them. */
+  items: readonly Attention[];
+  /** The item of a database that does not commit, or null. While it is not null, every call of the store fails. */
+  outage: Attention | null;
+  /** The attempts of all nodes, in order. */
+  readonly attempts: Delivered[];
+  readonly events: ServiceEvent[];
+  /** Returns the result of an attempt. A promise that never resolves is a target that does not answer. */
+  answer: (attempt: Delivered) => TargetResult | Promise<TargetResult>;
+  startNode(name: string): Notifier;
+  /** Advances the clock in steps of one second, and waits after each step until the nodes are idle. */
+  advance(ms: number): Promise<void>;
+  /** Returns the codes that began and ended in each attempt to an HTTPS target. */
+  listChanges(): (readonly [began: readonly string[], ended: readonly string[]])[];
+}
+
+export function createNotifierRig(store: Store, targets: readonly NotificationTarget[] = [HTTPS_TARGET]): NotifierRig {
+  const clock = createVirtualClock(NOTIFIER_START);
+  let pendingCalls = 0;
+  let lastId = 0;
+
+  const track = <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
+    return async (...args: Args): Promise<Result> => {
+      if (rig.outage !== null) throw new Error('the store cannot commit');
+      pendingCalls += 1;
+      try {
+        return await call(...args);
+      } finally {
+        pendingCalls -= 1;
+      }
+    };
+  };
+  const tracked = {
+    readAttentionCheck: track(store.readAttentionCheck),
+    recordAttention: track(store.recordAttention),
+    claimNotifications: track(store.claimNotifications),
+    settleNotification: track(store.settleNotification),
+    purgeNotifications: track(store.purgeNotifications),
+  };
+
+  async function waitUntilIdle(): Promise<void> {
+    for (let idleTurns = 0; idleTurns < IDLE_TURNS; idleTurns = pendingCalls === 0 ? idleTurns + 1 : 0) await turn();
+  }
+
+  const rig: NotifierRig = {
+    clock,
+    items: [],
+    outage: null,
+    attempts: [],
+    events: [],
+    answer: () => DELIVERED,
+    startNode(node) {
+      const deliver: DeliverNotification = async ({ text: target }, { id, payload }) => {
+        const attempt = { node, target, id, payload };
+        rig.attempts.push(attempt);
+        return rig.answer(attempt);
+      };
+      return startNotifier({
+        ...{ node, clock, targets, deliver, store: tracked, operatorUrl: 'https://mail.example.com' },
+        random: () => 0.5,
+        createId: () => `id${++lastId}`,
+        readAttention: async () => ({ items: rig.items, incomplete: new Set() }),
+        readOutage: () => rig.outage,
+        secret: () => 'whsec_secret',
+        publish: (event) => void rig.events.push(event),
+      });
+    },
+    async advance(ms) {
+      await waitUntilIdle();
+      for (let advancedMs = 0; advancedMs < ms; advancedMs += 1_000) {
+        await clock.advance(Math.min(1_000, ms - advancedMs));
+        await waitUntilIdle();
+      }
+    },
+    listChanges() {
+      return rig.attempts
+        .filter(({ target }) => target !== MAIL_TARGET.text)
+        .map(({ payload }) => {
+          const { data } = JSON.parse(payload) as NotificationPayload;
+          return [data.began.map(({ code }) => code), data.ended.map(({ code }) => code)] as const;
+        });
+    },
+  };
+  return rig;
+}

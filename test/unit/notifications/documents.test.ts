@@ -1,0 +1,50 @@
+/** Tests that docs/notifications.md lists every code, and that the body of a notification has the documented form. */
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import { expect, test } from 'vitest';
+import { ATTENTION_CODES } from '../../../src/model/attention.ts';
+import { buildNotificationPayload, NotificationPayload } from '../../../src/model/notification-payload.ts';
+import { buildNotificationMail } from '../../../src/notifications/mail-text.ts';
+import { createApiDocument } from '../../../src/operator/api-document.ts';
+import { ROOT } from '../../house/source.ts';
+import { NOTIFIER_START as AT, createAttention } from '../../rig/notifier.ts';
+
+const PAGE = readFileSync(join(ROOT, 'docs/notifications.md'), 'utf8');
+const ajv = new Ajv({ strict: false, formats: { 'date-time': true } });
+
+test('docs/notifications.md lists the codes with their targets and consequences, and no others', () => {
+  const rows = [...PAGE.matchAll(/^\| `([a-z-]+)` \| (all|HTTPS) \| (.*) \|$/gm)].map(([, ...cells]) => cells);
+  const expected = Object.entries(ATTENTION_CODES)
+    .filter(([, { channel }]) => channel !== 'none')
+    .map(([code, { channel, consequence }]) => [code, channel === 'all' ? 'all' : 'HTTPS', consequence]);
+  expect(rows).toEqual(expected);
+});
+
+test('the documented body and a built body match the schema, which the OpenAPI document contains', () => {
+  const isValid = ajv.compile(NotificationPayload);
+  const [, example = ''] = /```json\n([\s\S]*?)```/.exec(PAGE) ?? [];
+  expect(isValid(JSON.parse(example)), JSON.stringify(isValid.errors)).toBe(true);
+  const item = { ...createAttention('domain-failing', 'example.com'), beganAt: AT, endedAt: AT + 1 };
+  const change = { at: AT, began: [{ ...item, endedAt: null }], ended: [item], ongoing: 1 };
+  const body: unknown = JSON.parse(JSON.stringify(buildNotificationPayload(change, null)));
+  expect(isValid(body), JSON.stringify(isValid.errors)).toBe(true);
+  expect(createApiDocument('1.0.0', '/api/v1')).toContain('"attention.changed"');
+});
+
+test('a mail has a subject of one line, whatever an item contains, and names cause, consequence, remedy, command and page', () => {
+  const text = `Account a is locked: \r\nBcc: x@example.com\0 ${'long '.repeat(100)}`;
+  const item = { ...createAttention('account-locked', 'a'), text, beganAt: AT, endedAt: null };
+  const mail = buildNotificationMail({ at: AT, began: [item], ended: [], ongoing: 1 }, 'https://mail.example.com');
+  expect(mail.subject).toMatch(/^Postrider: Account a is locked: [^\p{Cc}]*$/u);
+  expect(mail.subject.length).toBeLessThan(200);
+  expect(mail.text).not.toContain('\r');
+  for (const line of [
+    '  Consequence: The keys of the account are refused, and its queued messages wait.',
+    '  Remedy: Correct it.',
+    '  Command: postrider account show a',
+    '  Page: https://mail.example.com/overview',
+  ])
+    expect(mail.text.split('\n')).toContain(line);
+});

@@ -1,0 +1,193 @@
+/** Tests the notifiers of one and of several nodes over both stores: begin, end, restart, crash, retries, outage. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { NotificationTarget } from '../../../src/model/notification.ts';
+import type { TargetResult } from '../../../src/notifications/target.ts';
+import {
+  createAttention,
+  createNotifierRig,
+  DELIVERED,
+  HTTPS_TARGET,
+  MAIL_TARGET,
+  NOTIFIER_START,
+  REFUSED,
+} from '../../rig/notifier.ts';
+import { STORES } from '../../rig/stores.ts';
+
+const MINUTE_MS = 60_000;
+const LOCKED = createAttention('account-locked', 'shop');
+const BREAKER = createAttention('circuit-breaker-open');
+const OUTAGE = createAttention('database-unavailable');
+
+describe.each(STORES)('over the $name store', ({ open }) => {
+  async function createRig(targets?: readonly NotificationTarget[]) {
+    const store = await open();
+    onTestFinished(() => store.close());
+    return { ...{ store }, rig: createNotifierRig(store, targets) };
+  }
+
+  test('the begin and the end of an item are delivered once to each target, and mail receives no failure of the transport', async () => {
+    const { store, rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
+    rig.startNode('a');
+    rig.items = [LOCKED, BREAKER];
+    await rig.advance(30_000);
+    rig.items = [];
+    await rig.advance(2 * MINUTE_MS);
+    expect(rig.listChanges()).toEqual([
+      [['account-locked', 'circuit-breaker-open'], []],
+      [[], ['account-locked', 'circuit-breaker-open']],
+    ]);
+    const mails = rig.attempts.filter(({ target }) => target === MAIL_TARGET.text);
+    expect(mails.map(({ payload }) => (JSON.parse(payload) as { subject: string }).subject)).toEqual([
+      'Postrider: account-locked shop',
+      'Postrider: ended: account-locked shop',
+    ]);
+    expect(mails.some(({ payload }) => payload.includes('circuit-breaker'))).toBe(false);
+    expect(await store.listNotifications(MAIL_TARGET.text, 10)).toMatchObject([
+      { status: 'delivered' },
+      { status: 'delivered' },
+    ]);
+    expect(rig.events.map(({ type }) => type).filter((type) => type !== 'notification.delivered')).toEqual([
+      'notification.recorded',
+      'notification.recorded',
+    ]);
+  });
+
+  test('of several nodes exactly one notifies each change, and a restart repeats nothing', async () => {
+    const { rig } = await createRig();
+    const nodes = ['a', 'b', 'c'].map((name) => rig.startNode(name));
+    rig.items = [LOCKED];
+    await rig.advance(MINUTE_MS);
+    for (const node of nodes) await node.stop(0);
+    const ids = rig.attempts.map(({ id }) => id);
+    expect(ids).toHaveLength(1);
+    for (const name of ['d', 'e']) rig.startNode(name);
+    await rig.advance(MINUTE_MS);
+    expect(rig.attempts).toHaveLength(1);
+    rig.items = [];
+    await rig.advance(MINUTE_MS);
+    expect(rig.listChanges()).toEqual([
+      [['account-locked'], []],
+      [[], ['account-locked']],
+    ]);
+  });
+
+  test('a change that happened while no node ran is notified after the restart', async () => {
+    const { rig } = await createRig();
+    const node = rig.startNode('a');
+    rig.items = [LOCKED];
+    await rig.advance(MINUTE_MS);
+    await node.stop(0);
+    rig.items = [BREAKER];
+    await rig.advance(10 * MINUTE_MS);
+    rig.startNode('b');
+    await rig.advance(1_000);
+    expect(rig.listChanges().at(-1)).toEqual([['circuit-breaker-open'], ['account-locked']]);
+  });
+
+  test('a notification whose node was killed during the attempt is delivered by another node, with the same id and body', async () => {
+    const { rig } = await createRig();
+    const killed = rig.startNode('a');
+    rig.answer = ({ node }) => (node === 'a' ? new Promise<TargetResult>(() => undefined) : DELIVERED);
+    rig.items = [LOCKED];
+    await rig.advance(2_000);
+    expect(rig.attempts.map(({ node }) => node)).toEqual(['a']);
+    // A killed process waits for no attempt.
+    void killed.stop(0);
+    rig.startNode('b');
+    await rig.advance(2 * MINUTE_MS);
+    const [first, second] = rig.attempts;
+    expect(rig.attempts.map(({ node }) => node)).toEqual(['a', 'b']);
+    expect([second?.id, second?.payload]).toEqual([first?.id, first?.payload]);
+  });
+
+  test('a failed attempt is repeated with the same id, and fails for good after the last attempt', async () => {
+    const { store, rig } = await createRig();
+    rig.startNode('a');
+    rig.answer = () => REFUSED;
+    rig.items = [LOCKED];
+    await rig.advance(10 * MINUTE_MS);
+    const count = rig.attempts.length;
+    expect(count).toBeGreaterThan(2);
+    expect(new Set(rig.attempts.map(({ id }) => id)).size).toBe(1);
+    expect(await store.listNotifications(HTTPS_TARGET.text, 1)).toMatchObject([
+      { status: 'pending', attempts: count, error: 'status 500' },
+    ]);
+    rig.answer = () => ({ ...REFUSED, isFinal: true });
+    await rig.advance(30 * MINUTE_MS);
+    expect(await store.listNotifications(HTTPS_TARGET.text, 1)).toMatchObject([{ status: 'failed' }]);
+    expect(rig.events.at(-1)?.type).toBe('notification.failed');
+    // The failure itself is not notified.
+    expect(rig.listChanges().flat(2)).toEqual(rig.attempts.map(() => 'account-locked'));
+  });
+
+  test('a target that never answers delays no other target and no later notification', async () => {
+    const silent: NotificationTarget = {
+      kind: 'https',
+      text: 'https://silent.example/',
+      url: 'https://silent.example/',
+    };
+    const { rig } = await createRig([silent, HTTPS_TARGET]);
+    rig.startNode('a');
+    rig.answer = ({ target }) => (target === silent.text ? new Promise<TargetResult>(() => undefined) : DELIVERED);
+    rig.items = [LOCKED];
+    await rig.advance(20_000);
+    rig.items = [LOCKED, BREAKER];
+    await rig.advance(2 * MINUTE_MS);
+    const perTarget = (text: string) => rig.attempts.filter(({ target }) => target === text).length;
+    expect([perTarget(silent.text), perTarget(HTTPS_TARGET.text)]).toEqual([1, 2]);
+  });
+
+  test('a database that does not commit is notified directly after 30 s, once by each node with one id, and its end once', async () => {
+    const { rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
+    for (const name of ['a', 'b']) rig.startNode(name);
+    await rig.advance(MINUTE_MS);
+    rig.outage = OUTAGE;
+    rig.items = [OUTAGE];
+    await rig.advance(20_000);
+    expect(rig.attempts).toEqual([]);
+    rig.answer = ({ node }) => (node === 'a' && rig.attempts.length === 1 ? REFUSED : DELIVERED);
+    await rig.advance(90 * MINUTE_MS);
+    expect(rig.listChanges()).toEqual(Array.from({ length: 3 }, () => [['database-unavailable'], []]));
+    expect(rig.attempts.map(({ node }) => node).sort()).toEqual(['a', 'a', 'b']);
+    expect(new Set(rig.attempts.map(({ id }) => id)).size).toBe(1);
+    rig.outage = null;
+    rig.items = [];
+    await rig.advance(3 * 60 * MINUTE_MS);
+    expect(rig.listChanges().slice(3)).toEqual([[[], ['database-unavailable']]]);
+    expect(rig.attempts.every(({ target }) => target === HTTPS_TARGET.text)).toBe(true);
+  });
+
+  test('a short outage is not notified, and a step of the clock repeats nothing', async () => {
+    const { rig } = await createRig();
+    rig.startNode('a');
+    rig.items = [LOCKED];
+    await rig.advance(MINUTE_MS);
+    rig.outage = OUTAGE;
+    await rig.advance(25_000);
+    rig.outage = null;
+    rig.clock.setForward(-86_400_000);
+    await rig.advance(5 * MINUTE_MS);
+    rig.clock.setForward(2 * 86_400_000);
+    await rig.advance(5 * MINUTE_MS);
+    expect(rig.listChanges()).toEqual([[['account-locked'], []]]);
+    rig.items = [];
+    await rig.advance(MINUTE_MS);
+    expect(rig.listChanges().at(-1)).toEqual([[], ['account-locked']]);
+    expect(rig.clock.now()).toBeGreaterThan(NOTIFIER_START);
+  });
+
+  test('a request that names 10,000 problems has fewer than 20,000 bytes and the counts of all', async () => {
+    const { rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
+    rig.startNode('a');
+    rig.items = Array.from({ length: 10_000 }, (_, n) => createAttention('account-locked', `account-${n}`));
+    await rig.advance(11_000);
+    const [https] = rig.attempts.filter(({ target }) => target === HTTPS_TARGET.text);
+    expect(Buffer.byteLength(https?.payload ?? '')).toBeLessThan(20_000);
+    const body = JSON.parse(https?.payload ?? '{}') as { data: { began: unknown[]; beganCount: number } };
+    expect(body.data.began.length).toBeGreaterThan(20);
+    expect(body.data.beganCount).toBe(10_000);
+    const [mail] = rig.attempts.filter(({ target }) => target === MAIL_TARGET.text);
+    expect(Buffer.byteLength(mail?.payload ?? '')).toBeLessThan(50_000);
+    expect(mail?.payload).toContain('9950 more.');
+  });
+});
