@@ -32,7 +32,7 @@ export default defineConfig({
           name: 'postgres',
           include: ['test/scenarios/*.test.ts', 'test/faults/kill.test.ts'],
           globalSetup: ['test/rig/postgres-setup.ts'],
-          // These name their stores themselves.
+          // These test files name their stores themselves.
           exclude: [
             'test/scenarios/backup-and-transfer.test.ts',
             'test/scenarios/nodes.test.ts',
@@ -53,7 +53,7 @@ export default defineConfig({
           name: 'postgres-15',
           include: ['test/contract/*.test.ts', 'test/unit/store/postgres-*.test.ts'],
           globalSetup: ['test/rig/postgres-setup.ts'],
-          // It has nothing to do with a store.
+          // The tests of the transports use no store.
           exclude: ['test/contract/transport.test.ts'],
           env: { TEST_POSTGRES_VERSION: 'oldest' },
         },

@@ -30,7 +30,7 @@ export interface RunningService {
   readonly firstKey: string | null;
   /**
    * Resolves when the store has failed and the service can no longer work. The caller must then stop this service and
-   * start a new one. Never rejects.
+   * start a new service. Never rejects.
    */
   readonly failed: Promise<Error>;
   /**

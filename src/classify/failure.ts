@@ -1,9 +1,9 @@
 /**
- * Determines the class and the category of a failed attempt (model/failure.ts). The classification of bounce messages uses the same
- * function for the replies in them.
+ * Determines the class and the category of a failed attempt (model/failure.ts). The classification of bounce messages
+ * uses the same function for the replies in them.
  *
- * Guarantees: the functions are pure. The class is `hard` if and only if the attempt suppresses its recipient, or if it is a
- * simulated bounce. The mailbox simulator suppresses no recipient, and its bounce has the class of a real one.
+ * Guarantees: the functions are pure. The class is `hard` if and only if the attempt suppresses its recipient, or if it
+ * is a simulated bounce. The mailbox simulator suppresses no recipient, and its bounce has the class of a real bounce.
  */
 import type { Failure, FailureCategory } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';

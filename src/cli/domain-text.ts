@@ -46,7 +46,7 @@ export function formatChangedDomain(
 
 function formatChangedReturnPath({ domain, returnPath, records }: DomainDetails): string {
   if (returnPath === null)
-    return `${domain} has no return path of its own; keep the MX record of an earlier one for 45 days, because late bounces arrive there\n`;
+    return `${domain} has no return path of its own; keep the MX record of an earlier return path for 45 days, because late bounces arrive there\n`;
   const ownRecords = records.filter(({ name }) => name === returnPath.name);
   if (ownRecords.length === 0) return `the return path of ${domain} is ${returnPath.name}\n`;
   return [

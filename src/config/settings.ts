@@ -141,7 +141,7 @@ export interface SecretFile {
 
 export type Role = 'api' | 'deliver' | 'feedback' | 'operator';
 
-/** An invalid setting. The message is one line that names the setting, the invalid value and a valid one. */
+/** An invalid setting. The message is one line that names the setting, the invalid value and a valid value. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }

@@ -346,7 +346,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_TLS_CERT',
     { default: null, example: '/etc/ssl/postrider.pem' },
     PEM_FILE,
-    'Certificate chain of the public listener, which then uses HTTPS. The feedback listeners use the same certificate. This setting requires `POSTRIDER_TLS_KEY`. A changed file is loaded without a restart.',
+    'The certificate chain of the public listener. If set, the listener uses HTTPS. The feedback listeners use the same certificate. This setting requires `POSTRIDER_TLS_KEY`. A changed file is loaded without a restart.',
   ),
   tlsKey: createSpec(
     'POSTRIDER_TLS_KEY',

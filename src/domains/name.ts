@@ -27,7 +27,7 @@ export function parseDomainName(text: string): DomainName {
   const name = parseHost(typedName, 0);
   if (name === null) return { ok: false, fault: describeLabelFault(typedName) };
   if (name.length > MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH) {
-    const fault = `${quoteShortened(text)} has ${name.length} characters; the maximum is ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH}, because the names of its DKIM records are longer; give a shorter one`;
+    const fault = `${quoteShortened(text)} has ${name.length} characters; the maximum is ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH}, because the names of its DKIM records are longer; give a shorter name`;
     return { ok: false, fault };
   }
   const parsedName = parse(name, { allowPrivateDomains: true });

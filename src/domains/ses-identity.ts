@@ -127,7 +127,10 @@ type IdentityDomain = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
 /** Unseals an RSA key for the provider. */
 type OpenKey = (selector: string, sealed: string) => SesKey;
 
-/** Returns the identity of the domain. Creates a missing identity, and updates an existing one as `updateIdentityKey` does. */
+/**
+ * Returns the identity of the domain. Creates a missing identity, and updates an existing identity as
+ * `updateIdentityKey` does.
+ */
 export async function ensureIdentity(
   identities: SesIdentities,
   domain: IdentityDomain,

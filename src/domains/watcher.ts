@@ -49,7 +49,7 @@ export function getCheckIntervalMs(domain: SendingDomain, now: number): number {
   }
 }
 
-/** Returns the interval for a domain whose status requires no shorter one. */
+/** Returns the interval for a domain whose status requires no shorter interval. */
 function getLongIntervalMs({ returnPath }: SendingDomain): number {
   if (returnPath === null) return 6 * HOUR_MS;
   // Bounces are lost while a return path that messages use has no MX record.

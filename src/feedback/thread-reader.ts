@@ -147,7 +147,7 @@ export function createThreadReader<Job, Value>({
     return startedThread;
   }
 
-  /** Completes the current job and starts the next one. */
+  /** Completes the current job and starts the next job. */
   function completeJob(outcome: ThreadResult<Value>): void {
     releaseCurrent()?.completion.resolve(outcome);
     void readNext();

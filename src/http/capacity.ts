@@ -2,9 +2,10 @@
  * Manages the capacity of a listener: connections, requests in flight, bytes of request bodies, and file descriptors.
  *
  * Guarantees of `ConnectionTable`: there are at most `maxConnections` connections. A full listener closes its oldest
- * unauthenticated connection when a new one arrives. An unauthenticated connection has not presented a valid key or session. An
- * authenticated connection is never closed for a new one. If more than half of the capacity is used, the unauthenticated
- * connections of a peer (an IPv4 address or an IPv6 /64 network) are limited to its share. Every operation takes constant time.
+ * unauthenticated connection when a new connection arrives. An unauthenticated connection has not presented a valid key
+ * or session. An authenticated connection is never closed for a new connection. If more than half of the capacity is
+ * used, the unauthenticated connections of a peer (an IPv4 address or an IPv6 /64 network) are limited to its share.
+ * Every operation takes constant time.
  */
 import { readFileSync } from 'node:fs';
 import type { DropReason } from '../model/events.ts';

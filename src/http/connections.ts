@@ -362,7 +362,7 @@ export class Connections implements HttpConnections {
   #pause(connection: Connection): void {
     if (this.#paused.size >= this.#limits.maxPaused) {
       // The unauthenticated connection with the oldest pause is closed. If all paused connections are authenticated,
-      // the new one is closed instead of being paused.
+      // the new connection is closed and not paused.
       const droppedConnection = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
       droppedConnection.close('pipelining');
       if (droppedConnection === connection) return;

@@ -106,7 +106,7 @@ export function countMessage(counts: LimitUsage): void {
   if (counts.account.limits.rate !== null) counts.rateUsed += 1;
 }
 
-/** Returns the limit that is already reached, or null. Starts a new rate period if the last one has ended. */
+/** Returns the limit that is already reached, or null. Starts a new rate period if the last period has ended. */
 export function findExceededLimit(
   counts: LimitUsage,
   now: number,

@@ -346,7 +346,7 @@ export type State = (typeof STATES)[number];
 export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending:
-    'leased by one node until a known time; if the node dies, the lease expires and another node recovers the message',
+    'leased by one node until a known time; if the node stops, the lease expires and another node recovers the message',
   delivered: 'the next hop (provider, relay or mail server) took responsibility for the message',
   bounced: 'permanently refused, at once or by a later bounce message',
   complained: 'delivered, and later reported as spam by the recipient',

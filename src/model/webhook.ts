@@ -221,7 +221,7 @@ export interface LeasedDelivery {
   readonly lease: number;
   /** The URL and the secrets of the endpoint at the time of the claim. */
   readonly url: string;
-  /** The encrypted secrets: the current one and, until its grace period ends, the previous one. */
+  /** The encrypted secrets: the current secret and, until its grace period ends, the previous secret. */
   readonly sealed: readonly string[];
   /** The number of this attempt in the schedule, 1 for the first. A replay starts at 1 again. */
   readonly attempt: number;

@@ -194,7 +194,7 @@ export function createMetrics({
   });
   const deferred = new Counter({
     name: 'postrider_deferred_total',
-    help: 'Messages deferred: the attempt failed and a later one is due',
+    help: 'Messages deferred: the attempt failed and a later attempt is due',
     registers,
   });
   const alarms = new Counter({
@@ -299,7 +299,7 @@ export function createMetrics({
   });
   const webhooksPending = new Gauge({
     name: 'postrider_webhooks_pending',
-    help: 'Webhooks that are due, waiting for a retry, or held for a disabled endpoint',
+    help: 'Pending webhooks: due, waiting for a retry, or waiting for a disabled endpoint',
     registers,
   });
   const webhooksFailed = new Gauge({

@@ -41,7 +41,7 @@ export interface DoctorContext {
   readonly installation: Installation;
   /** The runtime status of this process. Null for a command. */
   readonly status: (() => RuntimeStatus) | null;
-  /** Shows the progress of a long operation in one line, which replaces the previous one. */
+  /** Shows the progress of a long operation in one line, which replaces the previous line. */
   showProgress(line: string): void;
 }
 

@@ -32,7 +32,7 @@ const LoopInput = Type.Object({
       description: 'The account that sends; the default is the first account with an authenticated domain.',
     }),
   ),
-  within: Type.String({ default: '2m', description: 'How long to wait for reports, at most `1h`.' }),
+  within: Type.String({ default: '2m', description: 'The maximum wait for reports, at most `1h`.' }),
 });
 
 /** Submits the test messages and waits for their reports. */

@@ -104,7 +104,7 @@ function describePurpose(domain: SendingDomain, { purpose, type, name, value }: 
       return describeDkimKey(domain, name);
     case 'spf':
       if (value === NEUTRAL_SPF) return SPF_WITHOUT_HOSTS;
-      return 'SPF: the hosts that may send for this name. A name has one SPF record: add these terms to an existing one';
+      return 'SPF: the hosts that may send for this name. A name has one SPF record: add these terms to an existing record';
     case 'dmarc':
       return 'DMARC: the policy for messages that fail authentication. An existing policy does not need to change';
     case 'return-path':

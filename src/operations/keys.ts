@@ -140,11 +140,14 @@ export const revokeKey = operation({
 export const rotateKey = operation({
   name: 'key.rotate',
   id: 'rotateKey',
-  summary: 'Create a key that replaces another one; it is shown once',
+  summary: 'Create a key that replaces another key; the new key is shown once',
   changes: true,
   input: Type.Object({
     key: KeyId,
-    grace: Type.String({ default: '24h', description: 'How long the old key remains valid; the default is `24h`.' }),
+    grace: Type.String({
+      default: '24h',
+      description: 'The time for which the old key remains valid; the default is `24h`.',
+    }),
   }),
   result: RotatedKey,
   errors: ['not-found', 'conflict'],

@@ -58,10 +58,12 @@ export const listDeliveries = operation({
     id: WebhookId,
     failed: Type.Boolean({
       default: false,
-      description: 'Only deliveries with the status `failed`. The same as `status` with this value.',
+      description: 'True to list only deliveries with the status `failed`, as with `status`.',
     }),
-    status: Type.Optional(createStringEnum(DELIVERY_STATUSES, { description: 'Only deliveries with this status.' })),
-    delivery: Type.Optional(Type.String({ description: 'Only the delivery with this id.' })),
+    status: Type.Optional(
+      createStringEnum(DELIVERY_STATUSES, { description: 'Lists only deliveries with this status.' }),
+    ),
+    delivery: Type.Optional(Type.String({ description: 'Lists only the delivery with this id.' })),
     before: Type.Optional(Type.String({ description: 'The last id of the previous page; lists older deliveries.' })),
     limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
@@ -95,8 +97,8 @@ export const replayWebhook = operation({
     since: Type.Optional(
       Type.String({ description: 'A date (UTC) or a duration such as `1h`; without it all deliveries.' }),
     ),
-    all: Type.Boolean({ default: false, description: 'Also deliveries that succeeded.' }),
-    dryRun: Type.Boolean({ default: false, description: 'Only count the deliveries, and send none of them.' }),
+    all: Type.Boolean({ default: false, description: 'True to include deliveries with a success.' }),
+    dryRun: Type.Boolean({ default: false, description: 'True to count the deliveries without sending them.' }),
   }),
   result: Type.Object({
     id: WebhookId,

@@ -235,13 +235,14 @@ export const disableWebhook = operation({
 export const rotateWebhook = operation({
   name: 'webhook.rotate',
   id: 'rotateWebhook',
-  summary: 'Replace the signing secret of an endpoint; the new one is shown once',
+  summary: 'Replace the signing secret of an endpoint; the new secret is shown once',
   changes: true,
   input: Type.Object({
     id: WebhookId,
     grace: Type.String({
       default: '24h',
-      description: 'How long attempts are also signed with the old secret; the default is `24h`, the maximum `30d`.',
+      description:
+        'The time for which attempts are also signed with the old secret; the default is `24h`, the maximum `30d`.',
     }),
   }),
   result: WebhookSecret,

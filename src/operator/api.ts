@@ -356,7 +356,7 @@ const READ_ONLY_TOKEN: Refusal = {
 const INVALID_LINK: Refusal = {
   kind: 'refused',
   status: 403,
-  message: 'This sign-in link is invalid or has already been used; restart the service to get a new one',
+  message: 'This sign-in link is invalid or has already been used; restart the service to create a new link',
 };
 
 const SIGN_IN_REQUIRED =

@@ -73,7 +73,10 @@ export function parseBasicSecret(text: string): ParsedSecret<string> {
   const colon = text.indexOf(':');
   if (colon < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
   if (text.length - colon - 1 < MIN_SECRET_LENGTH)
-    return { ok: false, fault: `the password has fewer than ${MIN_SECRET_LENGTH} characters; choose a longer one` };
+    return {
+      ok: false,
+      fault: `the password has fewer than ${MIN_SECRET_LENGTH} characters; choose a longer password`,
+    };
   return { ok: true, secret: `basic ${Buffer.from(text).toString('base64')}` };
 }
 
@@ -85,7 +88,7 @@ export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
   if (!text.toLowerCase().startsWith('bearer ')) return parseBasicSecret(text);
   const token = text.slice('bearer '.length).trim();
   return token.length < MIN_SECRET_LENGTH
-    ? { ok: false, fault: `the token has fewer than ${MIN_SECRET_LENGTH} characters; choose a longer one` }
+    ? { ok: false, fault: `the token has fewer than ${MIN_SECRET_LENGTH} characters; choose a longer token` }
     : { ok: true, secret: `bearer ${token}` };
 }
 

@@ -27,7 +27,7 @@ const BUSY_SLOTS = (MAX_CONCURRENT_ATTEMPTS - MAX_FAILING_SLOTS) / 2;
 /** The maximum number of deliveries of one claim. The limits of the next claim take the results of this claim into account. */
 const MAX_CLAIMED = 64;
 
-/** What this node knows about an endpoint. */
+/** The state of an endpoint in the memory of this node. */
 interface EndpointState {
   /** The number of used slots. */
   count: number;

@@ -528,7 +528,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await store.listFeedback(null, 9)).toEqual([]);
       });
 
-      test('an event that is kept has its digest recorded, and is applied after the attempt', async () => {
+      test('a pending event has its digest recorded, and is applied after the attempt', async () => {
         const store = await createStoreWith();
         const other = await storeDeliveredMessage(store, 'other@example.com');
         const message = newMessage({ lease: LEASE });
@@ -606,7 +606,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readState(store, message)).toBe('bounced');
     });
 
-    test('an event for a message in sending is kept, and is applied once after the attempt is settled', async () => {
+    test('an event for a message in sending is stored as pending, and is applied once after the attempt is settled', async () => {
       const store = await createStoreWith();
       const message = newMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);

@@ -225,7 +225,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           ({ at: START, verb, by: 'node-a', detail: null, failure: last, attempt: null }) as const;
         const lastFailure = failure === null ? null : { ...failure, ...evidence };
         const dueAt = state === 'queued' ? START : null;
-        // A failure before the last one is not searched.
+        // A failure before the last failure is not searched.
         const earlier = { class: 'block', category: 'size', ...evidence } as const;
         if (failure !== null) {
           await store.settle([

@@ -11,7 +11,7 @@ const claimLimits = (messages: number) => ({ messages, bytes: 1_000_000 });
 
 /**
  * On PostgreSQL the synced transactions that create accounts run one by one, because each locks the row of the
- * revision. Thousands of them take 10 s on an idle machine and minutes on a busy one.
+ * revision. Thousands of transactions take 10 s on an idle machine and minutes on a busy machine.
  */
 const MANY_ACCOUNTS_TIMEOUT_MS = 600_000;
 

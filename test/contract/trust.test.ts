@@ -154,7 +154,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the search for an address returns its entry in every list, and the entry of the service is the first one', async () => {
+  test('the search for an address returns its entry in every list, and the entry of the service is first', async () => {
     const store = await createStoreWith('other');
     await store.addSuppressions('other', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);

@@ -539,7 +539,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await lastSuccess()).toBe(now + 1 + LAST_SUCCESS_STEP_MS);
   });
 
-  test('during a rotation a delivery is leased with both secrets, and after it with the new one', async () => {
+  test('during a rotation a delivery is leased with both secrets, and after the rotation with the new secret', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const now = Date.now();

@@ -172,7 +172,7 @@ describe('the start does not change', () => {
     database.exec('PRAGMA user_version = 999');
     database.close();
     const before = readFileSync(path);
-    await expectRefusedStart(folder, {}, 'Run the version that wrote it, or a later one');
+    await expectRefusedStart(folder, {}, 'Run the version that wrote the schema, or a later version');
     expect(readFileSync(path).equals(before)).toBe(true);
   });
 
@@ -181,7 +181,11 @@ describe('the start does not change', () => {
     const folder = createTemporaryFolder();
     expect((await runCommand(folder, ['account', 'list'], { POSTRIDER_DATABASE: url })).code).toBe(0);
     await runStatement(url, 'UPDATE postrider SET version = 999, least = 999');
-    await expectRefusedStart(folder, { POSTRIDER_DATABASE: url }, 'Run the version that wrote it, or a later one');
+    await expectRefusedStart(
+      folder,
+      { POSTRIDER_DATABASE: url },
+      'Run the version that wrote the schema, or a later version',
+    );
     expect(listFiles(folder)).toEqual([]);
   });
 

@@ -31,7 +31,7 @@ export interface TrialResult extends TrialDifferences {
   readonly states: Readonly<Record<string, number>>;
   /** The number of received events of each type, without repetitions. */
   readonly types: Readonly<Record<string, number>>;
-  /** The number of received requests that repeat an earlier one. */
+  /** The number of received requests that repeat an earlier request. */
   readonly repetitions: number;
 }
 

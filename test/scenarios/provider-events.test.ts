@@ -158,7 +158,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(await post(createBody(hardBounce, id, `other@${name}.example.com`))).toBe(200);
     expect(await post(createBody(hardBounce, newIdAt(Date.now()), to))).toBe(200);
     expect(await readAll(id)).toEqual(before);
-    // An event with an unknown provider's id is kept for a minute.
+    // An event with an unknown provider's id is pending for a minute.
     expect(await readMetric(metric)).toBe(unrelated + (row.metadata === null ? 1 : 2));
   });
 

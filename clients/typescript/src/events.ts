@@ -74,7 +74,7 @@ export interface FailedMessageData extends MessageData, ReplyData {
 
 /** A message that bounced. */
 export interface BouncedMessageData extends FailedMessageData {
-  /** True if the recipient is on the suppression list of the account because of this event or an earlier one. */
+  /** True if the recipient is on the suppression list of the account because of this event or an earlier event. */
   readonly suppressed: boolean;
 }
 
@@ -86,7 +86,7 @@ export interface DetailedMessageData extends MessageData {
 
 /** A message that its recipient reported as spam. */
 export interface ComplainedMessageData extends DetailedMessageData {
-  /** True if the recipient is on the suppression list of the account because of this event or an earlier one. */
+  /** True if the recipient is on the suppression list of the account because of this event or an earlier event. */
   readonly suppressed: boolean;
 }
 

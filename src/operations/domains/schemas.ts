@@ -90,7 +90,8 @@ export const VerifiedDomain = Type.Object({
   ),
   fault: nullable(
     Type.String({
-      description: 'Why the domain is not authenticated, or not accepted by the provider; null if the check passes.',
+      description:
+        'The reason why the domain is not authenticated or the provider does not accept it; null if the check passes.',
     }),
   ),
 });
@@ -116,7 +117,7 @@ export const RemovedDomain = Type.Object({
   keepRecordsUntil: nullable(
     Type.String({
       format: 'date-time',
-      description: 'When the DKIM records may be deleted from DNS; null: 3 days after the last message.',
+      description: 'The time from which the DKIM records may be deleted from DNS; null: 3 days after the last message.',
     }),
   ),
   remainingIdentity: nullable(

@@ -9,9 +9,10 @@
 import type { SuppressionReason } from '../../model/suppression.ts';
 
 /**
- * Why a valid row adds no address. `block`: a refusal because of content, policy or reputation. `soft-bounce`: a temporary failure.
- * `reactivated`: the address was removed from the provider's list. `one-category`: the recipient unsubscribed from one category of
- * messages. `not-suppressed`: the row reports no failure, for example a delivery.
+ * The reason why a valid row adds no address. `block`: a refusal because of content, policy or reputation.
+ * `soft-bounce`: a temporary failure. `reactivated`: the address was removed from the provider's list. `one-category`:
+ * the recipient unsubscribed from one category of messages. `not-suppressed`: the row reports no failure, for example a
+ * delivery.
  */
 export const EXCLUSIONS = ['block', 'soft-bounce', 'reactivated', 'one-category', 'not-suppressed'] as const;
 export type Exclusion = (typeof EXCLUSIONS)[number];

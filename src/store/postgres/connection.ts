@@ -96,7 +96,7 @@ export interface Connection extends Session {
    * the wait for the synchronous standby was cancelled, as `query` does.
    */
   runCommand(text: string): Promise<string>;
-  /** Runs statements that are separated by semicolons, and resolves to the rows of the last one. */
+  /** Runs statements that are separated by semicolons, and resolves to the rows of the last statement. */
   runScript(text: string): Promise<readonly Row[]>;
   onNotification(listener: (channel: string, payload: string) => void): void;
   /** Ends the connection immediately. */

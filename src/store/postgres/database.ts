@@ -118,7 +118,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     return new Promise((resolve, reject) => {
       const startedAt = now();
       const onTimeout = () => {
-        // A call waits longer for a busy connection than for a new one.
+        // A call waits longer for a busy connection than for a new connection.
         if (openConnections.size > 0 && now() - startedAt < MAX_BUSY_WAIT_MS) {
           waiter.timer = setTimeout(onTimeout, MAX_CONNECT_WAIT_MS);
           return;
@@ -386,7 +386,8 @@ export function createPool(options: PoolOptions): Pool {
       if (!connection.isPooled) return;
       const [row] = await connection.query({ name: '', text: 'SELECT pg_backend_pid() AS pid' }, []);
       if (row?.pid !== connection.pid) throw new ConfigurationFault(describeUndeclaredPooler(server));
-      // The first connection is idle. A pooler in transaction mode gives its server connection to the second one.
+      // The first connection is idle. A pooler in transaction mode assigns the server connection of the first
+      // connection to the second connection.
       await withConnection(async () => undefined).catch((error: unknown) => {
         if (error instanceof ConfigurationFault) throw error;
       });

@@ -15,7 +15,7 @@ import {
   parsePendingReport,
   type RecordDecision,
   summarizeHistory,
-  toKeptReport,
+  toPendingReport,
 } from '../rules/feedback.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
@@ -263,11 +263,11 @@ async function recordReport(
       if ((await insertReport(transaction, report, null, null)) === null) return createAnswered({ kind: 'repeated' });
       return createAnswered(decision.answer);
     case 'pending': {
-      const kept = toKeptReport(report);
-      if (kept.digest !== report.digest && (await insertReport(transaction, report, null, null)) === null)
+      const pendingReport = toPendingReport(report);
+      if (pendingReport.digest !== report.digest && (await insertReport(transaction, report, null, null)) === null)
         return createAnswered({ kind: 'repeated' });
       const dueAt = computeNextPendingAttemptAt(at, decision.messageId, at);
-      await transaction.query(INSERT_PENDING, [kept.digest, at, dueAt, formatPendingReport(kept)]);
+      await transaction.query(INSERT_PENDING, [pendingReport.digest, at, dueAt, formatPendingReport(pendingReport)]);
       return createAnswered({ kind: 'pending' });
     }
     case 'store': {

@@ -106,7 +106,7 @@ async function readSchema(
   const [version, minVersion] = [Number(row?.version), Number(row?.least)];
   if (minVersion > latestVersion) {
     throw new StoreError(
-      `${server} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote it, or a later one.`,
+      `${server} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote the schema, or a later version.`,
     );
   }
   // During a rolling upgrade, the schema may be newer and still work with this version.

@@ -33,7 +33,7 @@ const LIST_ENTRIES: Statement = {
   name: 'suppression_list',
   text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
 };
-/** The character that is appended to a prefix to get a text greater than every text with that prefix. */
+/** A prefix with this character appended is greater than every text with the prefix. */
 const PREFIX_END = '\u{10FFFF}';
 // The scan starts at the greater of the prefix and the cursor, so that it does not read the rows of earlier pages.
 const SEARCH_BY_ADDRESS: Statement = {

@@ -207,10 +207,10 @@ export function computePrematureReportDigest(digest: string): string {
 }
 
 /**
- * Returns the report under which a report is kept until its message is settled. If its digest is recorded at once, the kept
- * report has another digest, so that it is applied later.
+ * Returns the report that is stored as pending until its message is settled. If the digest of the report is recorded at
+ * once, the pending report has another digest, so that it is applied later.
  */
-export function toKeptReport(report: FeedbackReport): FeedbackReport {
+export function toPendingReport(report: FeedbackReport): FeedbackReport {
   return report.recordsDigestAlways === true
     ? { ...report, digest: `${report.digest}:kept`, recordsDigestAlways: false }
     : report;

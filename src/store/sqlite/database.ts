@@ -232,7 +232,7 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
 
 function createNewerSchemaError(path: string, version: number, latestVersion: number): StoreError {
   return new StoreError(
-    `${path} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote it, or a later one.`,
+    `${path} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote the schema, or a later version.`,
   );
 }
 

@@ -24,7 +24,7 @@ import {
   needsHistory,
   parsePendingReport,
   summarizeHistory,
-  toKeptReport,
+  toPendingReport,
 } from '../rules/feedback.ts';
 import { toSeq } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
@@ -142,13 +142,13 @@ export function prepareFeedback(
         insertReport.run(digest, at, source, null, null, null, null);
         return decision.answer;
       case 'pending': {
-        const kept = toKeptReport(report);
-        if (kept.digest !== digest) insertReport.run(digest, at, source, null, null, null, null);
+        const pendingReport = toPendingReport(report);
+        if (pendingReport.digest !== digest) insertReport.run(digest, at, source, null, null, null, null);
         insertPending.run(
-          kept.digest,
+          pendingReport.digest,
           at,
           computeNextPendingAttemptAt(at, decision.messageId, at),
-          formatPendingReport(kept),
+          formatPendingReport(pendingReport),
         );
         return { kind: 'pending' };
       }

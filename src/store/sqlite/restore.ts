@@ -1,9 +1,9 @@
 /**
  * Replaces the embedded database with a backup while no process has it open.
  *
- * Guarantees: at every moment, the database is either the complete old one or the complete new one, or `serve` refuses
- * to start and names the remedy. The replaced database remains beside the new one and is never deleted. Errors are
- * one-line StoreErrors. After an error, the existing files are unchanged.
+ * Guarantees: at every moment, the database is either the complete old database or the complete new database, or
+ * `serve` refuses to start and names the remedy. The replaced database remains beside the new database and is never
+ * deleted. Errors are one-line StoreErrors. After an error, the existing files are unchanged.
  *
  * The usual method checkpoints the log of the old database, preserves the file with a hard link under another name, and
  * replaces it with one rename. The second method is for a database whose log cannot be checkpointed (damaged or

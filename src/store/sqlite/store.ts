@@ -4,8 +4,8 @@
  * the search index. The reader and the index thread start on demand. In a simulation and for a short command, all calls
  * run in the thread of the caller.
  *
- * Each call is sent to its thread and returns a promise. If the thread dies, all pending and later calls reject, so
- * that the listener answers 500 and acknowledges no message that is not stored.
+ * Each call is sent to its thread and returns a promise. If the thread ends, all pending and later calls reject, so
+ * that the listener responds with 500 and acknowledges no message that is not stored.
  */
 
 import { type ResourceLimits, Worker } from 'node:worker_threads';

@@ -14,11 +14,11 @@ const SERVICE_LIST_ID = 0;
  * uses the same expression.
  */
 const DOMAIN_EXPRESSION = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
-/** The character that is appended to a prefix to get a text greater than every text with that prefix. */
+/** A prefix with this character appended is greater than every text with the prefix. */
 const AFTER_PREFIX = '\u{10FFFF}';
 /**
- * The character that is appended to a text to get a bound: greater than the text, and less than every longer text that
- * begins with the text.
+ * A text with this character appended is greater than the text, and less than every longer text that begins with the
+ * text.
  */
 const AFTER_TEXT = '\u0001';
 

@@ -156,7 +156,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
             pool.release(connection);
           }
           if (outcome !== 'stale') return finish(addReference(outcome));
-          transcript.addRemark('the reused connection was closed; repeated over a new one');
+          transcript.addRemark('the reused connection was closed; repeated over a new connection');
         }
       } catch (error) {
         // The cause is a bug in this code or in the caller. The failure is classified as temporary and concerns only

@@ -124,7 +124,7 @@ describe('suppression lists', () => {
     });
   });
 
-  it('a failed export leaves no file, and does not change an existing one', async () => {
+  it('a failed export leaves no file, and does not change an existing file', async () => {
     const rig = await commandRig();
     const exportPath = join(rig.folder, 'out.csv');
     writeFileSync(exportPath, 'old');

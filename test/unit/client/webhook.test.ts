@@ -132,7 +132,7 @@ describe('verifyWebhook', () => {
     expect((await verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS - 500_000), SECRET, wide)).id).toBe(ID);
   });
 
-  test('uses the clock of the machine without another one', async () => {
+  test('uses the clock of the machine if no other clock is given', async () => {
     expect((await verifyWebhook(BODY, signAs(SECRET, BODY, Date.now()), SECRET)).id).toBe(ID);
     expect(await refusalOf(verifyWebhook(BODY, signAs(SECRET, BODY, Date.now() - 302_000), SECRET))).toBe('expired');
   });

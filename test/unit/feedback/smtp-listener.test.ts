@@ -473,7 +473,7 @@ describe('limits of sessions', () => {
     expect(refusals.at(-1)).toBe('too-slow');
   });
 
-  test('a new connection of a peer at its limit evicts an idle one', async () => {
+  test('a new connection of a peer at its limit evicts an idle connection', async () => {
     const clock = createVirtualClock(Date.now());
     const { openDialog, refusals } = await rig(undefined, null, { clock });
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openDialog()));

@@ -1,4 +1,4 @@
-/** Tests which session is evicted for a new one. */
+/** Tests which session is evicted for a new session. */
 import { expect, test } from 'vitest';
 import {
   createSessionTable,
@@ -58,7 +58,7 @@ test('a session for a return path is evicted only after one idle minute, and a s
   expect(sessions.admit(openSession('198.51.100.3', 'new', 2 * MINUTE_MS), 1_000 * MINUTE_MS)).toBe(false);
 });
 
-test('a peer or an IPv6 /64 network has a limit, and its idle session is evicted for its next one', () => {
+test('a peer or an IPv6 /64 network has a limit, and its idle session is evicted for its next session', () => {
   const { sessions, evicted, openSession } = rig();
   const admitPeer = (n: number, now: number) =>
     sessions.admit(openSession(`2001:db8::${n.toString(16)}`, 'new', now), now);

@@ -86,7 +86,7 @@ function postOverHttps(port: number): Promise<number> {
   });
 }
 
-test('the listener supports TLS 1.2 and later, loads a new certificate, and keeps the previous certificate if the new one is invalid', async () => {
+test('the listener supports TLS 1.2 and later, loads a new certificate, and keeps the previous certificate if the new certificate is invalid', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
   const { address: listenAddress, recorded } = rig;
@@ -188,7 +188,7 @@ test('a connection with an incomplete TLS handshake does not delay the end of th
   const closeEvent = once(socket, 'close');
   // The first bytes of a TLS record; the handshake remains incomplete.
   await new Promise<void>((resolve) => socket.write(Buffer.from('1603010200', 'hex'), () => resolve()));
-  // A second connection completes its handshake after the first one was accepted.
+  // A second connection completes its handshake after the first connection was accepted.
   expect(await readCertificateName(address.port)).toBe('old.example');
   const startedAt = performance.now();
   await listener.drain(0);

@@ -76,7 +76,7 @@ describe('a permanent bounce', () => {
     expect(change).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
 
-  test('about one of several other addresses, with a delivery to another one, changes nothing', () => {
+  test('about one of several other addresses, with a delivery to another address, changes nothing', () => {
     const bounces = [
       createBounce(createRecipient('bob@elsewhere.example')),
       { ...createRecipient('carol@elsewhere.example'), kind: 'delivered' } as const,

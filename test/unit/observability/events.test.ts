@@ -246,7 +246,7 @@ test('events of a disabled level have no line', () => {
   expect(logged()).toMatchObject([{ event: 'message.expired', id: 'm-1' }]);
 });
 
-test('a subscriber that is added during the start receives earlier events, and a later one does not', () => {
+test('a subscriber that is added during the start receives earlier events, and a later subscriber does not', () => {
   const events = createEvents({ now: () => 0 });
   const received: string[] = [];
   const createHandlers = (name: string) => ({

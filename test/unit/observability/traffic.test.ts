@@ -78,7 +78,7 @@ test('bounces are counted by failure, and confirmations with their times', async
   ]);
 });
 
-test('a minute that ends before it is written is written together with the next one', async () => {
+test('a minute that ends before it is written is written together with the next minute', async () => {
   const { clock, counter, writes } = counterRig(HOUR_MS + 59_900);
   counter.countAccepted();
   await clock.advance(200);

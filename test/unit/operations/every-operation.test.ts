@@ -35,7 +35,7 @@ const TWO_COMMANDS: Readonly<Record<string, string>> = {
 };
 /** The reason for each operation without a route, by the name of the operation. */
 const WITHOUT_ROUTE: Readonly<Record<string, string>> = {
-  'message.list': 'GET /messages searches, and lists all messages without a search',
+  'message.list': 'GET /messages searches messages, and lists all messages if the query has no search text',
 };
 
 type Operation = OperationRoute['operation'] | UploadOperation | DownloadOperation;

@@ -203,7 +203,7 @@ describe('the explanation', () => {
     ).toContain('At present the circuit breaker is open after several failures in a row');
   });
 
-  it('states which facts about the deliveries of other processes it cannot contain', () => {
+  it('names the facts about deliveries of other processes that are not available', () => {
     for (const [status, expectedPart] of [
       [null, 'only the service can report'],
       [{ delivery: null }, 'This node does not deliver'],

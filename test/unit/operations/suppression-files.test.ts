@@ -249,7 +249,7 @@ test('a shutdown ends an import between two batches, and waits for its audit log
   expect(await listAuditEntries(rig)).toHaveLength(1);
 });
 
-test('an import adds large batches if no node is alive, and small ones while a service accepts messages', async () => {
+test('an import adds large batches if no node is alive, and small batches while a service accepts messages', async () => {
   const rig = await operationRig();
   const batchSizes: number[] = [];
   const countingStore: Partial<OperatorStore> = {

@@ -248,7 +248,7 @@ test('wrong tokens are looked up in batches, and a token that was valid before d
   expect(new Set(queries.flat()).size).toBe(52);
 });
 
-test('the metrics route accepts a valid token and refuses a wrong one, like the API', async () => {
+test('the metrics route accepts a valid token and refuses a wrong token, as the API does', async () => {
   const { ask: sendRequest } = await startListener();
   expect((await sendRequest('/metrics', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
   const statuses: number[] = [];

@@ -62,7 +62,7 @@ test('after five seconds only the store determines the result, so that a removed
   expect(check.mayReceive(createLeasedMessage())).toBe(true);
 });
 
-test('a recent suppression stays in memory after many old ones', async () => {
+test('a recent suppression stays in memory after many old suppressions', async () => {
   const { clock, check, createLeasedMessage } = checkRig(true);
   for (let n = 0; n < 9_999; n += 1) check.recordChange(createLeasedMessage(`n${n}@example.com`), change('bounce'));
   await clock.advance(5_000);

@@ -226,7 +226,7 @@ describe('the end of leases on several nodes at once', () => {
     expect(await installation.firstNode.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
     const histories = await Promise.all(messages.map(({ id }) => installation.firstNode.findMessage(id)));
     expect(histories.filter((mail) => mail?.events.length === 2)).toHaveLength(200);
-    // Every email is counted once over all nodes.
+    // Every message is counted once over all nodes.
     const reportedIds = await Promise.all(
       ['account-1', 'account-2'].map((name) => installation.firstNode.readReputation(name, Date.now())),
     );

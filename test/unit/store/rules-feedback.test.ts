@@ -179,7 +179,7 @@ describe('reputation', () => {
     ['good', { emails: 1_000, bounces: 1, complaints: 0 }, 'none', 'warn'],
     ['half of a threshold', { emails: 1_000, bounces: 50, complaints: 0 }, 'warn', 'none'],
     ['a threshold', { emails: 1_000, bounces: 100, complaints: 0 }, 'lock', 'lock'],
-    ['two complaints of few emails', { emails: 9, bounces: 0, complaints: 2 }, 'lock', 'lock'],
+    ['two complaints about few messages', { emails: 9, bounces: 0, complaints: 2 }, 'lock', 'lock'],
   ] as const)('%s is evaluated, and the first warning stays unchanged until it ends', (_, window, unwarned, warned) => {
     expect([
       evaluateReputation(window, THRESHOLDS, false).kind,

@@ -89,7 +89,7 @@ test('each page of the largest segment fits into a page of a database', () => {
   ]);
 });
 
-test('an id is between the least id of its sequence number and the least id of the next one', () => {
+test('an id is between the least id of its sequence number and the least id of the next sequence number', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
       const id = newIdAt(ms);

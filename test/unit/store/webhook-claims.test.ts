@@ -81,7 +81,7 @@ describe.each([
     ]);
   });
 
-  test('ends a pass over thousands of endpoints without due deliveries, and leases the due delivery of the last one', async () => {
+  test('ends a pass over thousands of endpoints without due deliveries, and leases the due delivery of the last endpoint', async () => {
     const { store, run } = await createStore();
     const now = Date.now();
     const columns = 'webhook_id, id, type, at, data, status, due_at, created_at';

@@ -96,7 +96,7 @@ describe.each([
     });
   });
 
-  test('a refused message leaves the connection usable for the next one', async () => {
+  test('a refused message leaves the connection usable for the next message', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet(extensions);
       await wire.answerCommand('MAIL', '250 Ok');

@@ -1,4 +1,7 @@
-/** Tests attempts against receivers that are slow, lie, redirect, reset and answer too much. */
+/**
+ * Tests attempts against receivers that are slow, redirect, reset the connection, send invalid responses or send long
+ * responses.
+ */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';

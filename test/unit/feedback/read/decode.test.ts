@@ -4,14 +4,14 @@ import { decodeCharset, decodeHeaderValue, decodeTransfer } from '../../../../sr
 const decodeText = (body: string, encoding: string) => Buffer.from(decodeTransfer(body, encoding)).toString('latin1');
 const toBytes = (digits: string) => Buffer.from(digits, 'hex');
 
-test('transfer encodings are decoded in every spelling of their names, and an unknown one is treated as no encoding', () => {
+test('transfer encodings are decoded in every spelling of their names, and an unknown encoding is treated as no encoding', () => {
   expect(decodeText('aGFs\r\nbG8=', 'BASE64 (as always)')).toBe('hallo');
   expect(decodeText('a=3Db=\nc=  \r\nd=zz=', ' Quoted-Printable')).toBe('a=bcd=zz');
   expect(decodeText('a=3D', '7bit')).toBe('a=3D');
   expect(decodeText('a=3D', 'x-nobody-knows')).toBe('a=3D');
 });
 
-test('text is decoded by its detected charset when the declared one is wrong', () => {
+test('text is decoded by its detected charset if the declared charset is wrong', () => {
   expect(decodeCharset(Buffer.from('Empfänger'), 'us-ascii')).toBe('Empfänger');
   expect(decodeCharset(Buffer.from('Empfänger', 'latin1'), 'utf-8')).toBe('Empfänger');
   expect(decodeCharset(Buffer.from('Empfänger', 'latin1'), 'x-no-such-charset')).toBe('Empfänger');

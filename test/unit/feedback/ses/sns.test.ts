@@ -74,7 +74,7 @@ describe('a repeated or early message', () => {
     expect(refusals).toEqual(['not-settled', 'store']);
   });
 
-  test('is kept for the operator at the last retry of SNS when it still cannot be applied', async () => {
+  test('is stored for the operator at the last retry of SNS if it still cannot be applied', async () => {
     const { post, reports } = await rig({ recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
     const createAgedMessage = (seconds: number) =>
       createBounceNotification({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
@@ -230,7 +230,7 @@ describe('another client', () => {
   });
 });
 
-test('HTTPS uses the configured certificate, and the renewed one after its renewal', async () => {
+test('HTTPS uses the configured certificate, and the renewed certificate after its renewal', async () => {
   const [firstCertificate, secondCertificate] = await Promise.all([
     root.issueCertificate('localhost'),
     root.issueCertificate('localhost'),

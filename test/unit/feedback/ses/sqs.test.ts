@@ -92,7 +92,7 @@ test('an event that the store cannot record stays in the queue and is delivered 
   expect(reports).toHaveLength(3);
 });
 
-test('after one hour in the queue an event that still cannot be applied is kept for the operator', async () => {
+test('after one hour in the queue an event that still cannot be applied is stored for the operator', async () => {
   const { queue, reports, start } = await rig({
     recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet'),
   });
@@ -106,7 +106,7 @@ test('after one hour in the queue an event that still cannot be applied is kept 
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true, false]);
 });
 
-test('content that is not an event and a message of another topic are kept for the operator and deleted', async () => {
+test('content that is not an event and a message of another topic are stored for the operator and deleted', async () => {
   const { queue, reports, refusals, start } = await rig({ topics: [TOPIC] });
   await start();
   queue.send('hello');
