@@ -23,6 +23,15 @@ async function waitForState(id: string, state: string): Promise<void> {
 }
 
 const findSubjectLinks = (page: Page) => page.getByRole('table').getByRole('link');
+/** Opens the fields of a filter, which the key Escape closes. */
+async function openFilter(page: Page, name: string): Promise<void> {
+  await page.keyboard.press('Escape');
+  await page
+    .getByRole('search')
+    .getByRole('button', { name: new RegExp(`^${name}(:|$)`) })
+    .click();
+}
+
 const findSearchBox = (page: Page) => page.getByRole('textbox', { name: 'Search' });
 
 test('messages are found by words, recipient, state and time, and the URL of the page contains the search', async () => {
@@ -37,15 +46,19 @@ test('messages are found by words, recipient, state and time, and the URL of the
   await expect
     .poll(() => findSubjectLinks(page).allInnerTexts())
     .toEqual(['Your analytical refund', 'Your analytical receipt']);
-  await page.getByRole('combobox', { name: 'State' }).selectOption('bounced');
+  await openFilter(page, 'State');
+  await page.getByRole('checkbox', { name: 'Bounced', exact: true }).check();
   await expect.poll(() => findSubjectLinks(page).allInnerTexts()).toEqual(['Your analytical refund']);
+  await page.getByRole('checkbox', { name: 'Deferred', exact: true }).check();
+  await openFilter(page, 'Time');
   await page.getByRole('combobox', { name: 'Accepted' }).selectOption({ label: 'in the last hour' });
-  await page.getByRole('combobox', { name: 'Account' }).selectOption('default');
+  await openFilter(page, 'Account');
+  await page.getByRole('checkbox', { name: 'default', exact: true }).check();
   await page.getByText('All 1 shown').waitFor();
   const sharedUrl = new URL(page.url());
   expect(Object.fromEntries(sharedUrl.searchParams)).toEqual({
     q: 'analytical',
-    state: 'bounced',
+    state: 'bounced,deferred',
     since: '1h',
     account: 'default',
   });
@@ -56,8 +69,10 @@ test('messages are found by words, recipient, state and time, and the URL of the
   await otherSession.page.goBack();
   expect(await findSearchBox(otherSession.page).inputValue()).toBe('analytical');
   await page.getByRole('button', { name: 'Clear all filters' }).click();
+  await openFilter(page, 'Recipient');
   await page.getByRole('textbox', { name: 'To', exact: true }).fill('grace@navy');
   await expect.poll(() => findSubjectLinks(page).allInnerTexts()).toEqual(['Your compiled receipt']);
+  await openFilter(page, 'Content');
   await page.getByRole('textbox', { name: 'Subject' }).fill('nothing of the kind');
   await page.getByText('There is no message to grace@navy, with “nothing of the kind” in the subject.').waitFor();
   await page.getByRole('button', { name: 'Show all messages' }).click();
@@ -109,6 +124,7 @@ test('a search that exceeds its time limit continues and shows its progress unti
       subject: `Rare ${back}`,
       at: formatHoursBack(back),
       account: 'default',
+      ...{ deferred: false, attempts: 1, updated: formatHoursBack(back), reason: null },
     };
     await route.fulfill({
       json: {
@@ -302,9 +318,104 @@ test('new messages are offered by a button and do not move the rows, and states 
   const id = await submitMessage(toSimulatorAddress('defer'), 'Quiet four');
   await page.getByRole('button', { name: 'Show 1 new message' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
-  await row.getByText('queued').waitFor();
+  await row.getByText('deferred', { exact: true }).waitFor();
   const reader = await browsers.openSignedIn(service, `/messages/${id}`);
   await browsers.callApi(service, 'POST', `/messages/${id}/cancel`);
   await row.getByText('cancelled').waitFor();
   await reader.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+});
+
+test('the list shows the cause and the words of the next hop, and is searched by them', async () => {
+  const id = await submitMessage(toSimulatorAddress('bounce'), 'Refused by the next hop');
+  await waitForState(id, 'bounced');
+  const { page } = await browsers.openSignedIn(service, '/messages?q=refused');
+  const row = page.getByRole('row').filter({ hasText: 'Refused by the next hop' });
+  await row.getByText('Mailbox unknown').waitFor();
+  const words = await row.getByRole('cell').nth(3).innerText();
+  expect(words).toMatch(/550/);
+  await openFilter(page, 'Reason');
+  await page.getByRole('textbox', { name: 'Reply code' }).fill('550');
+  await page.getByRole('button', { name: 'Reason: 550' }).waitFor();
+  await row.waitFor();
+  await page.getByRole('textbox', { name: 'Words of the reply' }).fill('no such words');
+  await page.getByText('There is no message matching').waitFor();
+  await emulateDarkPhone(page);
+  await page.goto(page.url().replace(/&reply=[^&]*/, ''));
+  await page
+    .getByRole('listitem')
+    .filter({ hasText: 'Refused by the next hop' })
+    .getByText('Mailbox unknown')
+    .waitFor();
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
+});
+
+test('the list is used by the keyboard alone: / searches, j and k move, x selects, Enter opens', async () => {
+  for (const name of ['one', 'two'])
+    await waitForState(await submitMessage('keys@example.com', `Keys ${name}`), 'delivered');
+  const { page } = await browsers.openSignedIn(service, '/messages');
+  await findSubjectLinks(page).first().waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('keys');
+  await page.getByText('All 2 shown').waitFor();
+  // The keys belong to the field while it has the focus.
+  await page.keyboard.press('j');
+  await expect.poll(() => findSearchBox(page).inputValue()).toBe('keysj');
+  await page.keyboard.press('Backspace');
+  await page.getByText('All 2 shown').waitFor();
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.locator('tr[aria-current]').filter({ hasText: 'Keys one' }).waitFor();
+  await page.keyboard.press('x');
+  await page.getByText('1 message selected').waitFor();
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await page.keyboard.press('k');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Keys two' }).waitFor();
+});
+
+test('selected messages are cancelled after a confirmation, and a message that ended before is refused and counted', async () => {
+  const subjects = ['Selected first', 'Selected second'];
+  const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
+  await Promise.all(ids.map((id) => waitForState(id, 'queued')));
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/messages?q=selected');
+  allowFaults(/status of 409/);
+  for (const box of await page.getByRole('table').getByRole('checkbox').all()) await box.check();
+  await page.getByText('2 messages selected').waitFor();
+  await browsers.callApi(service, 'POST', `/messages/${ids[0]}/cancel`);
+  await page.getByRole('button', { name: 'Cancel…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel 2 messages' }).click();
+  await page.getByText('1 of 2 messages cancelled, 1 refused').waitFor();
+  await waitForState(ids[1] ?? '', 'cancelled');
+});
+
+test('an ended message is sent again from its page, and both pages name the other message', async () => {
+  const id = await submitMessage('again@example.com', 'Sent a second time');
+  await waitForState(id, 'delivered');
+  const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
+  await page
+    .getByRole('region', { name: 'Result' })
+    .getByText(/^Delivered in /)
+    .waitFor();
+  await page.getByRole('button', { name: 'Resend…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resend message' }).click();
+  await page.getByRole('link', { name: id }).first().waitFor();
+  expect(page.url()).not.toContain(id);
+  const newId = page.url().split('/').at(-1) ?? '';
+  await waitForState(newId, 'delivered');
+  await page.getByRole('link', { name: id }).first().click();
+  await page.getByRole('region', { name: 'Timeline' }).getByRole('link', { name: newId }).waitFor();
+});
+
+test('the filter is exported as CSV with the session header', async () => {
+  await waitForState(await submitMessage('csv@example.com', '=1+1'), 'delivered');
+  const { page } = await browsers.openSignedIn(service, '/messages?to=csv%40example.com');
+  await findSubjectLinks(page).first().waitFor();
+  const [response] = await Promise.all([
+    page.waitForResponse(/messages\/export/),
+    page.getByRole('button', { name: 'Export CSV' }).click(),
+  ]);
+  expect(response.status()).toBe(200);
+  expect(response.headers()['content-disposition']).toContain('messages.csv');
 });

@@ -39,6 +39,12 @@ export async function getText(apiPath: string): Promise<string> {
   return response.text();
 }
 
+/** Requests a file with the session header. */
+export async function getBlob(apiPath: string, query: Query = {}): Promise<Blob> {
+  const response = await send('GET', withQuery(apiPath, query));
+  return response.blob();
+}
+
 export function post<T>(apiPath: string, body: object = {}): Promise<T> {
   return request<T>('POST', apiPath, body);
 }

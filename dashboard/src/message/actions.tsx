@@ -1,35 +1,41 @@
 /**
- * Retry and cancel, if the state of the message allows them. If another operator has already changed the message, the
+ * Retry, cancel and resend, if the state of the message allows them. If another operator has already changed the message, the
  * page shows the error of the service and the new state.
  */
 import { Button, Group, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { useLocation } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { path, post } from '../api/client';
 import { ConfirmDialog } from '../parts/confirm-dialog';
+import { FormDialog } from '../parts/form-dialog';
 
-type Action = 'retry' | 'cancel';
+type Action = 'retry' | 'cancel' | 'resend';
 
 const SUCCESS_TEXTS: Readonly<Record<Action, string>> = {
   retry: 'The message is due now',
   cancel: 'The message is cancelled',
+  resend: 'The message was submitted again',
 };
 
 export function MessageActions({ message }: { readonly message: MessageDetails }) {
-  const { id, to, state } = message;
+  const { id, to, state, ended, message: body } = message;
   const queries = useQueryClient();
+  const [, navigate] = useLocation();
   const [dialogAction, setDialogAction] = useState<Action | null>(null);
   const changeMessage = useMutation({
-    mutationFn: (action: Action) => post(path`/messages/${id}/${action}`),
-    onSuccess: (_answer, action) => {
+    mutationFn: (action: Action) => post<{ readonly id: string }>(path`/messages/${id}/${action}`),
+    onSuccess: (answer, action) => {
       setDialogAction(null);
+      if (action === 'resend') navigate(`/messages/${answer.id}`);
       notifications.show({ message: SUCCESS_TEXTS[action], closeButtonProps: { 'aria-label': 'Close' } });
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ['messages'] }),
   });
   const canChange = state === 'queued' || state === 'uncertain';
+  const canResend = ended !== null && body !== null;
   const openDialog = (action: Action) => {
     changeMessage.reset();
     setDialogAction(action);
@@ -50,6 +56,11 @@ export function MessageActions({ message }: { readonly message: MessageDetails }
             Cancel…
           </Button>
         </Group>
+      ) : null}
+      {canResend ? (
+        <Button variant="default" onClick={() => openDialog('resend')}>
+          Resend…
+        </Button>
       ) : null}
       {changeMessage.isError && dialogAction === null ? (
         <Text role="alert" c="var(--mantine-color-error)" w="100%" className="wrap">
@@ -79,6 +90,21 @@ export function MessageActions({ message }: { readonly message: MessageDetails }
         )}{' '}
         You cannot undo this.
       </ConfirmDialog>
+      <FormDialog
+        opened={dialogAction === 'resend'}
+        title="Resend this message?"
+        action="Resend message"
+        busy={changeMessage.isPending}
+        disabled={changeMessage.isError}
+        error={changeMessage.error}
+        onSubmit={() => changeMessage.mutate('resend')}
+        onClose={() => setDialogAction(null)}
+      >
+        <Text component="div">
+          The same content is submitted to <span className="wrap">{to}</span> as a new message. It counts towards the
+          volume of the account. The recipient may receive it twice.
+        </Text>
+      </FormDialog>
       <ConfirmDialog
         opened={dialogAction === 'retry'}
         title="Send the message again?"

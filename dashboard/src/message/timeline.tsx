@@ -6,6 +6,8 @@ import type {
   EventDetails,
   MessageDetails,
 } from '../../../src/operations/messages/schemas.ts';
+import { toPrintable } from '../../../src/printing/escape.ts';
+import { formatLabel } from '../messages/labels';
 import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
 import { AttemptDetails } from './attempt';
@@ -13,15 +15,31 @@ import { buildSuppressionUrl, formatSuppressionListName } from './suppression-li
 
 export function Timeline({ message }: { readonly message: MessageDetails }) {
   // Events are only appended, so the index is a stable key.
-  const events = message.events.map((event, at) => ({ event, at }));
+  const entries = groupDeferrals(message.events);
   return (
     <section aria-labelledby="timeline">
       <Title order={2} size="h4" id="timeline" mb="xs">
         Timeline
       </Title>
       <ol className="plain timeline">
-        {events.map(({ event, at }) => (
-          <li key={at}>
+        {entries.map(({ event, earlier }) => (
+          <li key={event.sequence}>
+            {earlier.length === 0 ? null : (
+              <details className="earlier">
+                <summary>
+                  <Text span size="sm">
+                    {earlier.length} earlier deferrals since {formatUtc(earlier[0]?.at ?? event.at)}
+                  </Text>
+                </summary>
+                <ol className="plain">
+                  {earlier.map((deferral) => (
+                    <li key={deferral.sequence}>
+                      <Event event={deferral} message={message} />
+                    </li>
+                  ))}
+                </ol>
+              </details>
+            )}
             <Event event={event} message={message} />
           </li>
         ))}
@@ -43,6 +61,33 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
   );
 }
 
+/** The minimum number of successive deferrals that are collapsed. */
+const MIN_COLLAPSED = 3;
+
+interface TimelineEntry {
+  readonly event: EventDetails;
+  /** The deferrals before `event`, oldest first, if they are collapsed. */
+  readonly earlier: readonly EventDetails[];
+}
+
+/** Collapses successive deferrals: the last one is shown, and the earlier ones open on request. */
+function groupDeferrals(events: readonly EventDetails[]): readonly TimelineEntry[] {
+  const entries: TimelineEntry[] = [];
+  for (let index = 0; index < events.length; index += 1) {
+    let end = index;
+    while (events[index]?.type === 'deferred' && events[end + 1]?.type === 'deferred') end += 1;
+    if (end - index + 1 >= MIN_COLLAPSED) {
+      const [last] = events.slice(end, end + 1);
+      if (last !== undefined) entries.push({ event: last, earlier: events.slice(index, end) });
+      index = end;
+      continue;
+    }
+    const event = events[index];
+    if (event !== undefined) entries.push({ event, earlier: [] });
+  }
+  return entries;
+}
+
 function Event({ event, message }: { readonly event: EventDetails; readonly message: MessageDetails }) {
   const attempt: Attempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   return (
@@ -51,7 +96,18 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
       {event.type === 'accepted' ? <Accepted message={message} /> : null}
       {event.detail === null ? null : (
         <Text size="sm" className="wrap">
-          {event.detail}
+          {event.type === 'resent' || event.type === 'resend-of' ? (
+            <Anchor component={Link} href={`/messages/${event.detail}`} inherit>
+              {event.detail}
+            </Anchor>
+          ) : (
+            <bdi>{toPrintable(event.detail)}</bdi>
+          )}
+        </Text>
+      )}
+      {event.category === null ? null : (
+        <Text size="sm" c="dimmed">
+          {formatLabel(event.category)}
         </Text>
       )}
       {attempt === undefined ? null : <AttemptDetails attempt={attempt} />}

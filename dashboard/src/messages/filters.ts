@@ -13,6 +13,9 @@ export const FILTERS = [
   'state',
   'class',
   'category',
+  'code',
+  'reply',
+  'domain',
   'since',
   'until',
 ] as const;
@@ -63,6 +66,12 @@ function describeFilter(name: FilterName, value: string): string {
       return `of account ${value}`;
     case 'state':
       return `in state ${value}`;
+    case 'code':
+      return `with the reply code ${value}`;
+    case 'reply':
+      return `with “${value}” in the reply`;
+    case 'domain':
+      return `to the domain ${value}`;
     case 'class':
       return `with a failure of class ${value}`;
     case 'category':

@@ -1,71 +1,97 @@
-/** The messages found: a table, or cards on a narrow screen. */
-import { Anchor, Badge, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
+/** The messages found: a table with two lines per row, or cards on a narrow screen. Every message shows its reason. */
+import { Anchor, Checkbox, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
-import { Link } from 'wouter';
+import type { MouseEvent } from 'react';
+import { Link, useLocation } from 'wouter';
 import { RelativeTime } from '../parts/relative-time';
-import { StateBadge } from '../parts/state-badge';
+import { COLUMN_LABELS, type Column } from './columns';
+import { findReasonText, formatLabel } from './labels';
+import { MessageState } from './message-state';
 import type { ShownMessage } from './use-search';
 
 const NARROW_SCREEN = '(max-width: 61.99em)';
 
-export function Results({ messages }: { readonly messages: readonly ShownMessage[] }) {
-  const isNarrow = useMediaQuery(NARROW_SCREEN, undefined, { getInitialValueInEffect: false });
-  return isNarrow === true ? <Cards messages={messages} /> : <Rows messages={messages} />;
+interface ResultsProps {
+  readonly messages: readonly ShownMessage[];
+  readonly columns: readonly Column[];
+  /** The id of the current row of the keyboard, or null. */
+  readonly current: string | null;
+  readonly selected: ReadonlySet<string>;
+  readonly onSelect: (id: string) => void;
 }
 
-function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
-  // The column of the wait reason replaces the column of the sender.
-  const showWaitReason = messages.some(({ waitReason }) => waitReason !== undefined);
+export function Results(props: ResultsProps) {
+  const isNarrow = useMediaQuery(NARROW_SCREEN, undefined, { getInitialValueInEffect: false });
+  return isNarrow === true ? <Cards {...props} /> : <Rows {...props} />;
+}
+
+const WIDTHS: Readonly<Record<Column, string | undefined>> = {
+  reason: undefined,
+  from: '14%',
+  account: '7rem',
+  attempts: '5.5rem',
+  accepted: '7rem',
+  updated: '7rem',
+};
+
+function Rows({ messages, columns, current, selected, onSelect }: ResultsProps) {
+  const [, navigate] = useLocation();
+  const open = (event: MouseEvent, id: string) => {
+    const target = event.target instanceof Element ? event.target : null;
+    // A click on a control and a selection of text have their own meaning.
+    if (target?.closest('a, button, input, label') != null || String(window.getSelection()) !== '') return;
+    navigate(`/messages/${id}`);
+  };
   return (
-    <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={6}>
+    <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={8} className="messages">
       <VisuallyHidden component="caption">Messages, newest first</VisuallyHidden>
       <Table.Thead>
         <Table.Tr>
-          <Table.Th scope="col" w="7rem">
+          <Table.Th scope="col" w="2.25rem">
+            <VisuallyHidden>Selection</VisuallyHidden>
+          </Table.Th>
+          <Table.Th scope="col" w="7.25rem">
             State
           </Table.Th>
-          <Table.Th scope="col" w="7.5rem">
-            Accepted
+          <Table.Th scope="col" w={columns.includes('reason') ? '26%' : undefined}>
+            Recipient and subject
           </Table.Th>
-          <Table.Th scope="col" w={showWaitReason ? '22%' : '27%'}>
-            To
-          </Table.Th>
-          {showWaitReason ? null : (
-            <Table.Th scope="col" w="20%">
-              From
+          {columns.map((column) => (
+            <Table.Th
+              key={column}
+              scope="col"
+              w={WIDTHS[column]}
+              {...(column === 'attempts' || column === 'updated' ? { ta: 'right' as const } : {})}
+            >
+              {COLUMN_LABELS[column]}
             </Table.Th>
-          )}
-          <Table.Th scope="col" {...(showWaitReason ? { w: '16%' } : {})}>
-            Subject
-          </Table.Th>
-          {showWaitReason ? <Table.Th scope="col">Waits for</Table.Th> : null}
-          <Table.Th scope="col" w="6rem">
-            Account
-          </Table.Th>
+          ))}
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
         {messages.map((message) => (
-          <Table.Tr key={message.id}>
+          <Table.Tr
+            key={message.id}
+            data-row={message.id}
+            tabIndex={-1}
+            {...(current === message.id ? { 'aria-current': true, 'data-current': true } : {})}
+            onClick={(event) => open(event, message.id)}
+          >
             <Table.Td>
-              <State message={message} />
+              <Selection message={message} selected={selected} onSelect={onSelect} />
             </Table.Td>
-            <Table.Td style={{ whiteSpace: 'nowrap' }}>
-              <RelativeTime at={message.at} />
-            </Table.Td>
-            <OneLine text={message.to} />
-            {showWaitReason ? null : <OneLine text={message.from} />}
             <Table.Td>
-              <Subject message={message} lines={showWaitReason ? 2 : 1} />
+              <MessageState message={message} />
             </Table.Td>
-            {showWaitReason ? (
-              <Table.Td>
-                <Text fz={13} className="wrap" lineClamp={2} title={message.waitReason ?? ''}>
-                  {message.waitReason ?? '–'}
-                </Text>
-              </Table.Td>
-            ) : null}
-            <OneLine text={message.account ?? '–'} />
+            <Table.Td>
+              <Text inherit fw={500} truncate title={message.to}>
+                {message.to}
+              </Text>
+              <Subject message={message} lines={1} />
+            </Table.Td>
+            {columns.map((column) => (
+              <Cell key={column} column={column} message={message} />
+            ))}
           </Table.Tr>
         ))}
       </Table.Tbody>
@@ -73,7 +99,62 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
   );
 }
 
-/** Shows truncated text, so that each row has the height of one line. The tooltip has the full text. */
+function Cell({ column, message }: { readonly column: Column; readonly message: ShownMessage }) {
+  switch (column) {
+    case 'reason':
+      return (
+        <Table.Td>
+          <Reason message={message} />
+        </Table.Td>
+      );
+    case 'from':
+      return <OneLine text={message.from} />;
+    case 'account':
+      return <OneLine text={message.account ?? '–'} />;
+    case 'attempts':
+      return <Table.Td ta="right">{message.attempts}</Table.Td>;
+    case 'accepted':
+      return (
+        <Table.Td className="nowrap">
+          <RelativeTime at={message.at} />
+        </Table.Td>
+      );
+    case 'updated':
+      return (
+        <Table.Td className="nowrap" ta="right">
+          <RelativeTime at={message.updated} />
+        </Table.Td>
+      );
+  }
+}
+
+/** The cause of the last failure, and the words of the next hop. The words are untrusted and shown literally. */
+function Reason({ message }: { readonly message: ShownMessage }) {
+  const text = findReasonText(message);
+  const category = message.reason?.category ?? null;
+  if (text === null && category === null) return <Text c="dimmed">–</Text>;
+  return (
+    <>
+      {category === null ? null : (
+        <Text inherit fw={500} truncate>
+          {formatLabel(category)}
+        </Text>
+      )}
+      {text === null ? null : (
+        <Text
+          fz={13}
+          c="dimmed"
+          title={text}
+          {...(category === null ? { lineClamp: 2 } : { truncate: true })}
+          className="wrap"
+        >
+          <bdi>{text}</bdi>
+        </Text>
+      )}
+    </>
+  );
+}
+
 function OneLine({ text }: { readonly text: string }) {
   return (
     <Table.Td>
@@ -84,30 +165,44 @@ function OneLine({ text }: { readonly text: string }) {
   );
 }
 
-function Cards({ messages }: { readonly messages: readonly ShownMessage[] }) {
+function Selection({
+  message,
+  selected,
+  onSelect,
+}: Pick<ResultsProps, 'selected' | 'onSelect'> & { message: ShownMessage }) {
+  return (
+    <Checkbox
+      size="xs"
+      aria-label={`Select the message to ${message.to}`}
+      checked={selected.has(message.id)}
+      onChange={() => onSelect(message.id)}
+    />
+  );
+}
+
+function Cards({ messages, selected, onSelect }: ResultsProps) {
   return (
     <Stack component="ul" gap="xs" className="plain" aria-label="Messages, newest first">
       {messages.map((message) => (
         <Paper component="li" key={message.id} withBorder p="sm">
-          <Group justify="space-between" mb={4}>
-            <State message={message} />
+          <Group justify="space-between" mb={4} wrap="nowrap">
+            <Group gap="xs" wrap="nowrap">
+              <Selection message={message} selected={selected} onSelect={onSelect} />
+              <MessageState message={message} />
+            </Group>
             <Text size="sm" c="dimmed">
-              <RelativeTime at={message.at} />
+              <RelativeTime at={message.updated} />
             </Text>
           </Group>
-          <Subject message={message} lines={2} />
-          <Text size="sm" className="wrap">
-            to {message.to}
+          <Text className="wrap" fw={500}>
+            {message.to}
           </Text>
+          <Subject message={message} lines={2} />
+          <Reason message={message} />
           <Text size="sm" c="dimmed" className="wrap">
             from {message.from}
             {message.account === null ? '' : `, account ${message.account}`}
           </Text>
-          {message.waitReason === undefined || message.waitReason === null ? null : (
-            <Text size="sm" className="wrap">
-              Waits for {message.waitReason}
-            </Text>
-          )}
         </Paper>
       ))}
     </Stack>
@@ -128,14 +223,5 @@ function Subject({ message, lines }: { readonly message: ShownMessage; readonly 
     >
       {subject.trim() === '' ? '(blank subject)' : subject}
     </Anchor>
-  );
-}
-
-function State({ message }: { readonly message: ShownMessage }) {
-  if (!message.isOutdated) return <StateBadge state={message.state} />;
-  return (
-    <Badge color="#5c636a" variant="filled" tt="none" radius="sm" title="The message no longer matches the search">
-      changed
-    </Badge>
   );
 }

@@ -10,9 +10,11 @@ interface TextFilterProps {
   readonly onApply: (text: string) => void;
   readonly placeholder?: string;
   readonly description?: ReactNode;
+  /** True for the field that the key `/` focuses. */
+  readonly isMain?: boolean;
 }
 
-export function TextFilter({ label, value, onApply, placeholder, description }: TextFilterProps) {
+export function TextFilter({ label, value, onApply, placeholder, description, isMain = false }: TextFilterProps) {
   const [draft, setDraft] = useState(value);
   const appliedText = useRef(value);
   const latestOnApply = useRef(onApply);
@@ -43,6 +45,7 @@ export function TextFilter({ label, value, onApply, placeholder, description }: 
       autoComplete="off"
       spellCheck={false}
       onChange={(event) => setDraft(event.currentTarget.value)}
+      {...(isMain ? { 'data-search': true } : {})}
       onKeyDown={(event) => {
         if (event.key !== 'Enter') return;
         appliedText.current = draft.trim();

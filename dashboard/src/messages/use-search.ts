@@ -7,7 +7,7 @@
  */
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useState } from 'react';
-import type { State } from '../../../src/model/message.ts';
+import type { StateFilter } from '../../../src/model/message.ts';
 import type { FoundMessage, MessagePage } from '../../../src/operations/messages/schemas.ts';
 import { get } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
@@ -15,7 +15,12 @@ import type { Filters } from './filters';
 
 const PAGE_SIZE = 50;
 /** The states in which a message waits. A search for one of these states also requests the wait reason. */
-const WAITING_STATES: readonly string[] = ['queued', 'sending', 'uncertain'] satisfies readonly State[];
+const WAITING_STATES: readonly string[] = [
+  'queued',
+  'sending',
+  'uncertain',
+  'deferred',
+] satisfies readonly StateFilter[];
 
 export interface ShownMessage extends FoundMessage {
   /** True if the message changed and no longer matches the search. */
@@ -40,7 +45,7 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
   const queries = useQueryClient();
   const [limit, setLimit] = useState(PAGE_SIZE);
   const [isStopped, setIsStopped] = useState(false);
-  const waitReason = WAITING_STATES.includes(filters.state ?? '') ? 'true' : '';
+  const waitReason = (filters.state ?? '').split(',').every((state) => WAITING_STATES.includes(state)) ? 'true' : '';
   const fetchPage = (cursor: string) =>
     get<MessagePage>('/messages', { ...filters, cursor, waitReason, limit: PAGE_SIZE });
 

@@ -10,6 +10,7 @@ import { MessageActions } from '../message/actions';
 import { MessageBody } from '../message/body';
 import { Explanation } from '../message/explanation';
 import { Timeline } from '../message/timeline';
+import { Verdict } from '../message/verdict';
 import { Copyable } from '../parts/copyable';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
@@ -54,6 +55,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
         <MessageActions message={message} />
       </PageHead>
       <Stack gap="lg">
+        <Verdict message={message} />
         <dl className="facts head">
           <Fact name="state">
             <StateBadge state={state} />
@@ -72,6 +74,13 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
           <Fact name="accepted">{formatUtc(at)}</Fact>
           {ended === null ? null : <Fact name="ended">{formatUtc(ended)}</Fact>}
           {confirmedAt === null ? null : <Fact name="confirmed">{formatUtc(confirmedAt)}</Fact>}
+          {message.resendOf === null ? null : (
+            <Fact name="resend of">
+              <Anchor component={Link} href={`/messages/${message.resendOf}`} inherit>
+                {message.resendOf}
+              </Anchor>
+            </Fact>
+          )}
           <Fact name="id">
             <Copyable value={id} label="id" />
           </Fact>

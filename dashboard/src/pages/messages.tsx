@@ -1,12 +1,16 @@
 /** The search for messages. */
 import { Anchor, Button, Group, Text } from '@mantine/core';
-import { useEffect, useMemo } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { ApiError } from '../api/client';
+import { type Column, ColumnChooser, useColumns } from '../messages/columns';
+import { ExportButton } from '../messages/export-button';
 import { describeFilters, type Filters, parseFilters, parseMessageId } from '../messages/filters';
 import { Results } from '../messages/results';
 import { type FilterChange, SearchForm } from '../messages/search-form';
+import { SelectionBar } from '../messages/selection-bar';
+import { useRowKeys } from '../messages/use-row-keys';
 import { type MessageSearch, useMessageSearch } from '../messages/use-search';
 import { FirstMessage } from '../parts/first-message';
 import { formatCount } from '../parts/number';
@@ -42,13 +46,19 @@ export function MessagesPage({ session }: PageProps) {
       { replace: typed },
     );
   const clear = () => setParameters(new URLSearchParams());
+  const [columns, setColumns] = useColumns();
 
   return (
     <>
-      <PageHead title="Messages" />
+      <PageHead title="Messages">
+        <Group gap="xs">
+          <ColumnChooser columns={columns} onChange={setColumns} />
+          <ExportButton filters={filters} />
+        </Group>
+      </PageHead>
       <SearchForm filters={filters} onChange={change} onClear={clear} />
       {id === null ? (
-        <SearchResults key={text} session={session} filters={filters} from={from} onClear={clear} />
+        <SearchResults key={text} session={session} filters={filters} from={from} columns={columns} onClear={clear} />
       ) : (
         <Loading />
       )}
@@ -60,12 +70,22 @@ interface SearchResultsProps {
   readonly session: Session;
   readonly filters: Filters;
   readonly from: string;
+  readonly columns: readonly Column[];
   readonly onClear: () => void;
 }
 
-function SearchResults({ session, filters, from, onClear }: SearchResultsProps) {
+function SearchResults({ session, filters, from, columns, onClear }: SearchResultsProps) {
   const search = useMessageSearch(filters, from);
   const { messages, phase, error, newMessages, showNew } = search;
+  const [, navigate] = useLocation();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const select = (id: string) =>
+    setSelected((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
+  const current = useRowKeys({
+    ids: messages.map(({ id }) => id),
+    onOpen: (id) => navigate(`/messages/${id}`),
+    onSelect: select,
+  });
   if (phase === 'loading') return <Loading />;
   const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return (
@@ -86,7 +106,10 @@ function SearchResults({ session, filters, from, onClear }: SearchResultsProps) 
           </Anchor>
         </Text>
       )}
-      {messages.length > 0 ? <Results messages={messages} /> : null}
+      <SelectionBar selected={selected} onClear={() => setSelected(new Set())} />
+      {messages.length > 0 ? (
+        <Results messages={messages} columns={columns} current={current} selected={selected} onSelect={select} />
+      ) : null}
       {phase === 'failed' ? <ErrorAlert error={error} {...(isRefused ? {} : { retry: search.resume })} /> : null}
       {phase === 'all' && messages.length === 0 ? (
         <NoResults session={session} filters={filters} onClear={onClear} />
@@ -128,7 +151,7 @@ function SearchProgress({
   );
 }
 
-function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from'>) {
+function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from' | 'columns'>) {
   const descriptions = describeFilters(filters);
   if (descriptions.length === 0) {
     return (

@@ -83,7 +83,7 @@ describe.each(PRESENT)('%s', (shell) => {
     ['the beginning of a command', ['./postrider', 'migr'], ['migrate-store']],
     ['every command of a group', ['postrider', 'key', ''], key === undefined ? [] : listNames(key)],
     ['the flags of a command', ['postrider', 'key', 'rotate', '--'], ['--grace', '--help', '--json']],
-    ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES].sort()],
+    ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES, 'deferred'].sort()],
     ['yes and no for a flag of this type', ['postrider', 'domain', 'set', '--subdomains', ''], ['no', 'yes']],
     ['a flag after a value', ['postrider', 'message', 'list', '--state', 'sending', '--si'], ['--since']],
     ['a value that is also a command', ['postrider', 'send', '--account', 'key', '--sub'], ['--subject']],

@@ -1,0 +1,79 @@
+/** States in one sentence how the message ended or what it waits for, and in a second one what follows. */
+import { Anchor, Paper, Text } from '@mantine/core';
+import { Link } from 'wouter';
+import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import { formatLabel } from '../messages/labels';
+import { formatCount } from '../parts/number';
+import { formatDuration, formatUtc } from '../parts/time';
+import { buildSuppressionUrl } from './suppression-links';
+
+export function Verdict({ message }: { readonly message: MessageDetails }) {
+  const { end, follow } = describe(message);
+  const own = message.suppressions.find(({ source }) => source === message.id) ?? message.suppressions[0];
+  return (
+    <Paper component="section" withBorder p="md" className={`verdict ${message.state}`} aria-label="Result">
+      <Text fw={600}>{end}</Text>
+      <Text c="dimmed" className="wrap">
+        {follow}{' '}
+        {own === undefined ? null : (
+          <Anchor component={Link} href={buildSuppressionUrl(own.list, message.to)} inherit>
+            Show the suppression entry
+          </Anchor>
+        )}
+      </Text>
+    </Paper>
+  );
+}
+
+interface Description {
+  readonly end: string;
+  readonly follow: string;
+}
+
+function describe(message: MessageDetails): Description {
+  const { state, deliveryMs, confirmationMs, due, attempts, to, account } = message;
+  const category = [...message.events].reverse().find((event) => event.category !== null)?.category ?? null;
+  const cause = category === null ? '' : `: ${formatLabel(category).toLowerCase()}`;
+  const took = deliveryMs === null ? '' : ` in ${formatDuration(deliveryMs)}`;
+  const isSuppressed = message.suppressions.length > 0;
+  const suppressionText = isSuppressed
+    ? `Further messages ${account === null ? '' : `of account ${account} `}to ${to} end as suppressed.`
+    : 'No suppression list contains the recipient.';
+  const tries = attempts.length === 1 ? 'one attempt' : `${attempts.length} attempts`;
+  switch (state) {
+    case 'delivered':
+      return {
+        end: `Delivered${took}.`,
+        follow:
+          confirmationMs === null
+            ? 'The next hop accepted the message. No provider event has confirmed that it reached the mailbox.'
+            : `The provider confirmed the delivery ${formatDuration(confirmationMs)} after acceptance.`,
+      };
+    case 'bounced':
+      return {
+        end: deliveryMs === null ? `Bounced${cause}.` : `Delivered${took}, then bounced${cause}.`,
+        follow: `It is not sent again. ${suppressionText}`,
+      };
+    case 'complained':
+      return { end: `Delivered${took}, then reported as spam by the recipient.`, follow: suppressionText };
+    case 'suppressed':
+      return { end: 'Not sent: the recipient is on a suppression list.', follow: suppressionText };
+    case 'expired':
+      return { end: `Expired after ${tries}${cause}.`, follow: 'It is not sent again, unless an operator resends it.' };
+    case 'cancelled':
+      return { end: 'Cancelled by an operator.', follow: 'It is not sent, unless an operator resends it.' };
+    case 'uncertain':
+      return {
+        end: 'It is not known whether the next hop accepted the message.',
+        follow: 'It waits for an operator: a retry may send it twice, a cancellation may lose it.',
+      };
+    case 'sending':
+      return { end: 'The message is being sent now.', follow: 'The result appears here.' };
+    case 'queued': {
+      const next = due === null ? 'The next attempt has no time yet.' : `The next attempt is due at ${formatUtc(due)}.`;
+      return attempts.length === 0
+        ? { end: 'The message waits for its first attempt.', follow: next }
+        : { end: `Deferred after ${formatCount(attempts.length, 'attempt')}${cause}.`, follow: next };
+    }
+  }
+}

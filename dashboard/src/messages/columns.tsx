@@ -1,0 +1,53 @@
+/** The columns of the list, which the operator chooses. The choice is stored in the browser. */
+import { Button, Checkbox, Popover, Stack } from '@mantine/core';
+import { useLocalStorage } from '@mantine/hooks';
+
+export const COLUMNS = ['reason', 'from', 'account', 'attempts', 'accepted', 'updated'] as const;
+export type Column = (typeof COLUMNS)[number];
+
+export const COLUMN_LABELS: Readonly<Record<Column, string>> = {
+  reason: 'Reason',
+  from: 'Sender',
+  account: 'Account',
+  attempts: 'Attempts',
+  accepted: 'Accepted',
+  updated: 'Updated',
+};
+
+const DEFAULT_COLUMNS: readonly Column[] = ['reason', 'account', 'attempts', 'updated'];
+
+/** Returns the chosen columns in their fixed order, and the function that changes them. */
+export function useColumns(): readonly [readonly Column[], (columns: readonly string[]) => void] {
+  const [stored, setStored] = useLocalStorage<readonly string[]>({
+    key: 'postrider-message-columns',
+    defaultValue: DEFAULT_COLUMNS,
+    getInitialValueInEffect: false,
+  });
+  const chosen: readonly string[] = Array.isArray(stored) ? stored : DEFAULT_COLUMNS;
+  return [COLUMNS.filter((column) => chosen.includes(column)), setStored];
+}
+
+export function ColumnChooser({
+  columns,
+  onChange,
+}: {
+  readonly columns: readonly Column[];
+  readonly onChange: (columns: readonly string[]) => void;
+}) {
+  return (
+    <Popover position="bottom-end" trapFocus returnFocus>
+      <Popover.Target>
+        <Button variant="default">Columns</Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <Checkbox.Group label="Columns" value={[...columns]} onChange={onChange}>
+          <Stack gap="xs" mt="xs">
+            {COLUMNS.map((column) => (
+              <Checkbox key={column} value={column} label={COLUMN_LABELS[column]} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}

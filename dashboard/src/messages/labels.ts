@@ -1,0 +1,14 @@
+/** The labels of states and causes of failure. The values are those of the API. */
+import type { FoundMessage } from '../../../src/operations/messages/schemas.ts';
+
+/** Returns `Mailbox unknown` for `mailbox-unknown`. */
+export function formatLabel(value: string): string {
+  const words = value.replaceAll('-', ' ');
+  return words.slice(0, 1).toUpperCase() + words.slice(1);
+}
+
+/** Returns the words below the category: the reply, or what the message waits for. Null if nothing is known. */
+export function findReasonText({ reason, waitReason }: FoundMessage): string | null {
+  if (waitReason !== undefined && waitReason !== null) return `Waits for ${waitReason}`;
+  return reason?.text ?? null;
+}

@@ -1,0 +1,149 @@
+/**
+ * Retries, cancels or resends the selected messages, one after the other. A stop ends the run after the current message; what was done
+ * stays. A message whose state no longer allows the action is refused by the service and counted.
+ */
+import { Button, Group, Paper, Progress, Text } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useRef, useState } from 'react';
+import { ApiError, path, post } from '../api/client';
+import { ConfirmDialog } from '../parts/confirm-dialog';
+import { formatCount } from '../parts/number';
+
+type Action = 'retry' | 'cancel' | 'resend';
+
+const ACTIONS: Readonly<Record<Action, { readonly button: string; readonly text: string; readonly done: string }>> = {
+  retry: {
+    button: 'Retry',
+    text: 'Queued messages are due now, and uncertain messages are sent again. Other messages are refused.',
+    done: 'retried',
+  },
+  cancel: {
+    button: 'Cancel',
+    text: 'Queued and uncertain messages are withdrawn. You cannot undo this. Other messages are refused.',
+    done: 'cancelled',
+  },
+  resend: {
+    button: 'Resend',
+    text: 'Ended messages are submitted again as new messages and count towards the volume. Other messages are refused.',
+    done: 'sent again',
+  },
+};
+
+interface Run {
+  readonly action: Action;
+  readonly total: number;
+  readonly done: number;
+  readonly refused: number;
+  readonly error: string | null;
+  readonly isRunning: boolean;
+}
+
+interface SelectionBarProps {
+  readonly selected: ReadonlySet<string>;
+  readonly onClear: () => void;
+}
+
+export function SelectionBar({ selected, onClear }: SelectionBarProps) {
+  const queries = useQueryClient();
+  const [asked, setAsked] = useState<Action | null>(null);
+  const [run, setRun] = useState<Run | null>(null);
+  const isStopped = useRef(false);
+
+  async function start(action: Action): Promise<void> {
+    const ids = [...selected];
+    setAsked(null);
+    isStopped.current = false;
+    let state: Run = { action, total: ids.length, done: 0, refused: 0, error: null, isRunning: true };
+    setRun(state);
+    for (const id of ids) {
+      if (isStopped.current) break;
+      try {
+        await post(path`/messages/${id}/${action}`);
+        state = { ...state, done: state.done + 1 };
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        state = { ...state, refused: state.refused + 1, error: state.error ?? message };
+        // The service refuses one message with 404 or 409. Another error concerns every message.
+        if (!(error instanceof ApiError && (error.status === 404 || error.status === 409))) {
+          setRun({ ...state, error: message, isRunning: false });
+          return;
+        }
+      }
+      setRun(state);
+    }
+    setRun({ ...state, isRunning: false });
+    onClear();
+    void queries.invalidateQueries({ queryKey: ['messages'] });
+  }
+
+  if (selected.size === 0 && run === null) return null;
+  return (
+    <Paper withBorder p="sm" mb="sm" component="section" aria-label="Selected messages">
+      {run === null ? (
+        <Group gap="sm">
+          <Text fw={500}>{formatCount(selected.size, 'message')} selected</Text>
+          {(['retry', 'cancel', 'resend'] as const).map((action) => (
+            <Button key={action} variant="default" size="compact-sm" onClick={() => setAsked(action)}>
+              {ACTIONS[action].button}…
+            </Button>
+          ))}
+          <Button variant="subtle" size="compact-sm" onClick={onClear}>
+            Clear selection
+          </Button>
+        </Group>
+      ) : (
+        <RunProgress
+          run={run}
+          onStop={() => {
+            isStopped.current = true;
+          }}
+          onClose={() => setRun(null)}
+        />
+      )}
+      <ConfirmDialog
+        opened={asked !== null}
+        title={`${ACTIONS[asked ?? 'retry'].button} ${formatCount(selected.size, 'message')}?`}
+        action={`${ACTIONS[asked ?? 'retry'].button} ${formatCount(selected.size, 'message')}`}
+        dismissal="Go back"
+        busy={false}
+        error={null}
+        onConfirm={() => {
+          if (asked !== null) void start(asked);
+        }}
+        onClose={() => setAsked(null)}
+      >
+        {ACTIONS[asked ?? 'retry'].text}
+      </ConfirmDialog>
+    </Paper>
+  );
+}
+
+function RunProgress({
+  run: { action, total, done, refused, error, isRunning },
+  onStop,
+  onClose,
+}: {
+  readonly run: Run;
+  readonly onStop: () => void;
+  readonly onClose: () => void;
+}) {
+  return (
+    <>
+      <Group gap="sm" mb={6}>
+        <Text role="status">
+          {done} of {formatCount(total, 'message')} {ACTIONS[action].done}
+          {refused === 0 ? '' : `, ${refused} refused`}
+        </Text>
+        <Button variant="default" size="compact-sm" onClick={isRunning ? onStop : onClose}>
+          {isRunning ? 'Stop' : 'Close'}
+        </Button>
+      </Group>
+      <Progress value={(100 * (done + refused)) / Math.max(1, total)} aria-label="Progress" />
+      {error === null ? null : (
+        <Text size="sm" c="dimmed" mt={6} className="wrap">
+          {error}
+        </Text>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,54 @@
+/**
+ * The keyboard of the list: `j` and `k` move the current row, `Enter` opens it, `x` selects it, `/` focuses the search field. The keys are
+ * ignored while a field, a button or a dialog has the focus, except that `j` and `k` continue from a focused row.
+ */
+import { useEffect, useRef, useState } from 'react';
+
+interface RowKeys {
+  readonly ids: readonly string[];
+  readonly onOpen: (id: string) => void;
+  readonly onSelect: (id: string) => void;
+}
+
+/** Returns the id of the current row, or null. */
+export function useRowKeys({ ids, onOpen, onSelect }: RowKeys): string | null {
+  const [current, setCurrent] = useState<string | null>(null);
+  const latest = useRef({ ids, onOpen, onSelect, current });
+  latest.current = { ids, onOpen, onSelect, current };
+
+  useEffect(() => {
+    function onKeyDown(event: KeyboardEvent): void {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+      const target = event.target instanceof Element ? event.target : null;
+      if (target?.closest('input, textarea, select, [contenteditable], [role="dialog"]') != null) return;
+      const { ids: rows, current: row } = latest.current;
+      if (event.key === '/') {
+        event.preventDefault();
+        document.querySelector<HTMLInputElement>('[data-search]')?.focus();
+        return;
+      }
+      if (event.key === 'j' || event.key === 'k') {
+        const index = row === null ? -1 : rows.indexOf(row);
+        const next = event.key === 'j' ? Math.min(index + 1, rows.length - 1) : Math.max(index - 1, 0);
+        const id = rows[next];
+        if (id === undefined) return;
+        event.preventDefault();
+        setCurrent(id);
+        document.querySelector<HTMLElement>(`[data-row="${id}"]`)?.focus();
+        return;
+      }
+      // Enter and x act on the current row. Enter on a link or a button keeps its own meaning.
+      if (row === null || !rows.includes(row)) return;
+      if (event.key === 'x') {
+        event.preventDefault();
+        latest.current.onSelect(row);
+      } else if (event.key === 'Enter' && target?.closest('a, button') == null) {
+        event.preventDefault();
+        latest.current.onOpen(row);
+      }
+    }
+    document.addEventListener('keydown', onKeyDown);
+    return () => document.removeEventListener('keydown', onKeyDown);
+  }, []);
+  return current !== null && ids.includes(current) ? current : null;
+}
