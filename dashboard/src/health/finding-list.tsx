@@ -56,14 +56,14 @@ function FindingRow({
     <li className="marked long">
       <StatusBadge tone={tone}>{result}</StatusBadge>
       <div>
-        <Text inherit fw={600} className="wrap">
+        <Text size="sm" fw={600} className="wrap">
           {check}
         </Text>
-        <Text inherit className="wrap">
+        <Text size="sm" className="wrap">
           <TextWithCode text={detail} />
         </Text>
         {remedy === null ? null : (
-          <Text inherit c="dimmed" className="wrap">
+          <Text size="sm" c="dimmed" className="wrap">
             → <TextWithCode text={remedy} />
           </Text>
         )}

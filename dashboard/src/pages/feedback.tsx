@@ -19,7 +19,7 @@ export function FeedbackPage() {
   return (
     <>
       <PageHead title="Feedback" />
-      <Text c="dimmed" mb="md">
+      <Text size="sm" c="dimmed" mb="md">
         Bounces, complaints and provider events that were not understood, or that name no known message. They change no
         message and suppress no recipient.
       </Text>

@@ -7,7 +7,7 @@ import { get } from '../api/client';
 import { FindingList } from '../health/finding-list';
 import { RunningChecks } from '../health/running-checks';
 import { PageHead } from '../parts/page-head';
-import { ErrorAlert } from '../parts/page-states';
+import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
 
 const HEALTH_KEY = ['health'];
@@ -44,12 +44,13 @@ export function HealthPage() {
         {run.isFetching ? (
           <RunningChecks startedAt={startedAt} />
         ) : run.data === undefined ? null : (
-          <Text c="dimmed" mb="md">
+          <Text size="sm" c="dimmed" mb="md">
             Checked <RelativeTime at={run.data.at} /> from this node, as <code>postrider doctor</code> does
           </Text>
         )}
       </div>
       {run.isError ? <ErrorAlert error={run.error} retry={run.refetch} /> : null}
+      {run.isPending ? <Loading /> : null}
       {run.data === undefined ? null : <FindingList findings={run.data.findings} />}
     </>
   );

@@ -1,5 +1,5 @@
 /** The providers: the relay in use, and for each provider in use the URL to register and the state of its events. */
-import { Anchor, Code, Paper, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Code, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
@@ -63,14 +63,16 @@ function Content({ list: { transport, providers } }: { readonly list: ProviderLi
         <Title order={2} size="h4" id="others" mb="xs">
           {used.length === 0 ? 'Supported providers' : 'Other supported providers'}
         </Title>
-        <Text c="dimmed" mb="xs">
+        <Text size="sm" c="dimmed" mb="xs">
           To send through a provider, set <Code>POSTRIDER_TRANSPORT</Code> to its relay and restart the service. The
           pages of the manual have the steps.
         </Text>
         <ul className="plain provider-list">
           {others.map(({ name, title, guide }) => (
             <li key={name}>
-              <Text fw={600}>{title}</Text>
+              <Text size="sm" fw={600}>
+                {title}
+              </Text>
               <Text size="sm" c="dimmed" className="wrap">
                 {guide}
               </Text>
@@ -85,8 +87,8 @@ function Content({ list: { transport, providers } }: { readonly list: ProviderLi
 function describeProfile({ kind, provider }: ProviderList['transport']): string {
   if (provider !== null) return provider;
   return kind === 'capture'
-    ? 'none: messages are kept in the inbox and leave the service for no recipient'
-    : 'none: the relay is of no known provider, so its limits and events are not known';
+    ? 'none: messages are kept in the inbox and are sent to no recipient'
+    : 'none: the relay belongs to no known provider';
 }
 
 interface UsedProviderProps {
@@ -98,21 +100,21 @@ function UsedProvider({ provider: { name, title, isRelay, events, guide } }: Use
   return (
     <Paper withBorder p="md" component="section" aria-labelledby={`provider-${name}`}>
       <Stack gap="sm">
-        <div className="marked long">
+        <Group gap="sm">
+          <Title order={2} size="h4" id={`provider-${name}`}>
+            {title}
+          </Title>
           <StatusBadge tone={TONES[result]}>{result === 'ok' ? 'events ok' : `events: ${result}`}</StatusBadge>
-          <div>
-            <Title order={2} size="h4" id={`provider-${name}`}>
-              {title}
-            </Title>
-            <Text className="wrap">
-              <TextWithCode text={detail} />
+        </Group>
+        <div>
+          <Text size="sm" className="wrap">
+            <TextWithCode text={detail} />
+          </Text>
+          {remedy === null ? null : (
+            <Text size="sm" c="dimmed" className="wrap">
+              → <TextWithCode text={remedy} />
             </Text>
-            {remedy === null ? null : (
-              <Text c="dimmed" className="wrap">
-                → <TextWithCode text={remedy} />
-              </Text>
-            )}
-          </div>
+          )}
         </div>
         <dl className="record">
           <Fact name="Relay">{isRelay ? 'messages are sent through this provider' : 'not used'}</Fact>
@@ -126,7 +128,13 @@ function UsedProvider({ provider: { name, title, isRelay, events, guide } }: Use
             )}
           </Fact>
           <Fact name="Secret">
-            {isSetUp ? 'configured' : 'not configured'} <Code className="wrap">{setting}</Code>
+            {isSetUp ? (
+              'configured'
+            ) : (
+              <>
+                not configured; set <TextWithCode text={setting} />
+              </>
+            )}
           </Fact>
           <Fact name="Last event">{lastEventAt === null ? 'none yet' : <RelativeTime at={lastEventAt} />}</Fact>
           <Fact name="Refused">

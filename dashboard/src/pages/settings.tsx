@@ -36,7 +36,7 @@ export function SettingsPage() {
   return (
     <>
       <PageHead title="Settings" />
-      <Text c="dimmed" mb="md">
+      <Text size="sm" c="dimmed" mb="md">
         The effective settings of this node. To change a setting, change the environment or the file <Code>.env</Code>{' '}
         and restart the service. <Code>postrider config</Code> prints the same.
       </Text>
@@ -87,7 +87,7 @@ function SettingTable({ settings }: { readonly settings: readonly Setting[] }) {
       </Table.Thead>
       <Table.Tbody>
         {settings.map(({ name, value, source, meaning }) => (
-          <Table.Tr key={name}>
+          <Table.Tr key={name} style={{ verticalAlign: 'top' }}>
             <Table.Td>
               <Text inherit ff="monospace" className="wrap">
                 {name}

@@ -32,7 +32,7 @@ export function TokensPage() {
       <PageHead title="API tokens">
         <Button onClick={() => setDialog({ kind: 'create' })}>Create token</Button>
       </PageHead>
-      <Text c="dimmed" mb="md">
+      <Text size="sm" c="dimmed" mb="md">
         Programs use the operator API with a token: <Code>Authorization: Bearer TOKEN</Code>. To submit messages, a
         program needs a key of an account instead.
       </Text>

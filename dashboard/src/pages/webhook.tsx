@@ -1,5 +1,5 @@
 /** The page of an endpoint: its state, its figures, the actions on it, and its deliveries. */
-import { Anchor, Group, Text } from '@mantine/core';
+import { Anchor, Group, Space, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
@@ -59,6 +59,7 @@ function Content({ webhook, figures }: ContentProps) {
       </Group>
       <StatusNote webhook={webhook} figures={figures} />
       <Facts webhook={webhook} figures={figures} />
+      <Space h="lg" />
       <Deliveries key={webhook.id} webhook={webhook} />
     </>
   );

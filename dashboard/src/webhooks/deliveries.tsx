@@ -55,7 +55,9 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
         <Table>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th scope="col">State</Table.Th>
+              <Table.Th scope="col" visibleFrom="sm">
+                State
+              </Table.Th>
               <Table.Th scope="col">Event</Table.Th>
               <Table.Th scope="col" visibleFrom="sm">
                 Last attempt

@@ -35,10 +35,13 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
   return (
     <>
       <Table.Tr>
-        <Table.Td>
+        <Table.Td visibleFrom="sm">
           <DeliveryBadge status={status} />
         </Table.Td>
         <Table.Td>
+          <Text component="div" hiddenFrom="sm">
+            <DeliveryBadge status={status} />
+          </Text>
           <Text inherit className="wrap">
             {type}
           </Text>

@@ -334,7 +334,7 @@ function listReportProblems({ store, settings }: OverviewInput): readonly Attent
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
   const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
   const remedy = 'Read them with `postrider feedback list` and `postrider feedback show ID`';
-  return [createWarning(['reports-not-understood', null], text, remedy)];
+  return [createWarning(['reports-not-understood', null], text, remedy, '/feedback')];
 }
 
 /** Lists the reason why notifications to operators cannot be sent by mail. No notification reports it. */
@@ -359,6 +359,7 @@ function describeDisabledWebhook({ id, url, disabled }: Webhook): AttentionItem 
     ['webhook-disabled', webhookId],
     `Endpoint ${webhookId} (${shorten(maskUrl(url), MAX_URL_LENGTH)}) was disabled${since}, because ${cause}: ${consequence}`,
     `Correct the receiver, then run \`postrider webhook enable ${webhookId}\`; or run \`postrider webhook disable ${webhookId}\` or \`postrider webhook delete ${webhookId}\``,
+    `/webhooks/${webhookId}`,
   );
 }
 

@@ -193,7 +193,9 @@ test('feedback is reported only if it is configured, with the number of reports 
   };
   const input = createInput(feedbackSettings, { store, lastFeedbackAt: NOW - 5 * 60_000 });
   expect(getHealth(input, 'feedback')?.text).toBe('last report 5 min ago');
-  expect(listAttention(input)).toMatchObject([{ text: '2 reports of the last 24 h were not understood' }]);
+  expect(listAttention(input)).toMatchObject([
+    { text: '2 reports of the last 24 h were not understood', page: '/feedback' },
+  ]);
 });
 
 test('an endpoint that the service disabled is listed with the cause, the consequence and the remedy, without secrets', () => {
