@@ -4,7 +4,13 @@
  */
 import type { Command } from 'commander';
 import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
-import type { DeliveryEntry, WebhookEntry, WebhookFigures, WebhookSecret } from '../operations/webhooks/schemas.ts';
+import type {
+  DeliveryEntry,
+  WebhookEntry,
+  WebhookFigures,
+  WebhookRotation,
+  WebhookSecret,
+} from '../operations/webhooks/schemas.ts';
 import {
   createWebhook,
   deleteWebhook,
@@ -33,6 +39,7 @@ export function addWebhookCommands(program: Command, context: Context): void {
     formatResult: formatSecret,
   });
   addOperationCommand(group, context, 'list', listWebhooks, {
+    toJsonValue: (webhooks) => webhooks.map(toPublishedEntry),
     formatResult: (webhooks) =>
       webhooks.length === 0
         ? 'There are no endpoints; create one with `postrider webhook create URL`.\n'
@@ -49,24 +56,31 @@ export function addWebhookCommands(program: Command, context: Context): void {
             figures.map(toFiguresRow),
           ),
   });
-  addOperationCommand(group, context, 'show <id>', showWebhook, { formatResult: formatWebhook });
+  addOperationCommand(group, context, 'show <id>', showWebhook, {
+    toJsonValue: toPublishedEntry,
+    formatResult: formatWebhook,
+  });
   addOperationCommand(group, context, 'update <id>', updateWebhook, {
     customFlags: { events: '--events <list>' },
+    toJsonValue: toPublishedEntry,
     formatResult: formatWebhook,
   });
   addOperationCommand(group, context, 'delete <id>', deleteWebhook, {
     formatResult: ({ id, url }) => `deleted ${id} (${url})\n`,
   });
   addOperationCommand(group, context, 'enable <id>', enableWebhook, {
+    toJsonValue: toPublishedEntry,
     formatResult: ({ id }) => `enabled ${id}; its pending deliveries are due\n`,
   });
   addOperationCommand(group, context, 'disable <id>', disableWebhook, {
+    toJsonValue: toPublishedEntry,
     formatResult: ({ id }) => `disabled ${id}; its events are kept for 30 days\n`,
   });
   addOperationCommand(group, context, 'rotate <id>', rotateWebhook, {
     customFlags: { grace: '--grace <duration>' },
     jsonHelp: 'print JSON: {"id","secret"}',
-    formatResult: formatSecret,
+    toJsonValue: ({ id, secret }) => ({ id, secret }),
+    formatResult: formatRotation,
   });
   addOperationCommand(group, context, 'test <id>', testWebhook, {
     formatResult: ({ id, webhookId }) =>
@@ -95,6 +109,15 @@ function formatSecret({ id, secret }: WebhookSecret): string {
   return `${secret}\n\nThis is the signing secret of endpoint ${id}. It is shown only once.\n`;
 }
 
+function formatRotation(rotation: WebhookRotation): string {
+  return `${formatSecret(rotation)}The old secret also signs until ${formatIsoTime(rotation.previousSecretUntil)}.\n`;
+}
+
+/** Returns the members that `--json` prints. They are fixed, because scripts of operators read them. */
+function toPublishedEntry({ previousSecretUntil: _until, ...entry }: WebhookEntry): object {
+  return entry;
+}
+
 function formatWebhook({ id, url, account, name, events, status, ...webhook }: WebhookEntry): string {
   return formatPairs([
     ['id', id],
@@ -107,6 +130,9 @@ function formatWebhook({ id, url, account, name, events, status, ...webhook }: W
       ? []
       : [['disabled', `${webhook.disabledReason}, ${formatIsoTime(webhook.disabledAt)}`] as const]),
     ['created', formatIsoTime(webhook.createdAt)],
+    ...(webhook.previousSecretUntil === null
+      ? []
+      : [['old secret', `signs until ${formatIsoTime(webhook.previousSecretUntil)}`] as const]),
   ]);
 }
 

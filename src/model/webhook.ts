@@ -73,6 +73,13 @@ export type DisabledReason = (typeof DISABLED_REASONS)[number];
 /** The duration of the lease of a delivery. It covers an attempt of at most 15 s and the record of its result. */
 export const DELIVERY_LEASE_MS = 60_000;
 
+/**
+ * The maximum time from the start of a claim to the start of its attempts. After a longer time, for example because the
+ * process was suspended, the node releases the leases. An operation that changes an endpoint waits at most for this time
+ * for the attempts of earlier claims, so that every attempt that begins after the operation uses the change.
+ */
+export const MAX_START_DELAY_MS = 2_000;
+
 /** The service disables an endpoint whose attempts have failed for this time without a success. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 
@@ -107,6 +114,8 @@ export interface Webhook {
   readonly events: readonly WebhookEventType[];
   /** The reason and the time of the change to `disabled`; null if the endpoint is enabled. */
   readonly disabled: { readonly reason: DisabledReason; readonly at: number } | null;
+  /** The time until which attempts are also signed with the previous secret. Null without a previous secret. */
+  readonly previousSecretUntil: number | null;
   readonly createdAt: number;
   /** The time of the first failed attempt since the last success. Null if no attempt has failed since. */
   readonly failingSince: number | null;

@@ -44,7 +44,7 @@ export const testWebhook = operation({
       case 'missing':
         return webhookNotFound(id.value);
       case 'exists':
-        return conflict(null, `endpoint ${formatWebhookId(id.value)} is disabled; enable it first`);
+        return webhookDisabled(id.value);
     }
   },
 });
@@ -107,12 +107,16 @@ export const replayWebhook = operation({
     }),
     since: nullable(Time),
   }),
-  errors: ['not-found'],
+  errors: ['not-found', 'conflict'],
   async run({ id: text, delivery, since: sinceText, all, dryRun }, { store, clock }) {
     const id = parseId(text);
     if (!id.ok) return id;
     const now = clock.now();
     const webhookId = formatWebhookId(id.value);
+    const webhook = await store.findWebhook(id.value);
+    if (webhook === null) return webhookNotFound(id.value);
+    // A replay for a disabled endpoint makes nothing due.
+    if (webhook.disabled !== null) return webhookDisabled(id.value);
     if (delivery !== undefined) {
       if (sinceText !== undefined || all || dryRun) {
         const names = ['since', 'all', 'dryRun'];
@@ -168,6 +172,11 @@ async function deliveryNotFound(id: number, text: string, store: OperationContex
     'delivery',
     `endpoint ${webhookId} has no delivery ${quote(text)}; \`postrider webhook deliveries ${webhookId}\` lists deliveries`,
   );
+}
+
+function webhookDisabled(id: number): ErrorResult {
+  const webhookId = formatWebhookId(id);
+  return conflict(null, `endpoint ${webhookId} is disabled; \`postrider webhook enable ${webhookId}\` enables it`);
 }
 
 /** Creates a UUIDv7. */

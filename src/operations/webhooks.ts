@@ -2,23 +2,26 @@
  * The operations on the endpoints of webhooks. Only the operations that create a signing secret
  * return it.
  */
+import { formatSuggestion } from '../config/nearest.ts';
 import { formatIsoTime, formatIsoTimeOrNull, parseDuration, quote } from '../config/units.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
+import type { ChangeResult } from '../model/account.ts';
 import { Type } from '../model/schema.ts';
 import {
   DEFAULT_WEBHOOK_EVENT_TYPES,
+  DELIVERY_LEASE_MS,
   formatWebhookId,
+  MAX_START_DELAY_MS,
   MAX_WEBHOOKS,
   WEBHOOK_EVENT_TYPES,
   type Webhook,
   type WebhookEventType,
   type WebhookStatistics,
 } from '../model/webhook.ts';
-import { maskUrl } from '../printing/escape.ts';
 import { sealSigningSecret } from '../webhooks/sealing.ts';
 import { createSigningSecret } from '../webhooks/signature.ts';
-import { parseTargetUrl, resolveTarget } from '../webhooks/target.ts';
+import { maskTargetUrl, parseTargetUrl, resolveTarget } from '../webhooks/target.ts';
 import type { OperationContext } from './context.ts';
 import {
   accountNotFound,
@@ -33,12 +36,16 @@ import {
 import { parseName } from './labels.ts';
 import { operation } from './operation.ts';
 import { parseId, webhookNotFound } from './webhooks/ids.ts';
-import { WebhookEntry, WebhookFigures, WebhookId, WebhookSecret } from './webhooks/schemas.ts';
+import { WebhookEntry, WebhookFigures, WebhookId, WebhookRotation, WebhookSecret } from './webhooks/schemas.ts';
 
 /** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;
+/** The interval at which a change of an endpoint checks whether the attempts of earlier claims have ended. */
+const LEASE_POLL_MS = 50;
 /** The maximum grace period of a rotation. */
 const MAX_GRACE_MS = 30 * 24 * 3_600_000;
+
+type ChangeContext = Pick<OperationContext, 'store' | 'clock'>;
 
 const Url = Type.String({ description: 'The URL of the endpoint, such as `https://app.example.com/webhooks`.' });
 const EventList = Type.Optional(
@@ -103,7 +110,9 @@ export const listWebhooks = operation({
   input: Type.Object({}),
   result: Type.Array(WebhookEntry),
   errors: [],
-  run: async (_input, { store }) => ok((await store.listWebhooks()).map(toWebhookEntry)),
+  async run(_input, { store, clock }) {
+    return ok((await store.listWebhooks()).map((webhook) => toWebhookEntry(webhook, clock.now())));
+  },
 });
 
 /** Shows the figures of every endpoint. They are not part of the list, because the store counts all pending deliveries. */
@@ -130,11 +139,11 @@ export const showWebhook = operation({
   input: Type.Object({ id: WebhookId }),
   result: WebhookEntry,
   errors: ['not-found'],
-  async run({ id: text }, { store }) {
+  async run({ id: text }, { store, clock }) {
     const id = parseId(text);
     if (!id.ok) return id;
     const webhook = await store.findWebhook(id.value);
-    return webhook === null ? webhookNotFound(id.value) : ok(toWebhookEntry(webhook));
+    return webhook === null ? webhookNotFound(id.value) : ok(toWebhookEntry(webhook, clock.now()));
   },
 });
 
@@ -167,9 +176,8 @@ export const updateWebhook = operation({
     if (!name.ok) return name;
     const url = urlText === undefined ? ok(null) : await checkUrl(urlText, context);
     if (!url.ok) return url;
-    return toEntryResult(
-      id.value,
-      await context.store.updateWebhook(id.value, {
+    return changeWebhook(id.value, context, ({ store }) =>
+      store.updateWebhook(id.value, {
         ...(url.value === null ? {} : { url: url.value }),
         ...(events.value === null ? {} : { events: events.value }),
         ...(nameText === undefined ? {} : { name: name.value }),
@@ -186,12 +194,11 @@ export const deleteWebhook = operation({
   input: Type.Object({ id: WebhookId }),
   result: Type.Object({ id: WebhookId, url: Type.String() }),
   errors: ['not-found'],
-  async run({ id: text }, { store }) {
+  async run({ id: text }, context) {
     const id = parseId(text);
     if (!id.ok) return id;
-    const result = await store.deleteWebhook(id.value);
-    if (result.kind !== 'done') return webhookNotFound(id.value);
-    return ok({ id: formatWebhookId(id.value), url: result.value.url });
+    const deleted = await changeWebhook(id.value, context, ({ store }) => store.deleteWebhook(id.value));
+    return deleted.ok ? ok({ id: deleted.value.id, url: deleted.value.url }) : deleted;
   },
 });
 
@@ -211,7 +218,7 @@ export const enableWebhook = operation({
     if (result.kind !== 'done') return webhookNotFound(id.value);
     const now = clock.now();
     while ((await store.releaseDeliveries(id.value, now, MAX_ROWS_PER_STEP)) >= MAX_ROWS_PER_STEP);
-    return ok(toWebhookEntry(result.value));
+    return ok(toWebhookEntry(result.value, now));
   },
 });
 
@@ -224,10 +231,10 @@ export const disableWebhook = operation({
   input: Type.Object({ id: WebhookId }),
   result: WebhookEntry,
   errors: ['not-found'],
-  async run({ id: text }, { store, clock }) {
+  async run({ id: text }, context) {
     const id = parseId(text);
     if (!id.ok) return id;
-    return toEntryResult(id.value, await store.disableWebhook(id.value, clock.now()));
+    return changeWebhook(id.value, context, ({ store, clock }) => store.disableWebhook(id.value, clock.now()));
   },
 });
 
@@ -245,9 +252,10 @@ export const rotateWebhook = operation({
         'The time for which attempts are also signed with the old secret; the default is `24h`, the maximum `30d`.',
     }),
   }),
-  result: WebhookSecret,
+  result: WebhookRotation,
   errors: ['not-found'],
-  async run({ id: text, grace }, { store, clock, random, settings }) {
+  async run({ id: text, grace }, context) {
+    const { clock, random, settings } = context;
     const id = parseId(text);
     if (!id.ok) return id;
     const graceMs = toMemberResult('grace', parseDuration(grace));
@@ -255,9 +263,12 @@ export const rotateWebhook = operation({
     if (graceMs.value > MAX_GRACE_MS) return invalid('grace', `${quote(grace)} is longer than 30d`);
     const secret = createSigningSecret(random);
     const sealed = sealSigningSecret(loadWebhookKey(settings), secret);
-    const result = await store.rotateWebhookSecret(id.value, sealed, clock.now() + graceMs.value);
-    if (result.kind !== 'done') return webhookNotFound(id.value);
-    return ok({ id: formatWebhookId(id.value), secret });
+    const previousUntil = clock.now() + graceMs.value;
+    const rotated = await changeWebhook(id.value, context, ({ store }) =>
+      store.rotateWebhookSecret(id.value, sealed, previousUntil),
+    );
+    if (!rotated.ok) return rotated;
+    return ok({ id: rotated.value.id, secret, previousSecretUntil: formatIsoTime(previousUntil) });
   },
 });
 
@@ -266,10 +277,10 @@ async function checkUrl(text: string, { settings }: Pick<OperationContext, 'sett
   const { webhookTargets: targets, dns } = settings;
   const url = parseTargetUrl(text, targets);
   // The URL is a conflict and not an invalid input, because the settings of the installation do not permit it.
-  if (!url.ok) return conflict('url', `the URL ${quote(maskUrl(text))} ${url.fault}`);
+  if (!url.ok) return conflict('url', `the URL ${quote(maskTargetUrl(text))} ${url.fault}`);
   const addresses = await resolveTarget(url.value, targets, createHostLookup(dns, targets === 'any'));
   if (addresses.ok) return ok(url.value.href);
-  const message = `the URL ${quote(url.value.href)} ${addresses.fault}`;
+  const message = `the URL ${quote(maskTargetUrl(text))} ${addresses.fault}`;
   return addresses.code === 'dns-failed' ? unavailable(message) : conflict('url', message);
 }
 
@@ -281,7 +292,7 @@ function parseEvents(text: string): Result<readonly WebhookEventType[]> {
   if (unknownName !== undefined) {
     return invalid(
       'events',
-      `${quote(unknownName)} is not a type; give all, or types of ${WEBHOOK_EVENT_TYPES.join(', ')}`,
+      `${quote(unknownName)} is not a type${formatSuggestion(unknownName, WEBHOOK_EVENT_TYPES)}; give all, or types of ${WEBHOOK_EVENT_TYPES.join(', ')}`,
     );
   }
   return ok(WEBHOOK_EVENT_TYPES.filter((type) => names.includes(type)));
@@ -291,14 +302,34 @@ function parseEndpointName(text: string | undefined): Result<string | null> {
   return text === undefined || text === '' ? ok(null) : parseName('name', text);
 }
 
-function toEntryResult(
+/**
+ * Changes an endpoint. Returns after every attempt of an earlier claim has ended or has had the time to begin, so that
+ * every attempt that begins later uses the change.
+ */
+async function changeWebhook(
   id: number,
-  result: { readonly kind: 'done'; readonly value: Webhook } | { readonly kind: 'missing' | 'exists' },
-): Result<WebhookEntry> {
-  return result.kind === 'done' ? ok(toWebhookEntry(result.value)) : webhookNotFound(id);
+  context: ChangeContext,
+  change: (context: ChangeContext) => Promise<ChangeResult<Webhook>>,
+): Promise<Result<WebhookEntry>> {
+  const { store, clock } = context;
+  const result = await change(context);
+  if (result.kind !== 'done') return webhookNotFound(id);
+  const endsAt = clock.now() + MAX_START_DELAY_MS;
+  const listLeases = async () => {
+    const now = clock.now();
+    const leases = await store.listDeliveryLeases(id, now, now + 2 * DELIVERY_LEASE_MS);
+    return leases.map((lease) => `${lease.id} ${lease.lease}`);
+  };
+  for (let earlier = await listLeases(); earlier.length > 0 && clock.now() < endsAt; ) {
+    await new Promise<void>((resolve) => clock.after(LEASE_POLL_MS, resolve));
+    const current = new Set(await listLeases());
+    earlier = earlier.filter((lease) => current.has(lease));
+  }
+  return ok(toWebhookEntry(result.value, clock.now()));
 }
 
-function toWebhookEntry({ id, url, account, name, events, disabled, createdAt }: Webhook): WebhookEntry {
+function toWebhookEntry(webhook: Webhook, now: number): WebhookEntry {
+  const { id, url, account, name, events, disabled, createdAt, previousSecretUntil: until } = webhook;
   return {
     id: formatWebhookId(id),
     url,
@@ -309,6 +340,7 @@ function toWebhookEntry({ id, url, account, name, events, disabled, createdAt }:
     disabledReason: disabled?.reason ?? null,
     disabledAt: formatIsoTimeOrNull(disabled?.at ?? null),
     createdAt: formatIsoTime(createdAt),
+    previousSecretUntil: formatIsoTimeOrNull(until !== null && until > now ? until : null),
   };
 }
 

@@ -608,6 +608,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   addTestDelivery: 'change',
   listDeliveries: 'operator-read',
   findDelivery: 'operator-read',
+  listDeliveryLeases: 'operator-read',
   replayDelivery: 'change',
   replayDeliveries: 'change',
   countReplayable: 'operator-read',

@@ -6,6 +6,7 @@
  * resolve the name again, so that a changed DNS record has no effect between the check and the connection.
  */
 import { isIP } from 'node:net';
+import { MASK } from '../printing/escape.ts';
 import { findSpecialNetwork } from './special-addresses.ts';
 
 /**
@@ -42,6 +43,9 @@ type Checked<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: fal
 /** The maximum length of the URL of an endpoint. */
 export const MAX_URL_LENGTH = 2_048;
 
+/** The maximum length of a URL in a message. */
+const MAX_SHOWN_LENGTH = 200;
+
 /** Parses the URL of an endpoint. The value is the URL in the form of the URL standard. No name is resolved. */
 export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<URL> {
   if (text.length > MAX_URL_LENGTH) return refuse('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
@@ -60,9 +64,31 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<U
   if (targets === 'public' && url.protocol === 'http:') {
     return refuse('not-https', 'does not begin with https://; use https, or set POSTRIDER_WEBHOOK_TARGETS=any');
   }
+  if (url.port === '0') return refuse('invalid-url', 'has the port 0; give a port from 1 to 65535');
   const literal = getLiteralAddress(url);
   const fault = literal === null ? null : findAddressFault(literal, targets);
   return fault === null ? { ok: true, value: url } : { ok: false, ...fault };
+}
+
+/**
+ * Returns the URL as it was entered, with the credentials and the query masked, for a message. A text that is not a URL is
+ * masked up to its last `@`, because its credentials cannot be distinguished.
+ */
+export function maskTargetUrl(text: string): string {
+  const queryStart = text.indexOf('?');
+  const beforeQuery = queryStart === -1 ? text : text.slice(0, queryStart);
+  const masked = maskCredentials(beforeQuery) + (queryStart === -1 ? '' : `?${MASK}`);
+  return masked.length <= MAX_SHOWN_LENGTH ? masked : `${masked.slice(0, MAX_SHOWN_LENGTH)}…`;
+}
+
+function maskCredentials(text: string): string {
+  const url = URL.parse(text);
+  const atIndex = text.lastIndexOf('@');
+  const isPath = url !== null && url.hostname !== '' && url.username === '' && url.password === '';
+  if (atIndex === -1 || isPath) return text;
+  const slashes = text.indexOf('//');
+  const start = slashes === -1 || slashes > atIndex ? 0 : slashes + 2;
+  return text.slice(0, start) + MASK + text.slice(atIndex);
 }
 
 /**

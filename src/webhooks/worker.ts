@@ -18,6 +18,7 @@ import {
   type DeliverySettlement,
   type DeliverySettleResult,
   type LeasedDelivery,
+  MAX_START_DELAY_MS,
   type RecordedWebhookEvent,
   WEBHOOK_TEST_TYPE,
   type Webhook,
@@ -29,12 +30,6 @@ import { computeRetryDelayMs } from './schedule.ts';
 import { signWebhook } from './signature.ts';
 import { createSlots, type SlotLimits } from './slots.ts';
 
-/**
- * The maximum time from the start of a claim to the start of its attempts. After a longer time, for example because the
- * process was suspended, the leases are released. A change of an endpoint waits for this time (`waitForAttempts` in
- * operations/webhooks.ts).
- */
-export const MAX_START_DELAY_MS = 3_000;
 const POLL_MS = 1_000;
 /**
  * After a pass over more endpoints than one claim examines, the next run starts no earlier than this multiple of the
@@ -239,12 +234,28 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     endDelivery(delivery);
   }
 
+  /**
+   * Decrypts the secrets of an endpoint, the current one first. Throws if the current one cannot be decrypted. An earlier one
+   * that cannot be decrypted signs nothing, so that a rotation replaces a lost secret at once.
+   */
+  function openSecrets([current, ...previous]: readonly string[]): readonly KeyObject[] {
+    const opened = current === undefined ? [] : [openSecret(current)];
+    for (const sealed of previous) {
+      try {
+        opened.push(openSecret(sealed));
+      } catch {
+        // The receiver verifies the signature with the current secret.
+      }
+    }
+    return opened;
+  }
+
   async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<WebhookAnswer> {
     const withoutAnswer = { durationMs: 0, status: null, body: null, retryAfterMs: null };
     if (event.kind === 'missing') return { ...withoutAnswer, error: 'the message of the event is no longer stored' };
     try {
       const body = Buffer.from(buildBody(event));
-      const headers = { ...signWebhook(id, at, body, sealed.map(openSecret)) };
+      const headers = { ...signWebhook(id, at, body, openSecrets(sealed)) };
       return await attempt({ url, headers, body });
     } catch (error) {
       onError('sign a webhook', error);

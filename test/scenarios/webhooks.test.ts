@@ -109,6 +109,79 @@ describe('webhooks', () => {
   });
 });
 
+test('the texts of commands name the end of the old secret, the nearest type, the URL as entered and the disabled endpoint', async () => {
+  const receiver = await startReceiver();
+  const { id } = await createEndpoint(receiver.url);
+  const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
+  const runText = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await runCommand(folder, args, settings);
+    return { code, text: stdout + stderr };
+  };
+  const rotated = await runText('webhook', 'rotate', id, '--grace', '2h');
+  const until = /The old secret also signs until (.*)\./.exec(rotated.text)?.[1];
+  expect(until).toBeDefined();
+  expect((await runText('webhook', 'show', id)).text).toContain(`signs until ${until}`);
+  expect(Object.keys(await run<object>('webhook', 'show', id))).toEqual([
+    ...['id', 'url', 'account', 'name', 'events', 'status', 'disabledReason', 'disabledAt', 'createdAt'],
+  ]);
+  expect(Object.keys(await run<object>('webhook', 'rotate', id, '--grace', '0s'))).toEqual(['id', 'secret']);
+  expect((await runText('webhook', 'show', id)).text).not.toContain('signs until');
+  expect(await runText('webhook', 'update', id, '--events', 'message.bouncd')).toMatchObject({
+    code: 2,
+    text: expect.stringContaining('(did you mean message.bounced?)'),
+  });
+  for (const url of ['127.0.0.1:9000/hook', 'https:/app.example.com?token=secret-word', 'httpx://app.example.com']) {
+    const { code, text } = await runText('webhook', 'create', url);
+    expect([code, text.split('\n').length]).toEqual([1, 2]);
+    expect(text).toContain(url.split('?')[0]);
+    expect(text).not.toContain('secret-word');
+  }
+  await run('webhook', 'disable', id);
+  for (const args of [['test'], ['replay'], ['replay', '--all']]) {
+    const [name = '', ...flags] = args;
+    const { code, text } = await runText('webhook', name, id, ...flags);
+    expect([code, text]).toEqual([1, expect.stringMatching(/^[^\n]*endpoint wh_\d+ is disabled[^\n]*enable[^\n]*\n$/)]);
+  }
+});
+
+test('a delivery that failed is sent again about five seconds later', async () => {
+  const receiver = await startReceiver();
+  receiver.behave = (_webhook, count) => ({ status: count === 1 ? 503 : 200 });
+  await createEndpoint(receiver.url, '--events', 'message.delivered');
+  await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
+  await expect.poll(() => receiver.received.length, { timeout: 30_000, interval: 50 }).toBe(2);
+  const [first, second] = receiver.received;
+  if (first === undefined || second === undefined) throw new Error('no webhook was received');
+  expect(second.headers['webhook-id']).toBe(first.headers['webhook-id']);
+  // The delay is 5 s less its jitter of one tenth, or longer.
+  expect(second.at - first.at).toBeGreaterThanOrEqual(4_400);
+});
+
+test('webhooks that cannot be signed because the secret of the installation is lost fail with the remedy, and a rotation is one', async () => {
+  const receiver = await startReceiver();
+  const lostFolder = rig.folder();
+  const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any', POSTRIDER_SECRET: 'cd'.repeat(32) };
+  const runThere = <T>(...args: readonly string[]) => runJsonCommand<T>(lostFolder, args, settings);
+  await runJsonCommand(lostFolder, ['account', 'create', 'default'], settings);
+  const { id } = await runJsonCommand<{ id: string }>(lostFolder, ['webhook', 'create', receiver.url], {
+    ...settings,
+    POSTRIDER_SECRET: 'ab'.repeat(32),
+  });
+  const lost = await rig.serve(lostFolder, settings);
+  await runThere('webhook', 'test', id);
+  const list = () =>
+    runThere<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
+  await expect.poll(async () => (await list())[0]?.status, { timeout: 10_000 }).toBe('failed');
+  expect((await list())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate/);
+  expect(receiver.received).toEqual([]);
+  const { secret } = await runThere<{ secret: string }>('webhook', 'rotate', id);
+  await runThere('webhook', 'replay', id);
+  await expect.poll(() => receiver.received.length, { timeout: 10_000 }).toBe(1);
+  const [received] = receiver.received;
+  expect(received === undefined ? null : verify(secret, received).type).toBe('webhook.test');
+  await lost.stop();
+});
+
 test('a URL that is not permitted is refused with exit code 1 and one line', async () => {
   const urls = [
     'http://app.example.com/',

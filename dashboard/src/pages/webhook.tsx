@@ -65,7 +65,7 @@ function Content({ webhook, figures }: ContentProps) {
   );
 }
 
-function Facts({ webhook: { id, account, events, createdAt }, figures }: ContentProps) {
+function Facts({ webhook: { id, account, events, createdAt, previousSecretUntil }, figures }: ContentProps) {
   return (
     <dl className="facts head">
       <Fact name="id">{id}</Fact>
@@ -89,6 +89,9 @@ function Facts({ webhook: { id, account, events, createdAt }, figures }: Content
         </details>
       </Fact>
       <Fact name="created">{formatUtc(createdAt)}</Fact>
+      {previousSecretUntil === null ? null : (
+        <Fact name="old secret signs until">{formatUtc(previousSecretUntil)}</Fact>
+      )}
       {figures === undefined ? null : (
         <>
           <Fact name="last success">

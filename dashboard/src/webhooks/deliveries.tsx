@@ -37,7 +37,12 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
             value={status}
             onChange={(value) => setUrlState({ status: value, before: null })}
           />
-          <Button variant="default" onClick={() => setIsReplayOpen(true)}>
+          <Button
+            variant="default"
+            disabled={webhook.status === 'disabled'}
+            title={webhook.status === 'disabled' ? 'Enable the endpoint first' : undefined}
+            onClick={() => setIsReplayOpen(true)}
+          >
             Replay…
           </Button>
         </Group>

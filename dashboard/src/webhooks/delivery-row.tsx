@@ -27,10 +27,7 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
   const replay = useApiMutation(
     () => post(path`/webhooks/${webhook.id}/replay`, { delivery: id }),
     ['webhooks'],
-    () =>
-      webhook.status === 'disabled'
-        ? 'The delivery waits until the endpoint is enabled.'
-        : 'The delivery is due now, with the same id and body.',
+    () => 'The delivery is due now, with the same id and body.',
   );
   return (
     <>
@@ -91,6 +88,8 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
               size="compact-sm"
               variant="default"
               loading={replay.isPending}
+              disabled={webhook.status === 'disabled'}
+              title={webhook.status === 'disabled' ? 'Enable the endpoint first' : undefined}
               onClick={() => replay.mutate(undefined)}
               aria-label={`Replay ${id}`}
             >

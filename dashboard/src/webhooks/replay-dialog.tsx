@@ -96,7 +96,6 @@ export function ReplayDialog({ webhook, onClose }: { readonly webhook: WebhookEn
           : replayable === 0
             ? 'No delivery is selected.'
             : `${formatDeliveries(replayable)} ${replayable === 1 ? 'is' : 'are'} sent again with the same id and body. The receiver can recognize repeated ids.`}
-        {webhook.status === 'disabled' ? ' The endpoint is disabled, so they wait until you enable it.' : ''}
       </Text>
     </FormDialog>
   );

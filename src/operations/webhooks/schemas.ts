@@ -25,6 +25,10 @@ export const WebhookEntry = Type.Object({
   ),
   disabledAt: nullable(Time),
   createdAt: Time,
+  previousSecretUntil: nullable({
+    ...Time,
+    description: 'The time until which attempts are also signed with the previous secret; null without one.',
+  }),
 });
 export type WebhookEntry = Static<typeof WebhookEntry>;
 
@@ -48,6 +52,16 @@ export type WebhookFigures = Static<typeof WebhookFigures>;
 /** A new signing secret. */
 export const WebhookSecret = Type.Object({ id: WebhookId, secret: SigningSecret });
 export type WebhookSecret = Static<typeof WebhookSecret>;
+
+/** The new signing secret of a rotation. */
+export const WebhookRotation = Type.Object({
+  ...WebhookSecret.properties,
+  previousSecretUntil: {
+    ...Time,
+    description: 'The time until which attempts are also signed with the previous secret.',
+  },
+});
+export type WebhookRotation = Static<typeof WebhookRotation>;
 
 export const DeliveryEntry = Type.Object({
   id: Type.String({ format: 'uuid', description: 'The id of the delivery, which is the header `webhook-id`.' }),

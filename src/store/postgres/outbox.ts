@@ -3,7 +3,7 @@
  * subscribes.
  *
  * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until its end. A change of the
- * subscriptions waits for the transactions that have such a lock (`waitForWriters`). So every event that is recorded
+ * subscriptions waits for the transactions that have such a lock (`waitForUsers`). So every event that is recorded
  * after the change is recorded under the new subscriptions.
  */
 import type { State } from '../../model/message.ts';
@@ -74,25 +74,29 @@ export function insertSuppressionEvents(
     WHERE w.events & ${getEventBit(type)} <> 0 ORDER BY s.recipient COLLATE "C"`;
 }
 
-// A transaction that has read the subscribed types and has written, or may write, has a lock on the table and an id.
-const WRITERS = `SELECT l.virtualtransaction AS writer FROM pg_locks l
-  WHERE l.locktype = 'relation' AND l.relation = 'webhook_subscription'::regclass AND l.granted AND l.pid <> pg_backend_pid()
-    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+// A transaction that has read the subscribed types or an endpoint, and has written or may write, has a lock on the table
+// and a transaction id.
+const USERS = `SELECT l.virtualtransaction AS transaction FROM pg_locks l
+  WHERE l.locktype = 'relation' AND l.relation IN ('webhook_subscription'::regclass, 'webhook'::regclass) AND l.granted
+    AND l.pid <> pg_backend_pid() AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND EXISTS (SELECT 1 FROM pg_locks x WHERE x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' AND x.granted)`;
-const LIST_WRITERS: Statement = { name: 'outbox_writers', text: WRITERS };
-const LIST_REMAINING_WRITERS: Statement = {
-  name: 'outbox_remaining_writers',
-  text: `SELECT r.writer FROM pg_sleep(0.02) CROSS JOIN LATERAL (${WRITERS} AND l.virtualtransaction = ANY($1::text[])) r`,
+const LIST_USERS: Statement = { name: 'outbox_users', text: USERS };
+const LIST_REMAINING_USERS: Statement = {
+  name: 'outbox_remaining_users',
+  text: `SELECT r.transaction FROM pg_sleep(0.02) CROSS JOIN LATERAL (${USERS} AND l.virtualtransaction = ANY($1::text[])) r`,
 };
-/** The maximum number of polls for the end of earlier transactions. A poll takes 20 ms. */
-const MAX_POLLS = 500;
+/**
+ * The maximum number of polls for the end of earlier transactions. A poll takes 20 ms. The server ends a transaction
+ * whose client is suspended after 15 s (`idle_in_transaction_session_timeout`).
+ */
+const MAX_POLLS = 1_500;
 
 /**
- * Waits until every transaction has ended that may have read the earlier subscriptions, at most for about 10 seconds.
- * The caller must call the function after the commit that changes the subscriptions.
+ * Waits until every transaction has ended that may have read the subscribed types or the endpoint before a change, at
+ * most for about 30 seconds. The caller must call the function after the commit of the change.
  */
-export async function waitForWriters(database: Database): Promise<void> {
-  let writers = (await database.query(LIST_WRITERS, [])).map((row) => rows.readText(row, 'writer'));
-  for (let poll = 0; writers.length > 0 && poll < MAX_POLLS; poll += 1)
-    writers = (await database.query(LIST_REMAINING_WRITERS, [writers])).map((row) => rows.readText(row, 'writer'));
+export async function waitForUsers(database: Database): Promise<void> {
+  let users = (await database.query(LIST_USERS, [])).map((row) => rows.readText(row, 'transaction'));
+  for (let poll = 0; users.length > 0 && poll < MAX_POLLS; poll += 1)
+    users = (await database.query(LIST_REMAINING_USERS, [users])).map((row) => rows.readText(row, 'transaction'));
 }

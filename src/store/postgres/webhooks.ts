@@ -14,10 +14,10 @@ import {
 import type { ServerTimeOverride } from '../environment.ts';
 import { getMinIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { recordsEvents, toDelivery, toWebhook } from '../rules/webhooks.ts';
+import { MAX_LISTED_LEASES, recordsEvents, toDelivery, toWebhook } from '../rules/webhooks.ts';
 import type { WebhookStore } from '../webhook-store.ts';
 import { writeChange } from './audit.ts';
-import { waitForWriters } from './outbox.ts';
+import { waitForUsers } from './outbox.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
 /** The first schema version whose nodes record events. */
@@ -111,6 +111,11 @@ const SELECT_DELIVERY: Statement = {
   name: 'webhook_delivery',
   text: 'SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id = $2::uuid',
 };
+const LIST_LEASES: Statement = {
+  name: 'webhook_leases',
+  text: `SELECT id, lease FROM webhook_delivery WHERE status = 'pending' AND webhook_id = $1 AND due_at > $2 AND due_at <= $3
+    AND owner IS NOT NULL LIMIT ${MAX_LISTED_LEASES}`,
+};
 const IS_IDLE = '(owner IS NULL OR due_at <= $3)';
 const REPLAY_ONE: Statement = {
   name: 'webhook_replay_one',
@@ -156,14 +161,17 @@ const MIN_ID = '00000000-0000-0000-0000-000000000000';
 const MAX_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 export function prepareWebhooks(database: Database, serverTime: ServerTimeOverride): WebhookStore {
-  /** Changes an endpoint under the lock of its row, and writes the audit log entry. */
-  function change(
+  /**
+   * Changes an endpoint under the lock of its row, and writes the audit log entry. Resolves after no transaction uses the
+   * earlier endpoint.
+   */
+  async function change(
     id: number,
     action: string,
     actor: Actor | undefined,
     write: (transaction: Transaction, before: Webhook) => Promise<unknown>,
   ): Promise<ChangeResult<Webhook>> {
-    return database.transaction(async (transaction) => {
+    const result = await database.transaction(async (transaction): Promise<ChangeResult<Webhook>> => {
       const [row] = await transaction.query(LOCK_WEBHOOK, [id]);
       if (row === undefined) return { kind: 'missing' };
       const before = toWebhook(row);
@@ -173,22 +181,22 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       await writeChange(transaction, actor, action, formatWebhookId(id), toAuditedWebhook(before), audited);
       return { kind: 'done', value: after ?? before };
     });
+    if (result.kind === 'done') await waitForUsers(database);
+    return result;
   }
 
-  /** Changes an endpoint and the subscribed types. Resolves after no transaction uses the earlier types. */
-  async function changeTypes(
+  /** Changes an endpoint and the subscribed types. */
+  function changeTypes(
     id: number,
     action: string,
     actor: Actor | undefined,
     write: (transaction: Transaction, before: Webhook) => Promise<unknown>,
   ): Promise<ChangeResult<Webhook>> {
-    const result = await change(id, action, actor, async (transaction, before) => {
+    return change(id, action, actor, async (transaction, before) => {
       await transaction.query(LOCK_TYPES, []);
       await write(transaction, before);
       await writeSubscribedTypes(transaction);
     });
-    await waitForWriters(database);
-    return result;
   }
 
   return {
@@ -217,7 +225,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         await writeChange(transaction, actor, 'webhook.create', target, null, toAuditedWebhook(created));
         return { kind: 'done', value: created } as const;
       });
-      if (result.kind === 'done') await waitForWriters(database);
+      if (result.kind === 'done') await waitForUsers(database);
       return result;
     },
     listWebhooks: async () => (await database.query(SELECT_ALL, [])).map(toWebhook),
@@ -261,6 +269,10 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       if (!isUuid(deliveryId) || (await findWebhook(database, id)) === null) return null;
       const [row] = await database.query(SELECT_DELIVERY, [id, deliveryId]);
       return row === undefined ? null : toDelivery(row);
+    },
+    async listDeliveryLeases(id, from, until) {
+      const found = await database.query(LIST_LEASES, [id, from, until]);
+      return found.map((row) => ({ id: rows.readText(row, 'id'), lease: rows.readInteger(row, 'lease') }));
     },
     replayDelivery(id, deliveryId, now, actor) {
       if (!isUuid(deliveryId)) return Promise.resolve({ kind: 'missing' });

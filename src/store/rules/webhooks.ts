@@ -82,6 +82,9 @@ export function receivesEvent(subscriber: Subscriber, event: OutboxEvent, bit: n
   );
 }
 
+/** The maximum number of leases that `listDeliveryLeases` lists. */
+export const MAX_LISTED_LEASES = 1_000;
+
 /** The number of deliveries after which one call of `fanOutEvents` moves no further event. */
 export const MAX_DELIVERIES_PER_STEP = 2_000;
 
@@ -152,6 +155,7 @@ export function toWebhook(row: rows.Row): Webhook {
     events: listEventTypes(rows.readInteger(row, 'events')),
     disabled:
       disabledAt === null ? null : { reason: rows.readOneOf(row, 'disabled_reason', DISABLED_REASONS), at: disabledAt },
+    previousSecretUntil: rows.readIntegerOrNull(row, 'previous_until'),
     createdAt: rows.readInteger(row, 'created_at'),
     failingSince: rows.readIntegerOrNull(row, 'failing_since'),
     lastSuccessAt: rows.readIntegerOrNull(row, 'last_success_at'),

@@ -33,6 +33,7 @@ import {
   decideFailingSince,
   type EndpointEffect,
   MAX_DELIVERIES_PER_STEP,
+  MAX_LISTED_LEASES,
   receivesEvent,
   recordsEvents,
   SERVICE_ACCOUNT_ID,
@@ -152,6 +153,10 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
      WHERE webhook_id = ? AND id < ? AND status = 'failed' ORDER BY id DESC LIMIT ?`,
   );
   const selectDelivery = database.prepare('SELECT * FROM webhook_delivery WHERE webhook_id = ? AND id = ?');
+  const selectLeases = database.prepare(
+    `SELECT id, lease FROM webhook_delivery INDEXED BY webhook_delivery_due
+     WHERE status = 'pending' AND webhook_id = ? AND due_at > ? AND due_at <= ? AND owner IS NOT NULL LIMIT ${MAX_LISTED_LEASES}`,
+  );
   const selectFollowing = database.prepare(
     'SELECT id, status, owner, due_at FROM webhook_delivery WHERE webhook_id = ? AND id > ? AND id >= ? ORDER BY id LIMIT ?',
   );
@@ -349,6 +354,10 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       const row = find(id) === null ? undefined : selectDelivery.get(id, deliveryId);
       return row === undefined ? null : toDelivery(row);
     },
+    listDeliveryLeases: (id: number, from: number, until: number) =>
+      selectLeases.all(id, from, until).map((row) => {
+        return { id: rows.readText(row, 'id'), lease: rows.readInteger(row, 'lease') };
+      }),
     replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {
       const row = find(id) === null ? undefined : selectDelivery.get(id, deliveryId);
       if (row === undefined) return { kind: 'missing' };

@@ -204,6 +204,7 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
     account: null,
     name: null,
     events: [],
+    previousSecretUntil: null,
     createdAt: 0,
     failingSince: 0,
     lastSuccessAt: null,

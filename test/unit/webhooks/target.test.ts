@@ -1,7 +1,7 @@
 /** Tests the check of URLs and addresses of endpoints: every spelling of an address that is not public. */
 import { describe, expect, it, vi } from 'vitest';
 import { findSpecialNetwork } from '../../../src/webhooks/special-addresses.ts';
-import { type AddressLookup, parseTargetUrl, resolveTarget } from '../../../src/webhooks/target.ts';
+import { type AddressLookup, maskTargetUrl, parseTargetUrl, resolveTarget } from '../../../src/webhooks/target.ts';
 
 const codeOf = (text: string, targets: 'public' | 'any' = 'public') => {
   const result = parseTargetUrl(text, targets);
@@ -32,6 +32,11 @@ describe('the URL of an endpoint', () => {
       expect(codeOf('https://app.example\n.com/', targets)).toBe('invalid-url');
       expect(codeOf('app.example.com/hooks', targets)).toBe('invalid-url');
       expect(codeOf('', targets)).toBe('invalid-url');
+      expect(codeOf('https://app.example.com:0/', targets)).toBe('invalid-url');
+      expect(codeOf('https://app.example.com:65536/', targets)).toBe('invalid-url');
+      expect(codeOf('https://[fe80::1%25eth0]/', targets)).toBe('invalid-url');
+      expect(codeOf('https://[fe80::1%eth0]/', targets)).toBe('invalid-url');
+      expect(codeOf('https://999.1.1.1/', targets)).toBe('invalid-url');
       expect(codeOf(`https://app.example.com/${'x'.repeat(3000)}`, targets)).toBe('invalid-url');
     }
   });
@@ -108,6 +113,25 @@ describe('the URL of an endpoint', () => {
   it('is accepted with the special addresses that IANA lists as globally reachable, and with a public NAT64 address', () => {
     const hosts = ['192.0.0.9', '192.31.196.1', '192.175.48.6', '[2001:1::1]', '[2001:20::1]', '[2620:4f:8000::1]'];
     expect([...hosts, '[64:ff9b::8.8.8.8]'].filter((host) => codeOf(`https://${host}/`) !== 'ok')).toEqual([]);
+  });
+});
+
+describe('a URL in a message', () => {
+  it('is shown as it was entered, with credentials and the query masked', () => {
+    const texts = {
+      '127.0.0.1:9000': '127.0.0.1:9000',
+      'app.example.com/hooks': 'app.example.com/hooks',
+      'https:/app.example.com': 'https:/app.example.com',
+      'https://[fe80::1%25eth0]/': 'https://[fe80::1%25eth0]/',
+      'https://app.example.com/@team/hook': 'https://app.example.com/@team/hook',
+      'https://user:secret-word@app.example.com/': 'https://********@app.example.com/',
+      'https://user:secret-word/@app.example.com/': 'https://********@app.example.com/',
+      'user:secret-word@app.example.com': '********@app.example.com',
+      'https://app.example.com/?key=secret-word': 'https://app.example.com/?********',
+      'https://app.example.com:99999/?key=secret-word#x': 'https://app.example.com:99999/?********',
+    };
+    expect(Object.fromEntries(Object.keys(texts).map((text) => [text, maskTargetUrl(text)]))).toEqual(texts);
+    expect(maskTargetUrl(`https://app.example.com/${'x'.repeat(3_000)}`)).toHaveLength(201);
   });
 });
 

@@ -4,17 +4,18 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import type { ServiceEvent } from '../../../src/model/events.ts';
 import { FEEDBACK_PREFIX } from '../../../src/model/feedback.ts';
-import type {
-  DeliverySettlement,
-  DeliverySettleResult,
-  LeasedDelivery,
-  RecordedWebhookEvent,
+import {
+  type DeliverySettlement,
+  type DeliverySettleResult,
+  type LeasedDelivery,
+  MAX_START_DELAY_MS,
+  type RecordedWebhookEvent,
 } from '../../../src/model/webhook.ts';
 import type { DeliveryClaimLimits } from '../../../src/store/webhook-store.ts';
 import type { WebhookAnswer, WebhookRequest } from '../../../src/webhooks/attempt.ts';
 import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
-import { MAX_START_DELAY_MS, startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
+import { startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2030, 0, 1);
@@ -227,6 +228,21 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
+  it('signs with the new secret after a rotation if the earlier secret cannot be decrypted', async () => {
+    const rig = createRig({
+      openSecret(sealed) {
+        if (sealed === 'lost') throw new Error('sealed with another secret');
+        return createSigningKey(sealed);
+      },
+    });
+    rig.add(1, { sealed: [SECRET, 'lost'] });
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    expect(rig.requests[0]?.headers['webhook-signature']?.split(' ')).toHaveLength(1);
+    expect(rig.settlements).toMatchObject([{ result: { kind: 'delivered' } }]);
+    await rig.stop(worker);
+  });
+
   it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not answer delays no other', async () => {
     let isStalled = false;
     const rig = createRig({
@@ -339,7 +355,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('makes no attempt if the claim took more than three seconds, and releases the leases', async () => {
+  it('makes no attempt if the claim took more than two seconds, and releases the leases', async () => {
     const claimDurations = [MAX_START_DELAY_MS + 1];
     const rig = createRig({ getClaimMs: () => claimDurations.shift() ?? 0 });
     const id = rig.add(1);

@@ -1,0 +1,124 @@
+/**
+ * Tests that a change of an endpoint applies to every attempt that begins after its operation has returned, on every node,
+ * while two workers move events and claim deliveries of the same store.
+ */
+import { randomBytes } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { formatWebhookId } from '../../../src/model/webhook.ts';
+import { perform } from '../../../src/operations/operation.ts';
+import { deleteWebhook, disableWebhook, rotateWebhook, updateWebhook } from '../../../src/operations/webhooks.ts';
+import type { Store } from '../../../src/store/contract.ts';
+import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
+import { startWebhookWorker } from '../../../src/webhooks/worker.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { STORES } from '../../rig/stores.ts';
+
+const ROUNDS = 1;
+const CLAIM_DELAY_MS = 100;
+const OLD_URL = 'https://192.31.196.7/old';
+const NEW_URL = 'https://192.31.196.7/new';
+const WITNESS_URL = 'https://192.31.196.7/unchanged';
+const KEY = createSigningKey(createSigningSecret(randomBytes));
+const SETTINGS = loadSettings({ POSTRIDER_SECRET: 'ab'.repeat(32) }, null);
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function openStore(): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    await store.createAccount('default', NO_LIMITS, Date.now());
+    return store;
+  }
+
+  /** Two workers that send to `onAttempt`, and a stream of accepted messages. */
+  function startLoad(store: Store, onAttempt: (url: string, signatures: number) => void) {
+    const workers = ['node-a', 'node-b'].map((node) =>
+      startWebhookWorker({
+        ...{ node, clock: systemClock, random: Math.random, publish: () => undefined },
+        store: {
+          ...store,
+          // The response of the store reaches the node late, so a change can be made in between.
+          async claimDeliveries(...args) {
+            const claimed = await store.claimDeliveries(...args);
+            if (claimed.deliveries.length > 0) await new Promise((resolve) => setTimeout(resolve, CLAIM_DELAY_MS));
+            return claimed;
+          },
+        },
+        createSeed: () => randomBytes(8).toString('hex'),
+        settle: async (settlement) => {
+          const [result] = await store.settleDeliveries([settlement], Date.now());
+          return result ?? { kind: 'lost' };
+        },
+        openSecret: () => KEY,
+        async attempt({ url, headers }) {
+          onAttempt(url, (headers['webhook-signature'] ?? '').split(' ').length);
+          await new Promise((resolve) => setTimeout(resolve, 2));
+          return { durationMs: 2, status: 200, error: null, body: '', retryAfterMs: null };
+        },
+      }),
+    );
+    let isOver = false;
+    const acceptRepeatedly = async () => {
+      while (!isOver) {
+        await store.accept(Array.from({ length: 20 }, () => newMessage()));
+        for (const worker of workers) worker.wake();
+      }
+    };
+    const accepting = acceptRepeatedly();
+    return async () => {
+      isOver = true;
+      await accepting;
+      await Promise.all(workers.map((worker) => worker.drain(5_000)));
+    };
+  }
+
+  const context = (store: Store) => ({
+    ...{ store, clock: systemClock, random: randomBytes, settings: SETTINGS },
+    ...{ actor: 'cli:test', status: null, publish: () => undefined },
+  });
+
+  test('an updated URL, a rotated secret, a disabled and a deleted endpoint apply to every later attempt of two nodes', async () => {
+    const store = await openStore();
+    const attempts: { readonly url: string; readonly signatures: number }[] = [];
+    const stop = startLoad(store, (url, signatures) => attempts.push({ url, signatures }));
+    const create = async (url: string) => {
+      const endpoint = { url, account: null, name: null, events: ['message.accepted'], sealed: 'unused' } as const;
+      const created = await store.createWebhook(endpoint, Date.now());
+      if (created.kind !== 'done') throw new Error(created.kind);
+      return formatWebhookId(created.value.id);
+    };
+    const countOf = (url: string) => attempts.filter((attempt) => attempt.url === url).length;
+    const waitForAttempts = (url: string) =>
+      expect.poll(() => countOf(url), { interval: 1, timeout: 20_000 }).toBeGreaterThan(20);
+    try {
+      // An endpoint that stays unchanged shows that attempts continue.
+      await create(WITNESS_URL);
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const id = await create(OLD_URL);
+        attempts.length = 0;
+        await waitForAttempts(OLD_URL);
+        const isDone = async (result: Promise<{ readonly ok: boolean }>) => {
+          const { ok } = await result;
+          attempts.length = 0;
+          return ok;
+        };
+        expect(await isDone(perform(updateWebhook, { id, url: NEW_URL }, context(store)))).toBe(true);
+        await waitForAttempts(NEW_URL);
+        expect(countOf(OLD_URL)).toBe(0);
+        expect(await isDone(perform(rotateWebhook, { id, grace: '1h' }, context(store)))).toBe(true);
+        await waitForAttempts(NEW_URL);
+        expect(attempts.filter(({ url, signatures }) => url === NEW_URL && signatures !== 2)).toEqual([]);
+        const ended =
+          round % 2 === 0
+            ? perform(disableWebhook, { id }, context(store))
+            : perform(deleteWebhook, { id }, context(store));
+        expect(await isDone(ended)).toBe(true);
+        await waitForAttempts(WITNESS_URL);
+        expect(countOf(NEW_URL)).toBe(0);
+      }
+    } finally {
+      await stop();
+    }
+  });
+});
