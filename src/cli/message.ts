@@ -3,14 +3,16 @@ import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
 import { performDownload } from '../operations/file-operation.ts';
 import { getInputMembers } from '../operations/input.ts';
+import { changeMessages, countMessages } from '../operations/message-bulk.ts';
 import { exportMessages } from '../operations/message-export.ts';
 import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
 import type { EventDetails, FoundMessage, MessageDetails } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
+import { perform } from '../operations/operation.ts';
 import { escapeJson, toPrintable } from '../printing/escape.ts';
-import { formatDuration } from '../printing/text.ts';
+import { formatCount, formatDuration } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand, declareOperations, unwrapResult } from './operation-command.ts';
 import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './text.ts';
@@ -28,6 +30,10 @@ export function addMessageCommands(program: Command, context: Context): void {
       (next === null ? '' : `for more messages, add --cursor ${next}\n`),
   });
   addExportCommand(group, context);
+  addOperationCommand(group, context, 'count', countMessages, {
+    formatResult: ({ count, isComplete }) => `${isComplete ? '' : 'at least '}${formatCount(count)}\n`,
+  });
+  addChangeCommand(group, context);
   addOperationCommand(group, context, 'show <id>', showMessage, { formatResult: formatMessageDetails });
   addOperationCommand(group, context, 'explain <id>', explainMessage, {
     formatResult: ({ explanation }) => `${explanation.map(toPrintable).join('\n')}\n`,
@@ -41,6 +47,52 @@ export function addMessageCommands(program: Command, context: Context): void {
   addOperationCommand(group, context, 'resend <id>', resendMessage, {
     formatResult: ({ id, resendOf }) => `submitted message ${resendOf} again as ${id}\n`,
   });
+}
+
+/** Adds `message change`, which performs batches until the last one. An interruption keeps what was done. */
+function addChangeCommand(group: Command, context: Context): void {
+  const command = group
+    .command('change <action>')
+    .description('retry, cancel or resend the messages of a filter; --dry-run only counts them');
+  for (const [name, member] of Object.entries(getInputMembers(countMessages.input))) {
+    const { description = '' } = member as { readonly description?: string };
+    command.option(`--${name} <${name}>`, description);
+  }
+  command.option('--dry-run', 'count the messages of the filter, and change none');
+  command.option('--json', 'print JSON: {"done","refused","reasons"}');
+  declareOperations(command, [changeMessages]);
+  command.action((action: string, { json, dryRun, ...filter }: Readonly<Record<string, unknown>>) =>
+    context.operate(async (operationContext) => {
+      const getName = (member: string) => (member === 'action' ? 'ACTION' : `--${member}`);
+      if (dryRun === true) {
+        const { count, isComplete } = unwrapResult(
+          context,
+          await perform(countMessages, filter, operationContext),
+          getName,
+        );
+        if (json === true) context.writeJson({ count, isComplete });
+        else context.writeText(`${isComplete ? '' : 'at least '}${formatCount(count)} messages match\n`);
+        return;
+      }
+      const total = { done: 0, refused: 0, reasons: new Set<string>() };
+      for (let cursor: string | undefined; ; ) {
+        const rawInput = { action, ...filter, ...(cursor === undefined ? {} : { cursor }) };
+        const batch = unwrapResult(context, await perform(changeMessages, rawInput, operationContext), getName);
+        total.done += batch.done;
+        total.refused += batch.refused;
+        for (const reason of batch.reasons) total.reasons.add(reason);
+        if (batch.next === null) break;
+        cursor = batch.next;
+      }
+      const reasons = [...total.reasons];
+      if (json === true) context.writeJson({ done: total.done, refused: total.refused, reasons });
+      else {
+        const refusedText =
+          total.refused === 0 ? '' : `, ${formatCount(total.refused)} refused (${reasons.join(', ')})`;
+        context.writeText(`${action}: ${formatCount(total.done)} done${refusedText}\n`);
+      }
+    }),
+  );
 }
 
 /** Adds `message export`. */

@@ -5,7 +5,7 @@
  */
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
-import type { State } from './message.ts';
+import type { BulkStep, State } from './message.ts';
 import type { ProviderRemoval, Suppression } from './suppression.ts';
 import type { Webhook } from './webhook.ts';
 
@@ -114,6 +114,24 @@ export function toAuditedImport(storedEntry: string | null, { bytes, read, skipp
     bytes,
     ...(end === null ? { unfinished: true } : end === 'stopped' ? { stopped: true } : {}),
   };
+}
+
+/** The action of the audit log entry of a run over the messages of a filter. */
+export const BULK_AUDIT_ACTION = 'message.change';
+
+interface BulkCounts {
+  readonly done: number;
+  readonly refused: number;
+}
+
+/**
+ * Returns the content of the entry of a run after a batch. `storedEntry` is the previous content as JSON, or null for a new entry. The
+ * counts include only committed batches. Until the last batch, the content has the member `unfinished`.
+ */
+export function toAuditedRun(storedEntry: string | null, { action, isLast }: BulkStep, { done, refused }: BulkCounts) {
+  const before: BulkCounts = storedEntry === null ? { done: 0, refused: 0 } : JSON.parse(storedEntry);
+  const counts = { done: before.done + done, refused: before.refused + refused };
+  return { action, ...counts, ...(isLast ? {} : { unfinished: true }) };
 }
 
 /** The maximum number of addresses in an entry. Further addresses are only counted. */

@@ -224,18 +224,21 @@ export interface ResendRequest {
   readonly newId: string;
 }
 
+/** The new message of a resend. */
+export interface ResentMessage {
+  readonly id: string;
+  readonly accountId: number;
+  readonly keyId: number;
+  readonly to: string;
+  readonly acceptedAt: number;
+  readonly state: 'queued' | 'suppressed';
+}
+
 export type ResendResult =
   | {
       readonly kind: 'done';
       /** The new message. */
-      readonly message: {
-        readonly id: string;
-        readonly accountId: number;
-        readonly keyId: number;
-        readonly to: string;
-        readonly acceptedAt: number;
-        readonly state: 'queued' | 'suppressed';
-      };
+      readonly message: ResentMessage;
     }
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-ended'; readonly state: State }
@@ -247,6 +250,55 @@ export type ResendResult =
       readonly kind: 'refused';
       readonly reason: Extract<AcceptResult, { kind: 'refused' }>['reason'];
     };
+
+/** An action of an operator on many messages. */
+export const BULK_ACTIONS = ['retry', 'cancel', 'resend'] as const;
+export type BulkAction = (typeof BULK_ACTIONS)[number];
+
+/** One batch of an action on the messages of a filter. A run consists of batches, one transaction each. */
+export interface BulkStep {
+  readonly action: BulkAction;
+  readonly targets: readonly ResendRequest[];
+  /** The filter, as the audit log entry names it. */
+  readonly filter: string;
+  /** The messages of the batch that the caller has refused. */
+  readonly refused: number;
+  /** The id of the audit log entry that the first batch created. Null in the first batch. */
+  readonly entry: number | null;
+  /** True if no batch follows. */
+  readonly isLast: boolean;
+}
+
+/** The reason for which a message of a batch was not changed. */
+export type BulkRefusal =
+  | Exclude<ResendResult['kind'], 'done' | 'refused'>
+  | Extract<ResendResult, { kind: 'refused' }>['reason']
+  | 'wrong-state'
+  /** Another run or another operator has resent the message before. A run resends a message only once. */
+  | 'already-resent';
+
+export type BulkOutcome =
+  | { readonly kind: 'done'; readonly id: string; readonly resent: ResentMessage | null }
+  | { readonly kind: 'refused'; readonly id: string; readonly reason: BulkRefusal };
+
+export interface BulkResult {
+  /** The outcomes in the order of the targets. */
+  readonly outcomes: readonly BulkOutcome[];
+  /** The id of the audit log entry, or null if no operator is named. */
+  readonly entry: number | null;
+}
+
+/** Converts the result of one message to its outcome in a batch. */
+export function toBulkOutcome(id: string, result: OperatorChangeResult | ResendResult): BulkOutcome {
+  switch (result.kind) {
+    case 'done':
+      return { kind: 'done', id, resent: 'message' in result ? result.message : null };
+    case 'refused':
+      return { kind: 'refused', id, reason: result.reason };
+    default:
+      return { kind: 'refused', id, reason: result.kind };
+  }
+}
 
 /**
  * The values that the transaction of an event writes: the type of the history entry and the new state of the message.

@@ -5,7 +5,7 @@
  */
 import { parseAddress } from '../model/address.ts';
 import { findSendingDomain, maySend } from '../model/domain.ts';
-import type { ResendResult, StoredMessage } from '../model/message.ts';
+import type { ResendResult, ResentMessage, StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/submission.ts';
 import type { OperationContext } from './context.ts';
@@ -39,7 +39,8 @@ export const resendMessage = operation({
     const source = await store.findMessage(id.value);
     if (source === null) return messageNotFound(id.value);
     const now = clock.now();
-    if (!(await isSenderAuthorized(source, context))) {
+    const isSenderAuthorized = await createSenderCheck(context);
+    if (!isSenderAuthorized(source)) {
       return conflict(
         'id',
         `the domain of the sender ${source.from} is not authenticated for the account; \`postrider domain list\` shows the domains`,
@@ -51,7 +52,7 @@ export const resendMessage = operation({
       return toResendError(id.value, account?.name ?? 'NAME', result);
     }
     const { id: newId, state, to } = result.message;
-    publishResent(result, context);
+    publishResent(result.message, context);
     if (state === 'suppressed') warn('suppressed', `${to} is on a suppression list, so message ${newId} was not sent`);
     return ok({ id: newId, resendOf: id.value, state });
   },
@@ -59,7 +60,7 @@ export const resendMessage = operation({
 
 /** Publishes the acceptance of the new message after the commit. */
 export function publishResent(
-  { message: { id, accountId, keyId, to, acceptedAt, state } }: Extract<ResendResult, { kind: 'done' }>,
+  { id, accountId, keyId, to, acceptedAt, state }: ResentMessage,
   { publish, clock }: Pick<OperationContext, 'publish' | 'clock'>,
 ): void {
   const at = clock.now();
@@ -77,17 +78,24 @@ export function publishResent(
   if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
 }
 
-/** Resolves to true if the account may send from the domain of the sender, by the rule of the public interface. */
-async function isSenderAuthorized(
-  { accountId, from }: Pick<StoredMessage, 'accountId' | 'from'>,
-  { store, settings }: Pick<OperationContext, 'store' | 'settings'>,
-): Promise<boolean> {
-  if (!requiresAuthenticatedSender(settings)) return true;
-  const domain = parseAddress(from)?.domain ?? null;
-  if (domain === null) return false;
+/**
+ * Reads the sending domains, and returns the function that checks whether the account may send from the domain of a sender, by the rule
+ * of the public interface.
+ */
+export async function createSenderCheck({
+  store,
+  settings,
+}: Pick<OperationContext, 'store' | 'settings'>): Promise<
+  (message: Pick<StoredMessage, 'accountId' | 'from'>) => boolean
+> {
+  if (!requiresAuthenticatedSender(settings)) return () => true;
   const domains = new Map((await store.listDomains()).map((listed) => [listed.name, listed]));
-  const owned = findSendingDomain((name) => domains.get(name), accountId, domain);
-  return owned !== null && maySend(owned);
+  return ({ accountId, from }) => {
+    const domain = parseAddress(from)?.domain ?? null;
+    if (domain === null) return false;
+    const owned = findSendingDomain((name) => domains.get(name), accountId, domain);
+    return owned !== null && maySend(owned);
+  };
 }
 
 const REFUSALS = {

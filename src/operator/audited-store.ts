@@ -34,6 +34,7 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     removeDomain: (name) => store.removeDomain(name, createActor()),
     retryMessage: (id, at) => store.retryMessage(id, at, createActor()),
     cancelMessage: (id, at) => store.cancelMessage(id, at, createActor()),
+    changeMessages: (step, at) => store.changeMessages(step, at, createActor()),
     resendMessage: (request, at) => store.resendMessage(request, at, createActor()),
     createToken: (token, at) => store.createToken(token, at, createActor()),
     revokeToken: (id, at) => store.revokeToken(id, at, createActor()),

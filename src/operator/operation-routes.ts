@@ -27,6 +27,7 @@ import {
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import { changeMessages, countMessages } from '../operations/message-bulk.ts';
 import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
@@ -72,6 +73,8 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('DELETE', '/domains/{domain}', 'Domains', removeDomain),
   createOperationRoute('GET', '/overview', 'Overview', showOverview),
   createOperationRoute('GET', '/messages', 'Messages', searchMessages, 200, { within: SEARCH_WITHIN }),
+  createOperationRoute('GET', '/messages/count', 'Messages', countMessages),
+  createOperationRoute('POST', '/messages/change', 'Messages', changeMessages),
   createOperationRoute('GET', '/messages/{id}', 'Messages', showMessage),
   createOperationRoute('GET', '/messages/{id}/explain', 'Messages', explainMessage),
   createOperationRoute('POST', '/messages/{id}/retry', 'Messages', retryMessage),

@@ -31,6 +31,8 @@ import type {
 } from '../model/feedback.ts';
 import type {
   AcceptResult,
+  BulkResult,
+  BulkStep,
   Lease,
   LeasedMessage,
   LeaseRef,
@@ -421,6 +423,12 @@ export interface MessageStore {
    * transaction.
    */
   resendMessage(request: ResendRequest, now: number, actor?: Actor): Promise<ResendResult>;
+  /**
+   * Performs one batch of an action on many messages in one transaction. A message whose state does not allow the action is refused, and
+   * a message that was resent before is not resent again. The run has one audit log entry: the first batch writes it, and each later
+   * batch of the same actor and filter updates its counts.
+   */
+  changeMessages(step: BulkStep, now: number, actor?: Actor): Promise<BulkResult>;
   /** Lists stored reports with ids less than `before`, newest first. */
   listFeedback(before: number | null, limit: number): Promise<readonly UnprocessedReport[]>;
   findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
@@ -584,6 +592,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   retryMessage: 'change',
   cancelMessage: 'change',
   resendMessage: 'change',
+  changeMessages: 'change',
   listFeedback: 'operator-read',
   findFeedback: 'operator-read',
   listAudit: 'operator-read',

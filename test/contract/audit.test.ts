@@ -155,6 +155,11 @@ const CHANGES: Readonly<
   'message.cancel': (store, { cancelledId }, actor) => store.cancelMessage(cancelledId, NOW, actor),
   'message.resend': (store, { endedId }, actor) =>
     store.resendMessage({ id: endedId, newId: newIdAt(NOW) }, NOW, actor),
+  'message.change': async (store, { retriedId }, actor) => {
+    const step = { action: 'cancel', filter: 'state=queued', refused: 0, entry: null, isLast: true } as const;
+    await store.changeMessages({ ...step, targets: [{ id: retriedId, newId: newIdAt(NOW) }] }, NOW, actor);
+    return { kind: 'done' };
+  },
   'token.create': (store, _prepared, actor) =>
     store.createToken({ name: 'new', prefix: 'po_b', hash: 'e'.repeat(64), expiresAt: 9 }, NOW, actor),
   'token.revoke': (store, { tokenId }, actor) => store.revokeToken(tokenId, NOW, actor),

@@ -4,11 +4,14 @@
  */
 import {
   type Actor,
+  BULK_AUDIT_ACTION,
   createAuditEntry,
   type ImportStep,
   type NewAuditEntry,
   toAuditedImport,
+  toAuditedRun,
 } from '../../model/audit.ts';
+import type { BulkStep } from '../../model/message.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
@@ -19,6 +22,11 @@ const INSERT_ENTRY: Statement = {
 const SELECT_AFTER: Statement = {
   name: 'audit_select_after',
   text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE',
+};
+/** Only the actor and the filter of the first batch of a run can update its entry. */
+const SELECT_RUN: Statement = {
+  name: 'audit_select_run',
+  text: 'SELECT after FROM audit WHERE id = $1 AND who = $2 AND action = $3 AND subject = $4 FOR UPDATE',
 };
 const UPDATE_AFTER: Statement = { name: 'audit_update_after', text: 'UPDATE audit SET after = $1 WHERE id = $2' };
 
@@ -65,5 +73,26 @@ export async function writeImport(
     JSON.stringify(toAuditedImport(rows.readText(row, 'after'), step, added)),
     step.entry,
   ]);
+  return step.entry;
+}
+
+/** Writes the entry of a run over the messages of a filter, or updates its counts. Resolves to its id, or to null without an actor. */
+export async function writeRun(
+  transaction: Session,
+  actor: Actor | undefined,
+  step: BulkStep,
+  counts: { readonly done: number; readonly refused: number },
+): Promise<number | null> {
+  if (actor === undefined) return null;
+  const [row] =
+    step.entry === null
+      ? []
+      : await transaction.query(SELECT_RUN, [step.entry, actor.name, BULK_AUDIT_ACTION, step.filter]);
+  if (step.entry === null || row === undefined) {
+    const content = toAuditedRun(null, step, counts);
+    return writeAuditEntry(transaction, createAuditEntry(actor, BULK_AUDIT_ACTION, step.filter, null, content));
+  }
+  const content = toAuditedRun(rows.readText(row, 'after'), step, counts);
+  await transaction.query(UPDATE_AFTER, [JSON.stringify(content), step.entry]);
   return step.entry;
 }

@@ -9,7 +9,7 @@ import { decideOperatorChange, getMaxIdAt, type OperatorTargetState, requireTran
 import * as rows from '../rules/rows.ts';
 import { writeAuditEntry } from './audit.ts';
 import { appendEvents, endMessages } from './queue.ts';
-import { type Database, forceDurableCommit, type Row, type Statement } from './session.ts';
+import { type Database, forceDurableCommit, type Row, type Statement, type Transaction } from './session.ts';
 
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 
@@ -71,6 +71,36 @@ type Operations = Pick<
   | 'findNewestId'
 >;
 
+/** Changes one message in the transaction of the caller. `id` is a UUID. */
+export async function changeInTransaction(
+  transaction: Transaction,
+  id: string,
+  to: OperatorTargetState,
+  now: number,
+  actor: Actor | undefined,
+): Promise<OperatorChangeResult> {
+  const [queueRow] = await transaction.query(LOCK_QUEUE_ROW, [id]);
+  if (queueRow === undefined) {
+    const [[ended]] = await Promise.all([transaction.query(SELECT_STATE, [id]), forceDurableCommit(transaction)]);
+    return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.readState(ended) };
+  }
+  const before = { id, from: rows.readState(queueRow), dueAt: rows.readIntegerOrNull(queueRow, 'due_at') };
+  const decision = decideOperatorChange(before, to, now, actor);
+  if (decision.kind === 'wrong-state') return decision;
+  const { entry, audit } = decision;
+  const attempts = rows.readInteger(queueRow, 'attempts');
+  await Promise.all([
+    to === 'queued'
+      ? transaction.query(REQUEUE, [id, now])
+      : endMessages(transaction, [{ id, state: CANCELLED, endedAt: now, attempts }]),
+    appendEvents(transaction, [
+      { ...entry, id, accountId: rows.readInteger(queueRow, 'account_id'), state: to, suppresses: false },
+    ]),
+    audit === null ? undefined : writeAuditEntry(transaction, audit),
+  ]);
+  return { kind: 'done' };
+}
+
 export function prepareMessages(database: Database): Operations {
   async function findMessage(id: string): Promise<StoredMessage | null> {
     if (!isUuid(id)) return null;
@@ -87,36 +117,15 @@ export function prepareMessages(database: Database): Operations {
     return rows.toMessageHistory(row, await database.query(SELECT_EVENTS, [rows.readText(row, 'id')]));
   }
 
-  function changeMessage(
+  const changeMessage = async (
     id: string,
     to: OperatorTargetState,
     now: number,
     actor: Actor | undefined,
-  ): Promise<OperatorChangeResult> {
-    if (!isUuid(id)) return Promise.resolve({ kind: 'missing' });
-    return database.transaction(async (transaction) => {
-      const [queueRow] = await transaction.query(LOCK_QUEUE_ROW, [id]);
-      if (queueRow === undefined) {
-        const [[ended]] = await Promise.all([transaction.query(SELECT_STATE, [id]), forceDurableCommit(transaction)]);
-        return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.readState(ended) };
-      }
-      const before = { id, from: rows.readState(queueRow), dueAt: rows.readIntegerOrNull(queueRow, 'due_at') };
-      const decision = decideOperatorChange(before, to, now, actor);
-      if (decision.kind === 'wrong-state') return decision;
-      const { entry, audit } = decision;
-      const attempts = rows.readInteger(queueRow, 'attempts');
-      await Promise.all([
-        to === 'queued'
-          ? transaction.query(REQUEUE, [id, now])
-          : endMessages(transaction, [{ id, state: CANCELLED, endedAt: now, attempts }]),
-        appendEvents(transaction, [
-          { ...entry, id, accountId: rows.readInteger(queueRow, 'account_id'), state: to, suppresses: false },
-        ]),
-        audit === null ? undefined : writeAuditEntry(transaction, audit),
-      ]);
-      return { kind: 'done' };
-    });
-  }
+  ): Promise<OperatorChangeResult> =>
+    isUuid(id)
+      ? database.transaction((transaction) => changeInTransaction(transaction, id, to, now, actor))
+      : { kind: 'missing' };
 
   return {
     async listMessages(filter): Promise<StoredMessageSummary[]> {

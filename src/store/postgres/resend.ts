@@ -2,7 +2,8 @@
  * Submits an ended message again as a new message, in one transaction with both history entries and the audit log entry. The
  * row of the ended message is locked, so that two operators submit it one after the other.
  */
-import { createResentEntry } from '../../model/message.ts';
+import type { Actor } from '../../model/audit.ts';
+import { createResentEntry, type ResendRequest, type ResendResult } from '../../model/message.ts';
 import { isUuid } from '../../model/uuid.ts';
 import type { Store } from '../contract.ts';
 import { createResendAudit, decideResend, toResendResult } from '../rules/messages.ts';
@@ -10,7 +11,7 @@ import * as rows from '../rules/rows.ts';
 import { acceptInTransaction } from './accept.ts';
 import { writeAuditEntry } from './audit.ts';
 import { appendEvents } from './queue.ts';
-import { type Database, forceDurableCommit, type Session, type Statement } from './session.ts';
+import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
 
 const LOCK_SOURCE: Statement = {
   name: 'resend_lock_source',
@@ -25,8 +26,43 @@ const SELECT_SOURCE: Statement = {
 };
 const SELECT_STORED: Statement = {
   name: 'resend_stored',
-  text: 'SELECT 1 AS one FROM mail_request WHERE id = $1::uuid',
+  text: 'SELECT 1 AS one FROM mail_request WHERE id = ANY($1::uuid[])',
 };
+
+/** Submits an ended message again in the transaction of the caller. `id` is a UUID. */
+export async function resendInTransaction(
+  transaction: Transaction,
+  { id, newId }: ResendRequest,
+  now: number,
+  actor: Actor | undefined,
+): Promise<ResendResult> {
+  const [, [row]] = await Promise.all([transaction.query(LOCK_SOURCE, [id]), transaction.query(SELECT_SOURCE, [id])]);
+  if (row === undefined) {
+    await forceDurableCommit(transaction);
+    return { kind: 'missing' };
+  }
+  const source = rows.toResendSource(row);
+  const decision = decideResend(source, newId, now);
+  if (decision.kind !== 'submit') {
+    await forceDurableCommit(transaction);
+    return decision;
+  }
+  const [accepted = { kind: 'locked' as const }] = await acceptInTransaction(transaction, [decision.message], false);
+  const result = toResendResult(decision.message, accepted);
+  if (result.kind !== 'done') return result;
+  const entry = createResendAudit(actor, id, source.state, newId);
+  const { accountId, state } = source;
+  await Promise.all([
+    appendEvents(transaction, [{ ...createResentEntry(newId, now), id, accountId, state, suppresses: false }]),
+    entry === null ? undefined : writeAuditEntry(transaction, entry),
+  ]);
+  return result;
+}
+
+/** Resolves to true if all messages are stored. */
+export async function areStored(session: Session, ids: readonly string[]): Promise<boolean> {
+  return ids.length === 0 || (await session.query(SELECT_STORED, [ids])).length === ids.length;
+}
 
 /** `requireStandby` rejects if the setting of the server does not protect messages. */
 export function prepareResend(
@@ -34,41 +70,17 @@ export function prepareResend(
   requireStandby: (session: Session) => Promise<void>,
 ): Pick<Store, 'resendMessage'> {
   return {
-    resendMessage: async ({ id, newId }, now, actor) => {
-      if (!isUuid(id)) return { kind: 'missing' };
+    resendMessage: async (request, now, actor) => {
+      if (!isUuid(request.id)) return { kind: 'missing' };
       return database.transaction(
         async (transaction) => {
-          const [, , [row]] = await Promise.all([
+          const [, result] = await Promise.all([
             requireStandby(transaction),
-            transaction.query(LOCK_SOURCE, [id]),
-            transaction.query(SELECT_SOURCE, [id]),
-          ]);
-          if (row === undefined) {
-            await forceDurableCommit(transaction);
-            return { kind: 'missing' };
-          }
-          const source = rows.toResendSource(row);
-          const decision = decideResend(source, newId, now);
-          if (decision.kind !== 'submit') {
-            await forceDurableCommit(transaction);
-            return decision;
-          }
-          const [accepted = { kind: 'locked' as const }] = await acceptInTransaction(
-            transaction,
-            [decision.message],
-            false,
-          );
-          const result = toResendResult(decision.message, accepted);
-          if (result.kind !== 'done') return result;
-          const entry = createResendAudit(actor, id, source.state, newId);
-          const { accountId, state } = source;
-          await Promise.all([
-            appendEvents(transaction, [{ ...createResentEntry(newId, now), id, accountId, state, suppresses: false }]),
-            entry === null ? undefined : writeAuditEntry(transaction, entry),
+            resendInTransaction(transaction, request, now, actor),
           ]);
           return result;
         },
-        async (session, result) => result.kind !== 'done' || (await session.query(SELECT_STORED, [newId])).length === 1,
+        (session, result) => areStored(session, result.kind === 'done' ? [result.message.id] : []),
       );
     },
   };

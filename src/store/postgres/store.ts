@@ -11,6 +11,7 @@ import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from
 import { createOnDemandThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
+import { prepareBulk } from './bulk.ts';
 import { createPool, type Pool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
@@ -98,6 +99,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareRetention(pool, serverTime, clock.monotonic),
     ...prepareMessages(pool),
     ...prepareResend(pool, requireOwnStandby),
+    ...prepareBulk(pool, requireOwnStandby),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>
       environment.simulated ? runIndexStep(pool, step) : index.use((thread) => thread.runStep(step)),

@@ -5,11 +5,14 @@
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type Actor,
+  BULK_AUDIT_ACTION,
   createAuditEntry,
   type ImportStep,
   type NewAuditEntry,
   toAuditedImport,
+  toAuditedRun,
 } from '../../model/audit.ts';
+import type { BulkStep } from '../../model/message.ts';
 import * as rows from '../rules/rows.ts';
 
 export type Audit = ReturnType<typeof prepareAudit>;
@@ -22,11 +25,25 @@ export function prepareAudit(database: DatabaseSync) {
   const updateAfter = database.prepare('UPDATE audit SET after = ? WHERE id = ?');
   const write = ({ at, actor, action, target, before, after }: NewAuditEntry): number =>
     Number(insert.run(at, actor, action, target, before, after).lastInsertRowid);
+  const selectRun = database.prepare('SELECT after FROM audit WHERE id = ? AND who = ? AND action = ? AND subject = ?');
   return {
     write,
     /** Writes the entry of a change. Writes nothing if no operator made the change. */
     writeChange(actor: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
       if (actor !== undefined) write(createAuditEntry(actor, action, target, before, after));
+    },
+    /**
+     * Writes the entry of a run over the messages of a filter, or updates its counts. Only the actor and the filter of the first batch
+     * can update an entry.
+     */
+    recordRun(actor: Actor | undefined, step: BulkStep, counts: { done: number; refused: number }): number | null {
+      if (actor === undefined) return null;
+      const row =
+        step.entry === null ? undefined : selectRun.get(step.entry, actor.name, BULK_AUDIT_ACTION, step.filter);
+      if (step.entry === null || row === undefined)
+        return write(createAuditEntry(actor, BULK_AUDIT_ACTION, step.filter, null, toAuditedRun(null, step, counts)));
+      updateAfter.run(JSON.stringify(toAuditedRun(rows.readText(row, 'after'), step, counts)), step.entry);
+      return step.entry;
     },
     /**
      * Writes the entry of an import, or updates its counts. Returns the id of the entry, or null if no operator started

@@ -22,6 +22,7 @@ import { lowerThreadPriority } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
 import { prepareAudit } from './audit.ts';
+import { prepareBulk } from './bulk.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
@@ -321,6 +322,8 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
   const domains = prepareDomains(database, directory.incrementRevision, audit, outbox);
   const reputation = prepareReputation(database, directory.incrementRevision, outbox);
   const accept = prepareAccept(database, outbox);
+  const messages = prepareMessages(database, audit, outbox);
+  const resend = prepareResend(database, accept, audit, outbox);
   return {
     accept,
     claim: prepareClaim(database, outbox),
@@ -331,8 +334,9 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...domains,
     readDirectorySince: directory.readChangesSince,
     findKeys: directory.findKeys,
-    ...prepareMessages(database, audit, outbox),
-    ...prepareResend(database, accept, audit, outbox),
+    ...messages,
+    ...resend,
+    ...prepareBulk(database, { ...messages, ...resend }, audit),
     ...prepareSearch(database, monotonic),
     ...prepareSearchIndex(database),
     ...prepareNodes(database),

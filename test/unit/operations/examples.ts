@@ -189,6 +189,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   'message.list': { input: { to: MESSAGE.to }, prepare: acceptMessage },
   'message.search': { input: { q: 'ada', waitReason: true }, prepare: acceptMessage },
+  'message.count': { input: { state: 'queued' }, prepare: acceptMessage },
+  'message.change': {
+    input: { action: 'cancel', state: 'queued' },
+    prepare: acceptMessage,
+    audit: ['message.change state=queued'],
+  },
   'message.export': { input: { state: 'queued' }, prepare: acceptMessage },
   'message.show': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.explain': { input: { id: MESSAGE.id }, prepare: acceptMessage },

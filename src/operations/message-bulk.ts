@@ -1,0 +1,164 @@
+/**
+ * Counts the messages of a filter, and retries, cancels or resends them in small batches. One call performs one batch. The caller continues
+ * with the cursor, shows the progress, and stops whenever it wants; what was done stays. New messages that arrive during a run are not
+ * changed, because a run proceeds from the newest message to the oldest. The run has one audit log entry with the filter and the counts.
+ */
+import { BULK_ACTIONS, type BulkOutcome } from '../model/message.ts';
+import { Type } from '../model/schema.ts';
+import { createOperatorMessageId } from '../model/submission.ts';
+import type { OperationContext } from './context.ts';
+import { invalidTemplate, ok } from './errors.ts';
+import { createSenderCheck, publishResent } from './message-resend.ts';
+import { filterMembers, listFilterMembers, parseFilter } from './messages/filter.ts';
+import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
+import { operation } from './operation.ts';
+import { createStringEnum, nullable } from './schemas.ts';
+
+/** The count at which `message count` ends. */
+const MAX_COUNT = 10_000;
+const COUNT_PAGE = 1_000;
+const MAX_COUNT_MS = 2_000;
+const STORE_CALL_MS = 500;
+/** The number of messages of one batch, which is one transaction. */
+const BATCH_MESSAGES = 50;
+/** The maximum length of a filter in the audit log. */
+const MAX_FILTER_LENGTH = 500;
+
+/** Counts up to 10,000 messages for up to two seconds. */
+export const countMessages = operation({
+  name: 'message.count',
+  id: 'countMessages',
+  summary: 'Count the messages of a filter, up to 10,000',
+  changes: false,
+  input: Type.Object(filterMembers),
+  result: Type.Object({
+    count: Type.Integer({ description: 'The number of messages that were counted.' }),
+    isComplete: Type.Boolean({ description: 'False if there may be more messages than `count`.' }),
+  }),
+  errors: ['not-found'],
+  async run(input, { store, clock }) {
+    const startedAt = clock.now();
+    const filter = parseFilter(input, await store.listAccounts(), startedAt);
+    if (!filter.ok) return filter;
+    let count = 0;
+    let before: string | null = null;
+    for (;;) {
+      const limit = Math.min(COUNT_PAGE, MAX_COUNT - count);
+      const result = await store.searchMessages({ ...filter.value, before, limit }, STORE_CALL_MS);
+      count += result.messages.length;
+      if (result.searchedTo === null) return ok({ count, isComplete: true });
+      if (count >= MAX_COUNT || clock.now() - startedAt >= MAX_COUNT_MS) return ok({ count, isComplete: false });
+      before = result.searchedTo;
+    }
+  },
+});
+
+/** Performs one batch of an action on the messages of a filter. */
+export const changeMessages = operation({
+  name: 'message.change',
+  id: 'changeMessages',
+  summary: 'Retry, cancel or resend the messages of a filter, one batch per call',
+  changes: true,
+  input: Type.Object({
+    action: createStringEnum(BULK_ACTIONS, {
+      description: 'The action. `resend` submits each message only once, also if several operators run it.',
+    }),
+    ...filterMembers,
+    cursor: Type.Optional(
+      Type.String({ description: '`next` of the previous batch; the action and the filters must be the same.' }),
+    ),
+  }),
+  result: Type.Object({
+    done: Type.Integer({ description: 'The number of messages of this batch that were changed.' }),
+    refused: Type.Integer({ description: 'The number of messages of this batch that could not be changed.' }),
+    reasons: Type.Array(Type.String(), {
+      description: 'The reasons of the refused messages, such as `wrong-state` or `already-resent`, each once.',
+    }),
+    next: nullable(Type.String({ description: 'The `cursor` of the next batch; null after the last batch.' })),
+  }),
+  errors: ['not-found', 'conflict'],
+  async run({ action, cursor, ...input }, context) {
+    const { store, clock } = context;
+    const now = clock.now();
+    const members = listFilterMembers(input);
+    if (members.length === 0)
+      return invalidTemplate(null, () => 'a change of many messages needs at least one filter, such as the state');
+    const filter = parseFilter(input, await store.listAccounts(), now);
+    if (!filter.ok) return filter;
+    const position = cursor === undefined ? { entry: null, before: null } : parsePosition(action, members, cursor);
+    if (position === null)
+      return invalidTemplate('cursor', () => 'the cursor belongs to another run; omit it to start a new run');
+    const { entry, before } = position;
+    const found = await store.searchMessages({ ...filter.value, before, limit: BATCH_MESSAGES }, STORE_CALL_MS);
+    const isAuthorized = action === 'resend' ? await createSenderCheck(context) : () => true;
+    const targets = found.messages.filter(isAuthorized);
+    const refused = found.messages.length - targets.length;
+    const result = await store.changeMessages(
+      {
+        action,
+        targets: targets.map(({ id }) => ({ id, newId: createOperatorMessageId(now, context.random) })),
+        filter: members
+          .map(([name, value]) => `${name}=${value}`)
+          .join(' ')
+          .slice(0, MAX_FILTER_LENGTH),
+        refused,
+        entry,
+        isLast: found.searchedTo === null,
+      },
+      now,
+    );
+    for (const outcome of result.outcomes) publishOutcome(action, outcome, context);
+    const done = result.outcomes.filter(({ kind }) => kind === 'done').length;
+    const reasons = new Set(
+      result.outcomes.flatMap((outcome) => (outcome.kind === 'refused' ? [outcome.reason as string] : [])),
+    );
+    if (refused > 0) reasons.add('sender-not-authenticated');
+    return ok({
+      done,
+      refused: found.messages.length - done,
+      reasons: [...reasons],
+      next: found.searchedTo === null ? null : formatPosition(action, members, result.entry, found.searchedTo),
+    });
+  },
+});
+
+function publishOutcome(
+  action: (typeof BULK_ACTIONS)[number],
+  outcome: BulkOutcome,
+  context: Pick<OperationContext, 'publish' | 'clock'>,
+): void {
+  if (outcome.kind === 'refused') return;
+  const { id, resent } = outcome;
+  const at = context.clock.now();
+  switch (action) {
+    case 'retry':
+      context.publish({ type: 'message.retried', at, id });
+      return;
+    case 'cancel':
+      context.publish({ type: 'message.cancelled', at, id });
+      return;
+    case 'resend':
+      if (resent !== null) publishResent(resent, context);
+      return;
+  }
+}
+
+type Members = ReturnType<typeof listFilterMembers>;
+
+/** The cursor contains the number of the audit log entry and the cursor of the search. Its digest includes the action and the entry. */
+function formatPosition(action: string, members: Members, entry: number | null, searchedTo: string): string {
+  const number = String(entry ?? 0);
+  return `${number}.${encodeCursor([action, number, ...members.flat()], searchedTo)}`;
+}
+
+function parsePosition(
+  action: string,
+  members: Members,
+  cursor: string,
+): { readonly entry: number | null; readonly before: string } | null {
+  const [number = '', searchCursor = ''] = cursor.split('.', 2);
+  const before = decodeCursor([action, number, ...members.flat()], searchCursor);
+  const entry = Number(number);
+  if (before === null || !Number.isSafeInteger(entry) || entry < 0) return null;
+  return { entry: entry === 0 ? null : entry, before };
+}

@@ -1,0 +1,78 @@
+/**
+ * Performs one batch of an action on many messages, in one transaction with the counts in the audit log. The rows are locked one after
+ * the other in the order of the targets, newest first, so that two runs over the same messages wait for each other.
+ */
+import {
+  type BulkOutcome,
+  type BulkStep,
+  RESENT_VERB,
+  type ResendRequest,
+  toBulkOutcome,
+} from '../../model/message.ts';
+import { isUuid } from '../../model/uuid.ts';
+import type { Store } from '../contract.ts';
+import { writeRun } from './audit.ts';
+import { changeInTransaction } from './messages.ts';
+import { areStored, resendInTransaction } from './resend.ts';
+import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
+
+/** Locks the message, so that only one of two runs resends it. */
+const LOCK_MESSAGE: Statement = {
+  name: 'bulk_lock',
+  text: 'SELECT 1 AS one FROM mail_request WHERE id = $1::uuid FOR NO KEY UPDATE',
+};
+const SELECT_RESENT: Statement = {
+  name: 'bulk_resent',
+  text: `SELECT 1 AS one FROM event WHERE id = $1::uuid AND verb = '${RESENT_VERB}' LIMIT 1`,
+};
+
+/** `requireStandby` rejects if the setting of the server does not protect messages. */
+export function prepareBulk(
+  database: Database,
+  requireStandby: (session: Session) => Promise<void>,
+): Pick<Store, 'changeMessages'> {
+  return {
+    changeMessages: (step, now, actor) =>
+      database.transaction(
+        async (transaction) => {
+          if (step.action === 'resend') await requireStandby(transaction);
+          const outcomes: BulkOutcome[] = [];
+          for (const target of step.targets) outcomes.push(await changeMessage(transaction, step, target, now));
+          const done = outcomes.filter(({ kind }) => kind === 'done').length;
+          const refused = outcomes.length - done + step.refused;
+          const entry = await writeRun(transaction, actor, step, { done, refused });
+          if (done === 0) await forceDurableCommit(transaction);
+          return { outcomes, entry };
+        },
+        (session, { outcomes }) =>
+          areStored(
+            session,
+            outcomes.flatMap((outcome) => (outcome.kind === 'done' && outcome.resent ? [outcome.resent.id] : [])),
+          ),
+      ),
+  };
+}
+
+async function changeMessage(
+  transaction: Transaction,
+  { action }: BulkStep,
+  target: ResendRequest,
+  now: number,
+): Promise<BulkOutcome> {
+  const { id } = target;
+  if (!isUuid(id)) return { kind: 'refused', id, reason: 'missing' };
+  switch (action) {
+    case 'retry':
+      return toBulkOutcome(id, await changeInTransaction(transaction, id, 'queued', now, undefined));
+    case 'cancel':
+      return toBulkOutcome(id, await changeInTransaction(transaction, id, 'cancelled', now, undefined));
+    case 'resend': {
+      const [, resent] = await Promise.all([
+        transaction.query(LOCK_MESSAGE, [id]),
+        transaction.query(SELECT_RESENT, [id]),
+      ]);
+      if (resent.length > 0) return { kind: 'refused', id, reason: 'already-resent' };
+      return toBulkOutcome(id, await resendInTransaction(transaction, target, now, undefined));
+    }
+  }
+}

@@ -1,0 +1,48 @@
+/** Performs one batch of an action on many messages, in one transaction with the counts in the audit log. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Actor } from '../../model/audit.ts';
+import {
+  type BulkOutcome,
+  type BulkResult,
+  type BulkStep,
+  type OperatorChangeResult,
+  RESENT_VERB,
+  type ResendRequest,
+  type ResendResult,
+  toBulkOutcome,
+} from '../../model/message.ts';
+import { toSeq } from '../rules/messages.ts';
+import type { Audit } from './audit.ts';
+
+/** The changes of one message, without an audit log entry of their own. */
+export interface MessageChanges {
+  retryMessage(id: string, now: number): OperatorChangeResult;
+  cancelMessage(id: string, now: number): OperatorChangeResult;
+  resendMessage(request: ResendRequest, now: number): ResendResult;
+}
+
+export function prepareBulk(database: DatabaseSync, changes: MessageChanges, audit: Audit) {
+  const selectResent = database.prepare(`SELECT 1 AS one FROM event WHERE seq = ? AND verb = '${RESENT_VERB}' LIMIT 1`);
+
+  function changeMessage({ action }: BulkStep, target: ResendRequest, now: number): BulkOutcome {
+    const { id } = target;
+    switch (action) {
+      case 'retry':
+        return toBulkOutcome(id, changes.retryMessage(id, now));
+      case 'cancel':
+        return toBulkOutcome(id, changes.cancelMessage(id, now));
+      case 'resend':
+        if (selectResent.get(toSeq(id)) !== undefined) return { kind: 'refused', id, reason: 'already-resent' };
+        return toBulkOutcome(id, changes.resendMessage(target, now));
+    }
+  }
+
+  return {
+    changeMessages(step: BulkStep, now: number, actor?: Actor): BulkResult {
+      const outcomes = step.targets.map((target) => changeMessage(step, target, now));
+      const done = outcomes.filter(({ kind }) => kind === 'done').length;
+      const refused = outcomes.length - done + step.refused;
+      return { outcomes, entry: audit.recordRun(actor, step, { done, refused }) };
+    },
+  };
+}
