@@ -2,7 +2,12 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
-import { findSeriousFaults } from '../rig/page-checks.ts';
+import {
+  emulateDarkPhone,
+  emulateLightDesktop,
+  findHorizontalOverflow,
+  findSeriousFaults,
+} from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
@@ -93,7 +98,11 @@ test('a report that was not understood is listed, and its hostile text is shown 
   expect(text).toContain('Subject: Undelivered\n\n<img src=x onerror=alert(1)><script>alert(2)</script>');
   for (const character of ['\u0000', '\u001b', '\u202e']) expect(await page.content()).not.toContain(character);
   expect(await page.locator('main script, main img').count()).toBe(0);
-  expect(await findSeriousFaults(page)).toEqual([]);
+  for (const emulate of [emulateLightDesktop, emulateDarkPhone]) {
+    await emulate(page);
+    expect(await findSeriousFaults(page)).toEqual([]);
+    expect(await findHorizontalOverflow(page)).toEqual([]);
+  }
 });
 
 test('a token is created by keyboard, is shown once, works, and is refused after its revocation', async () => {

@@ -70,7 +70,7 @@ const PAGES: Readonly<Record<string, () => readonly string[]>> = {
   suppressions: () => ['/suppressions?list=default', `/suppressions?list=default&address=${encodeURIComponent(TO)}`],
   webhooks: () => ['/webhooks', '/webhooks/wh_1', '/webhooks/wh_2?status=failed'],
   providers: () => ['/providers'],
-  feedback: () => ['/feedback', '/feedback/1'],
+  feedback: () => ['/feedback'],
   health: () => ['/health'],
   tokens: () => ['/tokens'],
   settings: () => ['/settings'],
