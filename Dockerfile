@@ -6,7 +6,7 @@ ARG NODE_IMAGE=node:24-bookworm-slim
 FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS package
 WORKDIR /build
 COPY package.json package-lock.json ./
-# The scripts of the checkout need its files; `npm rebuild` runs those of the packages that the build uses.
+# No install script runs here, because the scripts of the checkout need files that are copied later.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN npm pack --pack-destination /tmp && mv /tmp/postrider-*.tgz /tmp/postrider.tgz

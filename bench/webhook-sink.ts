@@ -1,12 +1,12 @@
 /**
- * A receiver of webhooks that counts every request and answers 204. It prints its port. For each line of standard input,
- * it prints the number of received requests. It ends when its standard input ends.
+ * A receiver of webhooks that counts every request and responds with 204. It prints its port. For each line of standard
+ * input, it prints the number of received requests. It ends when its standard input ends.
  */
 import { createServer } from 'node:net';
 
 let receivedCount = 0;
 const HEADER_END = Buffer.from('\r\n\r\n');
-const ANSWER = 'HTTP/1.1 204 No Content\r\n\r\n';
+const RESPONSE = 'HTTP/1.1 204 No Content\r\n\r\n';
 
 const server = createServer({ noDelay: true }, (socket) => {
   let buffered: Buffer | null = null;
@@ -14,7 +14,7 @@ const server = createServer({ noDelay: true }, (socket) => {
   socket.on('data', (chunk) => {
     let bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
     buffered = null;
-    let answers = '';
+    let responses = '';
     while (bytes.length > 0) {
       const end = bytes.indexOf(HEADER_END);
       const header = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
@@ -25,9 +25,9 @@ const server = createServer({ noDelay: true }, (socket) => {
       }
       bytes = bytes.subarray(requestLength);
       receivedCount += 1;
-      answers += ANSWER;
+      responses += RESPONSE;
     }
-    if (answers !== '') socket.write(answers);
+    if (responses !== '') socket.write(responses);
   });
 });
 server.listen(0, '127.0.0.1', () => {

@@ -24,9 +24,10 @@ export interface SesSuppressionPage {
 }
 
 /**
- * `no-credentials`: the SDK finds no credentials. `no-region`: the region is not known. `credentials-refused`: SES does not accept the
- * credentials. `not-permitted`: the credentials have no permission for the action. `throttled`: too many requests.
- * `unavailable`: no answer, or an internal error of SES. `refused`: SES refuses the request for another reason.
+ * `no-credentials`: the SDK finds no credentials. `no-region`: the region is not known. `credentials-refused`: SES does
+ * not accept the credentials. `not-permitted`: the credentials have no permission for the action. `throttled`: too many
+ * requests. `unavailable`: no response, or an internal error of SES. `refused`: SES refuses the request for another
+ * reason.
  */
 export type SesFailureCode =
   | 'no-credentials'

@@ -59,7 +59,7 @@ interface WebhookAttemptMembers {
   deliveryId: string;
   /** The type of the event, such as `message.bounced`. */
   eventType: string;
-  /** The HTTP status of the answer. Null without an answer. */
+  /** The HTTP status of the response. Null without a response. */
   status: number | null;
   tookMs: number;
 }
@@ -180,7 +180,10 @@ export type ServiceEvent =
   | Event<'webhook.attempt_failed', WebhookAttemptMembers & { error: string; retryAt: number }>
   /** The last attempt of the schedule failed. An operator can replay the delivery. */
   | Event<'webhook.delivery_failed', WebhookAttemptMembers & { error: string }>
-  /** The service disabled an endpoint, because it answered 410, or because it had no success for five days. */
+  /**
+   * The service disabled an endpoint, because the response was 410, or because the endpoint had no success for five
+   * days.
+   */
   | Event<'webhook.disabled', { webhookId: number; reason: DisabledReason }>
   // ── Notifications to operators ──
   /** A check of this node recorded a notification with the numbers of problems that began and ended. */

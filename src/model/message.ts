@@ -501,7 +501,7 @@ export function decideAttemptChange(
     case 'deferred':
       return createDeferredChange(message, policy, random, entry(formatReply(outcome.reply)));
     case 'unanswered': {
-      const uncertainEntry = entry(`handed over, but no answer: ${formatReply(outcome.reply)}`);
+      const uncertainEntry = entry(`transmitted, but no reply: ${formatReply(outcome.reply)}`);
       return policy.onUncertain === 'hold'
         ? createRecordedChange('message.uncertain', uncertainEntry)
         : createDeferredChange(message, policy, random, uncertainEntry);
@@ -628,12 +628,12 @@ export function resolveLostLease(
   by: string,
 ): { readonly to: 'queued' | 'uncertain'; readonly entry: EntryWithoutAttempt; readonly refundAttempt: boolean } {
   if (onUncertain === 'hold' && isMarked) {
-    const detail = 'the lease ended while the message was handed over; no answer is recorded';
+    const detail = 'the lease ended during the transmission of the message; no reply is recorded';
     return { to: 'uncertain', entry: createEntry('message.uncertain', at, by, detail), refundAttempt: false };
   }
   const refundAttempt = onUncertain === 'hold';
   const detail = refundAttempt
     ? 'the lease ended before the message was sent'
-    : 'the lease ended without an answer; whether the message was sent is not known';
+    : 'the lease ended without a reply; it is unknown whether the message was sent';
   return { to: 'queued', entry: createEntry('message.recovered', at, by, detail), refundAttempt };
 }

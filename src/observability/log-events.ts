@@ -42,7 +42,7 @@ export const LOG_FIELDS = {
   target: 'the target of a notification: `mailto:ADDRESS`, or the origin of a URL',
   beganCount: 'the number of problems that began',
   endedCount: 'the number of problems that ended',
-  httpStatus: 'the HTTP status of the answer of an endpoint',
+  httpStatus: 'the HTTP status of the response of an endpoint',
   count: 'a number of messages or lines',
   transport: 'the kind of the transport, such as `smtp`',
   url: 'the address of the public listener',
@@ -241,7 +241,7 @@ export const LOG_EVENTS = {
     level: 'error',
     fields: ['node', 'webhookId', 'reason'],
     meaning:
-      'The endpoint was disabled. `reason` is `gone` if it answered 410, or `failing` if it had no success for five days. Correct the endpoint, then run `postrider webhook enable ID`.',
+      'The endpoint was disabled. `reason` is `gone` if the endpoint responded with 410, or `failing` if it had no success for five days. Correct the endpoint, then run `postrider webhook enable ID`.',
   },
   'notification.recorded': {
     level: 'info',

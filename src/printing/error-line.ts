@@ -28,7 +28,7 @@ function getErrorMessage(error: unknown): string {
 }
 
 function describeListenerError(code: string, listener: string): string {
-  const remedy = 'set POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN to another';
+  const remedy = 'set POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN to another address';
   switch (code) {
     case 'EADDRINUSE':
       return `${listener} is in use by another program; stop that program, or ${remedy} port`;

@@ -144,7 +144,7 @@ export interface WebhookWorkerStore {
     now: number,
   ): Promise<ClaimedDeliveries>;
   /**
-   * Records the attempts of leased deliveries. The answer 410 disables the endpoint in the same transaction. A failed
+   * Records the attempts of leased deliveries. The response 410 disables the endpoint in the same transaction. A failed
    * attempt of a test does not count for `disableFailingWebhooks`.
    */
   settleDeliveries(batch: readonly DeliverySettlement[], now: number): Promise<readonly DeliverySettleResult[]>;

@@ -3,9 +3,9 @@
  * the request and reads the status.
  *
  * Guarantees: an attempt never rejects and ends within `ATTEMPT_TIMEOUT_MS`. No redirect is followed, and no proxy of
- * the environment is used. At most `MAX_ANSWER_BYTES` of an answer are read, and the connection of a longer answer is
- * closed. A connection that an earlier attempt left open is reused only if the name still resolves to the same
- * addresses. Every 2xx answer is a success, even if its body is cut off.
+ * the environment is used. At most `MAX_RESPONSE_BYTES` bytes of a response are stored, and the connection of a longer
+ * response is closed. A connection that an earlier attempt left open is reused only if the name still resolves to the
+ * same addresses. Every 2xx response is a success, even if its body is cut off.
  */
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -21,20 +21,21 @@ import {
   type WebhookTargets,
 } from './target.ts';
 
-/** The maximum duration of an attempt, from the lookup of the name to the end of the answer. */
+/** The maximum duration of an attempt, from the lookup of the name to the end of the response. */
 export const ATTEMPT_TIMEOUT_MS = 15_000;
 
-/** The maximum number of bytes of an answer that are read and stored. */
-export const MAX_ANSWER_BYTES = 512;
+/** The maximum number of bytes of a response that are stored. */
+export const MAX_RESPONSE_BYTES = 512;
 
 /**
- * The maximum time for the rest of an answer after its status. An endpoint that does not end its answer holds a slot no
- * longer.
+ * The maximum time from the status of a response to its end. It limits the time for which an endpoint that does not end
+ * its response occupies a slot.
  */
-const MAX_ANSWER_MS = 2_000;
+const MAX_RESPONSE_MS = 2_000;
 
-/** The maximum number of idle connections, and the time after which an idle connection is closed. */
+/** The maximum number of idle connections. */
 const MAX_IDLE_CONNECTIONS = 64;
+/** The time after which an idle connection is closed. */
 const MAX_IDLE_MS = 4_000;
 
 export interface WebhookRequest {
@@ -44,13 +45,13 @@ export interface WebhookRequest {
 }
 
 /** The result of an attempt. */
-export interface WebhookAnswer {
+export interface WebhookAttemptResult {
   readonly durationMs: number;
-  /** The status of the answer. Null if there was no answer. */
+  /** The status of the response. Null if there was no response. */
   readonly status: number | null;
-  /** The reason of the failure on one line. Null after a success. */
+  /** The reason for the failure, in one line. Null after a success. */
   readonly error: string | null;
-  /** The first bytes of the answer as text. Null if there was no answer. */
+  /** The first bytes of the response as text. Null if there was no response. */
   readonly body: string | null;
   /** The value of `Retry-After` in milliseconds, or null. */
   readonly retryAfterMs: number | null;
@@ -68,14 +69,14 @@ export interface WebhookClientParts {
 
 export interface WebhookClient {
   /** Makes one attempt. Never rejects. */
-  attempt(request: WebhookRequest): Promise<WebhookAnswer>;
+  attempt(request: WebhookRequest): Promise<WebhookAttemptResult>;
   /** Closes idle connections. A running attempt ends by itself. */
   close(): void;
 }
 
-/** An answer, or an error of the network before the status of an answer. */
+/** A response, or a network error before its status. */
 type Exchange =
-  | { readonly kind: 'answered'; readonly response: IncomingMessage; readonly body: string }
+  | { readonly kind: 'responded'; readonly response: IncomingMessage; readonly body: string }
   | { readonly kind: 'failed'; readonly error: Error; readonly reusedConnection: boolean };
 
 /** Creates a client with its own pool of connections. */
@@ -88,13 +89,13 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     'https:': limitIdleConnections(new HttpsAgent(options), idleConnections),
   };
 
-  async function attempt(request: WebhookRequest): Promise<WebhookAnswer> {
+  async function attempt(request: WebhookRequest): Promise<WebhookAttemptResult> {
     const startedAt = clock.monotonic();
     const abort = new AbortController();
     const cancelTimeout = clock.after(ATTEMPT_TIMEOUT_MS, () => abort.abort());
     const exchange = await exchangeWithTarget(request, abort.signal);
     cancelTimeout();
-    return createAnswer(exchange, Math.round(clock.monotonic() - startedAt), clock.now());
+    return createAttemptResult(exchange, Math.round(clock.monotonic() - startedAt), clock.now());
   }
 
   async function exchangeWithTarget(request: WebhookRequest, signal: AbortSignal): Promise<Exchange> {
@@ -105,7 +106,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     if (addresses === null) return { kind: 'failed', error: createTimeoutError(), reusedConnection: false };
     if (!addresses.ok) return refuse(addresses.fault);
     const exchange = await send(url.value, addresses.value, request, signal, true);
-    // The endpoint may close an idle connection at the moment at which it is reused.
+    // The endpoint may close an idle connection while the attempt reuses the connection.
     const mustRepeat = exchange.kind === 'failed' && exchange.reusedConnection && !signal.aborted;
     return mustRepeat ? send(url.value, addresses.value, request, signal, false) : exchange;
   }
@@ -144,17 +145,17 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
       },
     };
     const request: ClientRequest = isTls ? httpsRequest(requestOptions) : httpRequest(requestOptions);
-    let isAnswered = false;
+    let hasResponse = false;
     const fail = (cause: Error) => {
       const error = signal.aborted ? createTimeoutError() : cause;
-      if (!isAnswered) resolve({ kind: 'failed', error, reusedConnection: request.reusedSocket });
+      if (!hasResponse) resolve({ kind: 'failed', error, reusedConnection: request.reusedSocket });
     };
     request.on('error', fail);
     // The connection can also close without a response and without an error, for example after a protocol switch.
-    request.on('close', () => fail(new Error('the connection was closed without an answer')));
+    request.on('close', () => fail(new Error('the connection was closed without a response')));
     request.on('response', (response) => {
-      isAnswered = true;
-      void readAnswer(response, clock).then((text) => resolve({ kind: 'answered', response, body: text }));
+      hasResponse = true;
+      void readResponseBody(response, clock).then((text) => resolve({ kind: 'responded', response, body: text }));
     });
     request.end(body);
     return promise;
@@ -170,23 +171,23 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
 }
 
 /**
- * Reads the first bytes of an answer. Closes the connection of an answer that is longer, that is cut off, or that does
- * not end in time. Never rejects.
+ * Reads the first bytes of a response. Closes the connection of a response that is longer, that is cut off, or that
+ * does not end in time. Never rejects.
  */
-function readAnswer(response: IncomingMessage, clock: MonotonicClock): Promise<string> {
+function readResponseBody(response: IncomingMessage, clock: MonotonicClock): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];
   let length = 0;
   const finish = () => {
     cancelTimeout();
     if (!response.complete) response.destroy();
-    resolve(decodeAnswer(Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES)));
+    resolve(decodeResponseBody(Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES)));
   };
-  const cancelTimeout = clock.after(MAX_ANSWER_MS, finish);
+  const cancelTimeout = clock.after(MAX_RESPONSE_MS, finish);
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > MAX_ANSWER_BYTES) finish();
+    if (length > MAX_RESPONSE_BYTES) finish();
   });
   response.on('error', finish);
   response.on('close', finish);
@@ -194,10 +195,10 @@ function readAnswer(response: IncomingMessage, clock: MonotonicClock): Promise<s
   return promise;
 }
 
-/** Decodes an answer as UTF-8. Replaces control characters, because a database cannot store NUL in a text. */
-function decodeAnswer(bytes: Uint8Array): string {
+/** Decodes a response as UTF-8. Replaces control characters, because a database cannot store NUL in a text. */
+function decodeResponseBody(bytes: Uint8Array): string {
   // With `stream`, the decoder omits a character that the limit has cut.
-  const text = new TextDecoder().decode(bytes, { stream: bytes.length === MAX_ANSWER_BYTES });
+  const text = new TextDecoder().decode(bytes, { stream: bytes.length === MAX_RESPONSE_BYTES });
   let result = '';
   for (const character of text) {
     const code = character.charCodeAt(0);
@@ -207,7 +208,7 @@ function decodeAnswer(bytes: Uint8Array): string {
   return result;
 }
 
-function createAnswer(exchange: Exchange, durationMs: number, now: number): WebhookAnswer {
+function createAttemptResult(exchange: Exchange, durationMs: number, now: number): WebhookAttemptResult {
   if (exchange.kind === 'failed')
     return { durationMs, status: null, error: describeNetworkError(exchange.error), body: null, retryAfterMs: null };
   const { response, body } = exchange;
@@ -219,7 +220,7 @@ function createAnswer(exchange: Exchange, durationMs: number, now: number): Webh
 }
 
 function createTimeoutError(): Error {
-  return new Error(`no answer within ${ATTEMPT_TIMEOUT_MS / 1000} s`);
+  return new Error(`no response within ${ATTEMPT_TIMEOUT_MS / 1000} s`);
 }
 
 function refuse(fault: string): Exchange {
@@ -235,7 +236,7 @@ const NETWORK_ERRORS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'the network is unreachable',
 };
 
-/** Returns the text of an error of the network, on one line. */
+/** Returns the text of a network error, in one line. */
 function describeNetworkError(error: Error): string {
   // With several addresses the error contains one error for each address.
   const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
@@ -244,7 +245,7 @@ function describeNetworkError(error: Error): string {
   if (code === null) return cause.message;
   const text = NETWORK_ERRORS[code];
   if (text !== undefined) return text;
-  if (code.startsWith('HPE_')) return `invalid HTTP answer (${code})`;
+  if (code.startsWith('HPE_')) return `invalid HTTP response (${code})`;
   if (isCertificateError(code)) return `the certificate is not valid (${code})`;
   return code.startsWith('ERR_SSL') ? `TLS failed (${code})` : code;
 }
@@ -268,7 +269,7 @@ function removeTrailingDot(host: string): string {
 }
 
 /**
- * Changes an agent in two ways. Connections to different sets of addresses are never exchanged. At most
+ * Changes an agent in two ways. A connection is reused only for the same set of addresses. At most
  * `MAX_IDLE_CONNECTIONS` connections of all such agents stay open without a request.
  */
 function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Set<Duplex>): A {
@@ -282,7 +283,7 @@ function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Se
   };
   agent.keepSocketAlive = (socket) => {
     if (idleConnections.size >= MAX_IDLE_CONNECTIONS) return false;
-    // The type of this method in @types/node has no result, but Node returns a boolean and reads it.
+    // @types/node declares no result of this method. Node returns a boolean and reads the boolean.
     const isKept: unknown = keepSocketAlive(socket);
     if (isKept === false) return false;
     if (!knownConnections.has(socket)) {

@@ -4,7 +4,10 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-/** The delays after each attempt, in the order of the attempts. After one more attempt the delivery has failed. */
+/**
+ * The delay after each failed attempt, in the order of the attempts. If the attempt after the last delay fails, the
+ * delivery has failed.
+ */
 const RETRY_DELAYS_MS = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -23,10 +26,10 @@ export const MAX_SCHEDULED_ATTEMPTS = RETRY_DELAYS_MS.length + 1;
 /** The jitter as a fraction of the delay. It spreads the retries of webhooks that failed together. */
 const JITTER_FRACTION = 0.1;
 
-/** A longer `Retry-After` counts as this duration. */
+/** The maximum wait that an endpoint can demand with `Retry-After`. A longer wait counts as this duration. */
 export const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
-/** The length of the longest header `Retry-After` that is read. */
+/** The maximum length of a header `Retry-After`. A longer header is ignored. */
 const MAX_RETRY_AFTER_LENGTH = 64;
 
 /**

@@ -3,18 +3,20 @@ import type { KeyObject } from 'node:crypto';
 import { seal, unseal } from '../domains/secret.ts';
 import { createSigningKey } from './signature.ts';
 
-/** The maximum number of keys in a cache. The key that was added first is removed first. */
+/** The maximum number of keys in a cache. The oldest key is removed first. */
 const MAX_CACHED_KEYS = 1_024;
 
-/** Identifies the data. The text is part of the error of a secret that cannot be decrypted. */
+/** Identifies the encrypted data. The error of a secret that cannot be decrypted contains this text. */
 const ASSOCIATED_DATA = 'the signing secret of a webhook';
 
-/** Encrypts a signing secret. `key` is that of `loadWebhookKey` (domains/setup.ts). */
+/** Encrypts a signing secret. `key` is the result of `loadWebhookKey` (domains/setup.ts). */
 export function sealSigningSecret(key: Buffer, secret: string): string {
   return seal(key, Buffer.from(secret, 'utf8'), ASSOCIATED_DATA);
 }
 
-/** Decrypts a signing secret. Throws a SecretError if it was encrypted with another secret of the installation. */
+/**
+ * Decrypts a signing secret. Throws a SecretError if the text was encrypted with another secret of the installation.
+ */
 export function openSigningSecret(key: Buffer, sealed: string): string {
   return unseal(key, sealed, ASSOCIATED_DATA).toString('utf8');
 }

@@ -1,5 +1,5 @@
 /**
- * Signs webhooks by the specification Standard Webhooks, version 1. Pure.
+ * Signs webhooks as version 1 of the specification Standard Webhooks requires. Pure.
  *
  * The signature is the HMAC-SHA256 of `ID.TIMESTAMP.BODY`. The key is the decoded secret. During a rotation an endpoint
  * has several secrets, and the header has one signature for each secret.
@@ -45,7 +45,8 @@ export function createSigningKey(secret: string): KeyObject {
 /**
  * Returns the headers of an attempt. `id` contains no full stop, because the full stop separates the signed parts.
  * `timestampMs` is the time of the attempt in milliseconds since the epoch. `secrets` has at least one secret that
- * `isSigningSecret` accepts, or its key. A key is faster, if it signs several webhooks. Throws for another id or secret.
+ * `isSigningSecret` accepts, or its key. With a key the function is faster than with a secret, which it must decode.
+ * Throws if the id or a secret is invalid.
  */
 export function signWebhook(
   id: string,

@@ -1,13 +1,13 @@
 /**
  * Decides how many deliveries of each endpoint a node may lease, so that endpoints that do not respond do not delay the
- * others. Without I/O.
+ * others. Performs no I/O.
  *
  * Guarantees: at most `MAX_CONCURRENT_ATTEMPTS` attempts run at a time, and at most `MAX_ATTEMPTS_PER_WEBHOOK` to one
- * endpoint. An endpoint begins with two attempts at a time. Each success doubles this limit, and a failure sets it to one.
- * Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use half of the
- * remaining slots, each of them has at most one attempt, so that each of many endpoints that stop responding at the same
- * time occupies only one slot. The time between the attempts to an endpoint increases with its failures in a row to one
- * second, so that an endpoint that refuses connections at once does not occupy the store with its backlog.
+ * endpoint. An endpoint begins with two attempts at a time. Each success doubles this limit, and a failure sets it to
+ * one. Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use half of
+ * the remaining slots, each of them has at most one attempt, so that each of many endpoints that stop responding at the
+ * same time occupies only one slot. The time between the attempts to an endpoint increases with its failures in a row
+ * to one second, so that an endpoint that refuses connections at once does not occupy the store with its backlog.
  */
 import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
 
@@ -19,7 +19,7 @@ export const MAX_ATTEMPTS_PER_WEBHOOK = 16;
 export const MAX_FAILING_SLOTS = 192;
 /** The limit of an endpoint whose attempts have no result yet. */
 const INITIAL_LIMIT = 2;
-/** The pause after a failure for each failure in a row, and the maximum pause. */
+/** The pause after a failure, for each consecutive failure, and the maximum pause. */
 const PAUSE_PER_FAILURE_MS = 10;
 const MAX_PAUSE_MS = 1_000;
 /** The number of used slots of the other endpoints from which each of them has at most one attempt. */
@@ -61,7 +61,7 @@ export interface Slots {
   free(webhookId: number): number | null;
   /** Returns the limits of the next claim. `total` is 0 if every slot is used. */
   getLimits(): SlotLimits;
-  /** Removes the state of endpoints that use no slot. Called when none of their deliveries is due. */
+  /** Removes the state of endpoints that use no slot. The caller calls it if none of their deliveries is due. */
   forgetIdle(): void;
 }
 

@@ -39,7 +39,7 @@ const IPV4_NETWORKS: readonly SpecialNetwork[] = [
   { network: '240.0.0.0/4', name: 'reserved, RFC 1112', reachable: false },
 ];
 
-/** The prefix of IPv4 addresses in IPv6 addresses of a translator (NAT64, RFC 6052). */
+/** The prefix of the IPv6 addresses in which a translator embeds IPv4 addresses (NAT64, RFC 6052). */
 const NAT64_PREFIX = '64:ff9b::';
 
 const IPV6_NETWORKS: readonly SpecialNetwork[] = [

@@ -2,8 +2,8 @@
  * Checks the URL of an endpoint and resolves its host to the addresses to which an attempt may connect.
  *
  * Guarantees: with the targets `public` every returned address is globally reachable, in every notation of the address.
- * If one address of a name is not, no address is returned. The caller connects to a returned address and does not
- * resolve the name again, so that a changed DNS record has no effect between the check and the connection.
+ * If one address of a name is not globally reachable, no address is returned. The caller connects to a returned address
+ * and does not resolve the name again, so that a changed DNS record has no effect between the check and the connection.
  */
 import { isIP } from 'node:net';
 import { MASK } from '../printing/escape.ts';
@@ -24,7 +24,10 @@ export type AddressLookup =
 /** Looks up the IP addresses of a host name. Never rejects. */
 export type LookUpAddresses = (host: string) => Promise<AddressLookup>;
 
-/** Why a URL or an address is refused. `code` is stable. `fault` continues a sentence that begins with the URL. */
+/**
+ * The reason why a URL or an address is refused. `code` is stable. `fault` continues a sentence that begins with the
+ * URL.
+ */
 export interface TargetFault {
   readonly code:
     | 'invalid-url'
@@ -49,7 +52,7 @@ const MAX_SHOWN_LENGTH = 200;
 /** Parses the URL of an endpoint. The value is the URL in the form of the URL standard. No name is resolved. */
 export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<URL> {
   if (text.length > MAX_URL_LENGTH) return refuse('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
-  // The URL parser would silently remove tabs, line feeds, and spaces at the ends.
+  // The URL parser would silently remove tabs, line feeds, and leading and trailing spaces.
   const url = hasSpaceOrControl(text) ? null : URL.parse(text);
   if (url === null || url.hostname === '') {
     return refuse('invalid-url', 'is not a URL such as https://app.example.com/webhooks');

@@ -4,7 +4,7 @@
  *
  * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so under a lease that lasts
  * longer than the attempt. A delivery holds a slot (slots.ts) until its result is recorded, so a store that fails stops
- * further attempts. A delivery may be sent more than once: a node may end after the answer and before the record. No
+ * further attempts. A delivery may be sent more than once: a node may end after the response and before the record. No
  * delivery is lost: after any failure its lease expires, and the delivery is due again.
  *
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
@@ -25,7 +25,7 @@ import {
 } from '../model/webhook.ts';
 import { buildWebhookPayload } from '../model/webhook-payload.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
-import type { WebhookAnswer, WebhookClient } from './attempt.ts';
+import type { WebhookAttemptResult, WebhookClient } from './attempt.ts';
 import { computeRetryDelayMs } from './schedule.ts';
 import { signWebhook } from './signature.ts';
 import { createSlots, type SlotLimits } from './slots.ts';
@@ -36,7 +36,10 @@ const POLL_MS = 1_000;
  * duration of the pass.
  */
 const MIN_REST_FACTOR = 4;
-/** The time from a wake-up to the next run, in which further events arrive. It is longer after a run without an event. */
+/**
+ * The time from a wake-up to the next run, so that one run processes several events. The time is longer after a run
+ * without an event.
+ */
 const WAKE_DELAY_MS = 20;
 const WAKE_DELAY_AFTER_EMPTY_RUN_MS = 200;
 const MAX_EVENTS_PER_RUN = 256;
@@ -57,7 +60,7 @@ export interface WebhookWorkerParts {
   /** Records one result, in a group commit over `settleDeliveries`. */
   readonly settle: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
   readonly attempt: WebhookClient['attempt'];
-  /** Decrypts a signing secret and returns its key. Throws if the secret of the installation is lost. */
+  /** Decrypts a signing secret and returns its key. Throws if the secret of the installation is lost or has changed. */
   readonly openSecret: (sealed: string) => KeyObject;
   readonly publish: PublishOf<
     | 'webhook.attempt_succeeded'
@@ -213,7 +216,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     }
   }
 
-  /** Frees the slot of a delivery, and schedules a run if it may find another delivery. */
+  /** Frees the slot of a delivery, and schedules a run if the run may find another delivery. */
   function endDelivery({ id, webhookId }: LeasedDelivery): void {
     // After a shutdown the delivery is not in progress.
     if (!inProgress.delete(id)) return;
@@ -226,17 +229,17 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   async function deliver(delivery: LeasedDelivery): Promise<void> {
     const { webhookId } = delivery;
     const startedAt = clock.now();
-    const answer = await attemptOnce(delivery, startedAt);
-    slots.reportResult(webhookId, answer.error === null);
-    const settlement = decideSettlement(delivery, answer, startedAt);
+    const attemptResult = await attemptOnce(delivery, startedAt);
+    slots.reportResult(webhookId, attemptResult.error === null);
+    const settlement = decideSettlement(delivery, attemptResult, startedAt);
     const result = await record(settlement);
     if (result !== null) publishResult(delivery, settlement, result);
     endDelivery(delivery);
   }
 
   /**
-   * Decrypts the secrets of an endpoint, the current one first. Throws if the current one cannot be decrypted. An earlier one
-   * that cannot be decrypted signs nothing, so that a rotation replaces a lost secret at once.
+   * Decrypts the secrets of an endpoint, the current secret first. Throws if the current secret cannot be decrypted. An
+   * earlier secret that cannot be decrypted signs nothing, so that a rotation replaces a lost secret at once.
    */
   function openSecrets([current, ...previous]: readonly string[]): readonly KeyObject[] {
     const opened = current === undefined ? [] : [openSecret(current)];
@@ -250,9 +253,9 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     return opened;
   }
 
-  async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<WebhookAnswer> {
-    const withoutAnswer = { durationMs: 0, status: null, body: null, retryAfterMs: null };
-    if (event.kind === 'missing') return { ...withoutAnswer, error: 'the message of the event is no longer stored' };
+  async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<WebhookAttemptResult> {
+    const withoutResponse = { durationMs: 0, status: null, body: null, retryAfterMs: null };
+    if (event.kind === 'missing') return { ...withoutResponse, error: 'the message of the event is no longer stored' };
     try {
       const body = Buffer.from(buildBody(event));
       const headers = { ...signWebhook(id, at, body, openSecrets(sealed)) };
@@ -261,21 +264,33 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       onError('sign a webhook', error);
       const text =
         'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint';
-      return { ...withoutAnswer, error: text };
+      return { ...withoutResponse, error: text };
     }
   }
 
-  function decideSettlement(delivery: LeasedDelivery, answer: WebhookAnswer, at: number): DeliverySettlement {
+  function decideSettlement(
+    delivery: LeasedDelivery,
+    attemptResult: WebhookAttemptResult,
+    at: number,
+  ): DeliverySettlement {
     const { id, webhookId, owner, lease } = delivery;
-    const { durationMs, status, error, body } = answer;
+    const { durationMs, status, error, body } = attemptResult;
     const isGone = status === STATUS_GONE;
     const attemptRecord = { at, durationMs, status, error, body };
-    return { id, webhookId, owner, lease, attempt: attemptRecord, result: decideResult(delivery, answer), isGone };
+    return {
+      id,
+      webhookId,
+      owner,
+      lease,
+      attempt: attemptRecord,
+      result: decideResult(delivery, attemptResult),
+      isGone,
+    };
   }
 
   function decideResult(
     { attempt: attemptNumber, event }: LeasedDelivery,
-    { error, retryAfterMs }: WebhookAnswer,
+    { error, retryAfterMs }: WebhookAttemptResult,
   ): DeliverySettlement['result'] {
     if (error === null) return { kind: 'delivered' };
     // A test is sent once. An event that is no longer stored can never be sent.
@@ -341,7 +356,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       .catch((error: unknown) => onError('release webhooks', error));
   }
 
-  /** Reads which endpoints were failing before the start, so that they do not use every slot once more. */
+  /** Reads which endpoints were failing before the start, so that they do not use every slot after a restart. */
   async function readFailingWebhooks(): Promise<void> {
     try {
       for (const { id, failingSince } of await store.listWebhooks()) if (failingSince !== null) slots.markFailing(id);

@@ -506,7 +506,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       (await store.findMessage(leasedMessage.id))?.attempts,
       (await store.findMessage(resentMessage.id))?.attempts,
     ]).toEqual([0, 1]);
-    expect((await store.findMessage(resentMessage.id))?.events.at(-1)?.detail).toContain('not known');
+    expect((await store.findMessage(resentMessage.id))?.events.at(-1)?.detail).toContain('unknown whether');
   });
 
   test('an expired lease is recovered, and a valid lease is not', async () => {

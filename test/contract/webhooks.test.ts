@@ -381,7 +381,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findWebhook(first.webhookId))?.failingSince).toBeNull();
   });
 
-  test('the deliveries of a dead node are due at once, and those of live nodes and of later attempts stay as they are', async () => {
+  test('the deliveries of a dead node are due at once, and those of live nodes and of later attempts stay unchanged', async () => {
     const store = await createStore();
     await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([newMessage(), newMessage(), newMessage(), newMessage()]);
@@ -457,7 +457,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await claim(store, now)).toHaveLength(2);
   });
 
-  test('the answer 410 disables the endpoint at once, and other endpoints are told', async () => {
+  test('the response 410 disables the endpoint at once, and other endpoints receive an event about it', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted', 'webhook.disabled'] });
     await store.accept([newMessage()]);

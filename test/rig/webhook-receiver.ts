@@ -1,25 +1,25 @@
 /**
- * A receiver of webhooks on loopback. A test can make it answer any status, redirect, stall, reset the connection,
- * answer without an end, or answer bytes that are not HTTP.
+ * A receiver of webhooks on loopback. A test can make it respond with any status, redirect, stall, reset the
+ * connection, send a response without an end, or send bytes that are not HTTP.
  */
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
-export interface ReceiverAnswer {
+export interface ReceiverResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
 }
 
 /**
- * `stall`: no answer. `reset`: the connection is reset before an answer. `reset-after-status`: the connection is reset
- * within the body of a 200. `endless`: a 200 with a body of 10 MB. `garbage`: bytes that are not HTTP. `upgrade`: the
- * status 101.
+ * `stall`: no response. `reset`: the connection is reset before a response. `reset-after-status`: the connection is
+ * reset within the body of a 200. `endless`: a 200 with a body of 10 MB. `garbage`: bytes that are not HTTP. `upgrade`:
+ * the status 101.
  */
 export type ReceiverBehavior =
-  | ReceiverAnswer
+  | ReceiverResponse
   | 'stall'
   | 'reset'
   | 'reset-after-status'
@@ -41,7 +41,7 @@ export interface WebhookReceiver {
   readonly received: readonly ReceivedWebhook[];
   /** The number of accepted connections. */
   readonly connectionCount: number;
-  /** The number of answers whose connection was closed before their end. */
+  /** The number of responses whose connection was closed before their end. */
   readonly abortedResponseCount: number;
   /** Returns the behavior for a webhook. The default is the status 200 without a body. */
   behave: (webhook: ReceivedWebhook, count: number) => ReceiverBehavior;
@@ -73,7 +73,7 @@ export async function startWebhookReceiver(
     response.on('close', () => {
       if (!response.writableFinished) abortedResponseCount += 1;
     });
-    answer(receiver.behave(webhook, received.length), request.socket, response);
+    respond(receiver.behave(webhook, received.length), request.socket, response);
   };
   const listener = (request: IncomingMessage, response: ServerResponse) =>
     // A client may close the connection at any time.
@@ -109,7 +109,7 @@ export async function startWebhookReceiver(
   return receiver;
 }
 
-function answer(behavior: ReceiverBehavior, socket: Socket, response: ServerResponse): void {
+function respond(behavior: ReceiverBehavior, socket: Socket, response: ServerResponse): void {
   switch (behavior) {
     case 'stall':
       return;

@@ -244,7 +244,7 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Returns true if a request without a signature receives an answer. */
+/** Returns true if a request without a signature receives a response. */
 async function isListening(port: number): Promise<boolean> {
   try {
     await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });

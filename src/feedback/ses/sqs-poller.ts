@@ -136,7 +136,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
       );
     } catch (error) {
       throw timeoutController.signal.aborted
-        ? new Error(`the queue did not answer within ${timeoutMs / 1_000} s`)
+        ? new Error(`the queue did not respond within ${timeoutMs / 1_000} s`)
         : error;
     } finally {
       cancel();

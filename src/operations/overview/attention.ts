@@ -352,7 +352,7 @@ function listNotificationProblems({ settings, store, notificationDomain }: Overv
 /** Describes an endpoint that the service disabled. The text does not change while the endpoint stays disabled. */
 function describeDisabledWebhook({ id, url, disabled }: Webhook): AttentionItem {
   const webhookId = formatWebhookId(id);
-  const cause = disabled?.reason === 'gone' ? 'it answered 410' : 'no attempt succeeded for five days';
+  const cause = disabled?.reason === 'gone' ? 'it responded with 410' : 'no attempt succeeded for five days';
   const since = disabled === null ? '' : ` at ${formatTime(disabled.at)}`;
   const consequence = 'its events are not sent and are purged after 30 days';
   return createFailure(

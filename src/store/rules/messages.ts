@@ -217,7 +217,7 @@ export interface ResendSource {
   readonly subject: string;
   /** Null if the body was erased. */
   readonly message: string | null;
-  /** The source of a local answer that suppressed the message, or null. The new message gets the same answer. */
+  /** The source of a local answer that suppressed the message, or null. The same answer applies to the new message. */
   readonly suppressedBy: string | null;
 }
 

@@ -292,7 +292,7 @@ export async function startInCaller(
     async call(name, ...args) {
       if (closed) throw new StoreError('the store is closed.');
       const [reply] = guarded.answer([{ number: 0, name, args }]);
-      if (reply === undefined) throw new StoreError('the store gave no answer.');
+      if (reply === undefined) throw new StoreError('the store did not respond.');
       if (!reply.ok) throw new StoreError(reply.error);
       return reply.value as never;
     },

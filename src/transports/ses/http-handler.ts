@@ -114,7 +114,7 @@ export function createHttpHandler(
         const onConnected = (): void => {
           cancel();
           cancel = clock.after(limits.responseMs, () =>
-            outgoingRequest.destroy(new HttpHandlerError(`no answer within ${limits.responseMs / 1_000} seconds`)),
+            outgoingRequest.destroy(new HttpHandlerError(`no response within ${limits.responseMs / 1_000} seconds`)),
           );
         };
         abortSignal?.addEventListener('abort', onAborted, { once: true });

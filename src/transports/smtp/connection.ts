@@ -265,14 +265,14 @@ async function authenticate(
   let answer: ServerReply | ConnectionLost;
   if (extensions.auth.includes('PLAIN')) {
     channel.sendCommand(buildAuthPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
-    answer = await channel.readReply('the answer to AUTH', limits.commandMs);
+    answer = await channel.readReply('the reply to AUTH', limits.commandMs);
   } else if (extensions.auth.includes('LOGIN')) {
     channel.sendCommand('AUTH LOGIN');
-    answer = await channel.readReply('the answer to AUTH', limits.commandMs);
+    answer = await channel.readReply('the reply to AUTH', limits.commandMs);
     for (const secret of buildAuthLogin(auth.user, auth.pass)) {
       if (answer.kind === 'lost' || answer.code !== 334) break;
       channel.sendCommand(secret, '***');
-      answer = await channel.readReply('the answer to AUTH', limits.commandMs);
+      answer = await channel.readReply('the reply to AUTH', limits.commandMs);
     }
   } else {
     const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;

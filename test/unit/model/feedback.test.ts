@@ -96,7 +96,7 @@ describe('a permanent bounce', () => {
     expect(decideFeedbackChange({ state, ...MESSAGE }, [createBounce()])).toEqual({ kind: 'wait' });
   });
 
-  test('of an uncertain message proves the hand-over and ends it as bounced', () => {
+  test('of an uncertain message proves the transmission and ends the message as bounced', () => {
     expect(decideFeedbackChange({ state: 'uncertain', ...MESSAGE }, [createBounce()])).toMatchObject({
       kind: 'change',
       to: 'bounced',

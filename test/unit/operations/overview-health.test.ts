@@ -225,7 +225,7 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
     { level: 'failure', remedy: expect.stringContaining('`postrider webhook enable wh_8`') },
   ]);
   const suffix = 'its events are not sent and are purged after 30 days';
-  expect(items[0]?.text).toContain(`2030-01-01 00:00:00Z, because it answered 410: ${suffix}`);
+  expect(items[0]?.text).toContain(`2030-01-01 00:00:00Z, because it responded with 410: ${suffix}`);
   expect(items[1]?.text).toContain(`because no attempt succeeded for five days: ${suffix}`);
   expect(JSON.stringify(items)).not.toContain('secret-word');
   // The notification about an item begins and ends once, so its text stays the same.

@@ -307,7 +307,7 @@ test('a token bucket grants all nodes together no more tokens than it contains',
   expect([...byAccount.values()]).toEqual([100, 100]);
 });
 
-test('ids of the same time created on several nodes are all stored and found in order', async () => {
+test('messages with ids of the same time from several nodes are all stored, and are found in order', async () => {
   const installation = await startInstallation(NO_LIMITS);
   const baseTime = Date.now() - 60_000;
   const ids = Array.from({ length: 60 }, () => newIdAt(baseTime));

@@ -116,7 +116,7 @@ test('a TLS handshake that never ends reaches its time limit, and the request is
 test('a missing response reaches its time limit, and the request is reported as sent', async () => {
   const port = await startPeer(() => undefined);
   await expect(sendRequest(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
-    message: 'no answer within 0.05 seconds',
+    message: 'no response within 0.05 seconds',
     sent: true,
   });
 });

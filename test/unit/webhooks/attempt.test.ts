@@ -41,18 +41,18 @@ function createClient(parts: Partial<WebhookClientParts> = {}) {
 
 const createRequest = (url: string) => ({ url, headers: { 'webhook-id': 'evt' }, body: Buffer.from('{"a":"é"}') });
 
-/** A clock whose timers of the timeout of an attempt and of an answer end at once. */
+/** A clock whose timers of the timeout of an attempt and of a response end at once. */
 const impatientClock: MonotonicClock = {
   ...systemClock,
   after: (_delayMs, run) => systemClock.after(50, run),
 };
 
 describe('an attempt', () => {
-  it('sends the body and the headers, and reports the status and the answer', async () => {
+  it('sends the body and the headers, and reports the status and the response', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => ({ status: 202, body: 'thanks' });
-    const answer = await createClient().attempt(createRequest(`${receiver.url}/hooks?tenant=1`));
-    expect(answer).toMatchObject({ status: 202, error: null, body: 'thanks', retryAfterMs: null });
+    const result = await createClient().attempt(createRequest(`${receiver.url}/hooks?tenant=1`));
+    expect(result).toMatchObject({ status: 202, error: null, body: 'thanks', retryAfterMs: null });
     const [webhook] = receiver.received;
     expect(webhook).toMatchObject({ path: '/hooks?tenant=1', body: '{"a":"é"}' });
     expect(webhook?.headers).toMatchObject({
@@ -76,7 +76,7 @@ describe('an attempt', () => {
     expect(other.connectionCount).toBe(0);
   });
 
-  it('reads Retry-After of an answer that is not a success', async () => {
+  it('reads Retry-After of a response that is not a success', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => ({ status: 503, headers: { 'Retry-After': '120' } });
     expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({
@@ -86,11 +86,11 @@ describe('an attempt', () => {
     });
   });
 
-  it('reads at most 512 bytes of an answer of 10 MB and closes the connection', async () => {
+  it('reads at most 512 bytes of a response of 10 MB and closes the connection', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => 'endless';
-    const answer = await createClient().attempt(createRequest(receiver.url));
-    expect(answer).toMatchObject({ status: 200, error: null, body: 'x'.repeat(512) });
+    const result = await createClient().attempt(createRequest(receiver.url));
+    expect(result).toMatchObject({ status: 200, error: null, body: 'x'.repeat(512) });
     await vi.waitFor(() => expect(receiver.abortedResponseCount).toBe(1));
     receiver.behave = () => ({ status: 200, body: `${'x'.repeat(511)}é` });
     expect((await createClient().attempt(createRequest(receiver.url))).body).toBe('x'.repeat(511));
@@ -109,14 +109,14 @@ describe('an attempt', () => {
     });
   });
 
-  it('fails if the connection is refused or reset, and if the answer is not HTTP', async () => {
+  it('fails if the connection is refused or reset, and if the response is not HTTP', async () => {
     const receiver = await startReceiver();
     const client = createClient();
     const attempt = () => client.attempt(createRequest(receiver.url));
     receiver.behave = () => 'reset';
     expect(await attempt()).toMatchObject({ status: null, error: 'the connection was reset' });
     receiver.behave = () => 'garbage';
-    expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('invalid HTTP answer') });
+    expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('invalid HTTP response') });
     receiver.behave = () => 'upgrade';
     expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('connection') });
     await receiver.close();
@@ -124,7 +124,7 @@ describe('an attempt', () => {
     expect(await attempt()).toMatchObject({ status: null, error: 'connection refused' });
   });
 
-  it('ends after 15 seconds without an answer, and closes the connection', async () => {
+  it('ends after 15 seconds without a response, and closes the connection', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => 'stall';
     const delays: number[] = [];
@@ -137,17 +137,17 @@ describe('an attempt', () => {
     };
     expect(await createClient({ clock }).attempt(createRequest(receiver.url))).toMatchObject({
       status: null,
-      error: 'no answer within 15 s',
+      error: 'no response within 15 s',
     });
     expect(delays).toEqual([ATTEMPT_TIMEOUT_MS]);
   });
 
-  it('ends after the same time if the lookup does not answer', async () => {
+  it('ends after the same time if the lookup does not complete', async () => {
     const client = createClient({ clock: impatientClock, lookUp: () => new Promise(() => undefined) });
-    expect(await client.attempt(createRequest('http://app.test/'))).toMatchObject({ error: 'no answer within 15 s' });
+    expect(await client.attempt(createRequest('http://app.test/'))).toMatchObject({ error: 'no response within 15 s' });
   });
 
-  it('replaces control characters of an answer, which a database cannot store', async () => {
+  it('replaces control characters of a response, which a database cannot store', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => ({ status: 500, body: Buffer.from([0x61, 0, 0x1b, 0xff, 0x0a, 0x62]) });
     const { body } = await createClient().attempt(createRequest(receiver.url));
@@ -172,8 +172,8 @@ describe('the connection of an attempt', () => {
   it('is not opened if a name that was public resolves to an address that is not public', async () => {
     const receiver = await startReceiver();
     const client = createClient({ targets: 'public', lookUp: async () => found('127.0.0.1') });
-    const answer = await client.attempt(createRequest(`https://app.test:${receiver.port}/`));
-    expect(answer).toMatchObject({ status: null, error: expect.stringContaining('not public') });
+    const result = await client.attempt(createRequest(`https://app.test:${receiver.port}/`));
+    expect(result).toMatchObject({ status: null, error: expect.stringContaining('not public') });
     const literal = await client.attempt(createRequest(`https://127.0.0.1:${receiver.port}/`));
     expect(literal).toMatchObject({ status: null, error: expect.stringContaining('not public') });
     expect(receiver.connectionCount).toBe(0);
@@ -235,9 +235,9 @@ describe('the connection of an attempt', () => {
       import { createWebhookClient } from ${JSON.stringify(new URL('../../../src/webhooks/attempt.ts', import.meta.url).href)};
       import { systemClock } from ${JSON.stringify(new URL('../../../src/clock.ts', import.meta.url).href)};
       const client = createWebhookClient({ clock: systemClock, targets: 'any', lookUp: async () => ({ kind: 'none' }), userAgent: 'test' });
-      const answer = await client.attempt({ url: ${JSON.stringify(`${receiver.url}/webhook`)}, headers: {}, body: Buffer.from('{}') });
+      const result = await client.attempt({ url: ${JSON.stringify(`${receiver.url}/webhook`)}, headers: {}, body: Buffer.from('{}') });
       await new Promise((resolve) => request(${JSON.stringify(`${receiver.url}/other`)}, (response) => response.resume().on('end', resolve)).end());
-      console.log(answer.status);
+      console.log(result.status);
       process.exit();
     `;
     const env = { ...process.env, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxyUrl, http_proxy: proxyUrl, NO_PROXY: '' };

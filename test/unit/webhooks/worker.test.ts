@@ -12,7 +12,7 @@ import {
   type RecordedWebhookEvent,
 } from '../../../src/model/webhook.ts';
 import type { DeliveryClaimLimits } from '../../../src/store/webhook-store.ts';
-import type { WebhookAnswer, WebhookRequest } from '../../../src/webhooks/attempt.ts';
+import type { WebhookAttemptResult, WebhookRequest } from '../../../src/webhooks/attempt.ts';
 import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
 import { startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
@@ -42,15 +42,15 @@ const EVENT: RecordedWebhookEvent = {
 };
 const TEST_EVENT: RecordedWebhookEvent = { kind: 'resource', type: 'webhook.test', at: START, data: { id: 'wh_1' } };
 
-const answerWith = (status: number | null, retryAfterMs: number | null = null): WebhookAnswer => {
+const respondWith = (status: number | null, retryAfterMs: number | null = null): WebhookAttemptResult => {
   const isSuccess = status !== null && status >= 200 && status < 300;
   return { durationMs: 3, status, error: isSuccess ? null : 'failed', body: '', retryAfterMs };
 };
 
-/** A worker over a list of due deliveries. `attempt` decides the answers. */
+/** A worker over a list of due deliveries. `attempt` decides the results. */
 function createRig(
   options: {
-    readonly attempt?: (request: WebhookRequest) => Promise<WebhookAnswer>;
+    readonly attempt?: (request: WebhookRequest) => Promise<WebhookAttemptResult>;
     readonly settle?: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
     readonly failingWebhooks?: readonly number[];
     readonly openSecret?: (sealed: string) => KeyObject;
@@ -130,7 +130,7 @@ function createRig(
       },
       async attempt(request) {
         requests.push(request);
-        return options.attempt?.(request) ?? answerWith(200);
+        return options.attempt?.(request) ?? respondWith(200);
       },
       openSecret: options.openSecret ?? createSigningKey,
       publish: (event) => events.push(event),
@@ -170,7 +170,8 @@ describe('the worker', () => {
 
   it('schedules retries, obeys Retry-After, and ends the schedule with the status failed', async () => {
     const rig = createRig({
-      attempt: async ({ url }) => answerWith(url.endsWith('/busy') ? 503 : 500, url.endsWith('/busy') ? 600_000 : null),
+      attempt: async ({ url }) =>
+        respondWith(url.endsWith('/busy') ? 503 : 500, url.endsWith('/busy') ? 600_000 : null),
     });
     rig.add(1);
     rig.add(2, { url: 'https://2.test/busy' });
@@ -192,7 +193,7 @@ describe('the worker', () => {
 
   it('reports the status 410, and the endpoint that the store has disabled', async () => {
     const rig = createRig({
-      attempt: async () => answerWith(410),
+      attempt: async () => respondWith(410),
       settle: async () => ({ kind: 'settled', disabled: 'gone' }),
     });
     rig.add(7);
@@ -204,7 +205,7 @@ describe('the worker', () => {
   });
 
   it('sends a test once', async () => {
-    const rig = createRig({ attempt: async () => answerWith(500) });
+    const rig = createRig({ attempt: async () => respondWith(500) });
     rig.add(1, { event: TEST_EVENT });
     const worker = rig.start();
     await rig.clock.advance(0);
@@ -243,13 +244,13 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not answer delays no other', async () => {
+  it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not respond delays no other', async () => {
     let isStalled = false;
     const rig = createRig({
       attempt: ({ url }) =>
         isStalled && url.includes('//1.')
-          ? new Promise<WebhookAnswer>(() => undefined)
-          : Promise.resolve(answerWith(200)),
+          ? new Promise<WebhookAttemptResult>(() => undefined)
+          : Promise.resolve(respondWith(200)),
     });
     for (let count = 0; count < 1_000; count += 1) rig.add(1);
     const worker = rig.start();
@@ -265,13 +266,13 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('delivers to one endpoint at once while 300 endpoints with a backlog stop answering, before and after their first failure', async () => {
-    const stalledAnswers: ((answer: WebhookAnswer) => void)[] = [];
+  it('delivers to one endpoint at once while 300 endpoints with a backlog stop responding, before and after their first failure', async () => {
+    const stalledResponses: ((result: WebhookAttemptResult) => void)[] = [];
     const rig = createRig({
       attempt: ({ url }) =>
         url.includes('//1000.')
-          ? Promise.resolve(answerWith(200))
-          : new Promise<WebhookAnswer>((resolve) => stalledAnswers.push(resolve)),
+          ? Promise.resolve(respondWith(200))
+          : new Promise<WebhookAttemptResult>((resolve) => stalledResponses.push(resolve)),
     });
     for (let webhookId = 1; webhookId <= 300; webhookId += 1)
       for (let count = 0; count < 20; count += 1) rig.add(webhookId);
@@ -286,7 +287,7 @@ describe('the worker', () => {
     };
     await deliverAll();
     for (let round = 0; round < 3; round += 1) {
-      for (const resolve of stalledAnswers.splice(0)) resolve(answerWith(null));
+      for (const resolve of stalledResponses.splice(0)) resolve(respondWith(null));
       await rig.clock.advance(2_000);
       await deliverAll();
     }
@@ -294,25 +295,25 @@ describe('the worker', () => {
   });
 
   it('makes one attempt at a time to an endpoint whose last attempt failed, also after a restart', async () => {
-    let pendingAnswers: ((answer: WebhookAnswer) => void)[] = [];
+    let pendingResponses: ((result: WebhookAttemptResult) => void)[] = [];
     const rig = createRig({
       failingWebhooks: [1],
-      attempt: () => new Promise((resolve) => pendingAnswers.push(resolve)),
+      attempt: () => new Promise((resolve) => pendingResponses.push(resolve)),
     });
     for (let count = 0; count < 60; count += 1) rig.add(1);
     const worker = rig.start();
-    const answerAll = async (status: number) => {
-      const answers = pendingAnswers;
-      pendingAnswers = [];
-      for (const resolve of answers) resolve(answerWith(status));
+    const respondToAll = async (status: number) => {
+      const responses = pendingResponses;
+      pendingResponses = [];
+      for (const resolve of responses) resolve(respondWith(status));
       await rig.clock.advance(20);
     };
     await rig.clock.advance(0);
     expect(worker.inProgressCount).toBe(1);
-    await answerAll(500);
+    await respondToAll(500);
     expect(worker.inProgressCount).toBe(1);
     for (const expected of [4, 16, 16]) {
-      await answerAll(200);
+      await respondToAll(200);
       expect(worker.inProgressCount).toBeLessThanOrEqual(expected);
     }
     expect(worker.inProgressCount).toBe(16);
@@ -320,7 +321,7 @@ describe('the worker', () => {
   });
 
   it('makes at most about one attempt per second to an endpoint that refuses its backlog at once', async () => {
-    const rig = createRig({ attempt: async () => answerWith(null) });
+    const rig = createRig({ attempt: async () => respondWith(null) });
     for (let count = 0; count < 10_000; count += 1) rig.add(1);
     const worker = rig.start();
     await rig.clock.advance(60_000);
@@ -387,7 +388,7 @@ describe('the worker', () => {
     const rig = createRig({
       async settle() {
         failures += 1;
-        if (failures <= 3) throw new Error('the store does not answer');
+        if (failures <= 3) throw new Error('the store does not result');
         return { kind: 'settled', disabled: null };
       },
     });
@@ -426,8 +427,8 @@ describe('the worker', () => {
   });
 
   it('waits for running attempts at shutdown, and then releases the leases of the others', async () => {
-    const answers: ((answer: WebhookAnswer) => void)[] = [];
-    const rig = createRig({ attempt: () => new Promise((resolve) => answers.push(resolve)) });
+    const responses: ((result: WebhookAttemptResult) => void)[] = [];
+    const rig = createRig({ attempt: () => new Promise((resolve) => responses.push(resolve)) });
     const [, second] = [rig.add(1), rig.add(2)];
     const worker = rig.start();
     await rig.clock.advance(0);
@@ -436,15 +437,15 @@ describe('the worker', () => {
       isDrained = true;
     });
     rig.add(3);
-    answers[0]?.(answerWith(200));
+    responses[0]?.(respondWith(200));
     await rig.clock.advance(4_000);
     expect([isDrained, rig.settlements.length]).toEqual([false, 1]);
     await rig.clock.advance(1_000);
     await whenDrained;
     expect(rig.released).toEqual([second]);
     expect(rig.requests).toHaveLength(2);
-    // The answer that arrives after the release changes nothing.
-    answers[1]?.(answerWith(200));
+    // The response that arrives after the release changes nothing.
+    responses[1]?.(respondWith(200));
     await rig.clock.advance(0);
     expect(rig.settlements).toHaveLength(1);
   });

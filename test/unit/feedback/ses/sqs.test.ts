@@ -150,7 +150,7 @@ test('a request without a response is aborted after its timeout and repeated', a
   queue.stallNext(4);
   await start();
   await expect.poll(() => faults.length).toBeGreaterThanOrEqual(4);
-  expect(faults[0]).toBe('sqs: Error: the queue did not answer within 35 s');
+  expect(faults[0]).toBe('sqs: Error: the queue did not respond within 35 s');
   await expect.poll(() => queue.requestCount).toBeGreaterThan(4);
 });
 
