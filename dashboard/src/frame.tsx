@@ -1,4 +1,4 @@
-/** The frame around every page: navigation, state of the live updates, colour scheme, sign out. */
+/** The frame around every page: navigation, state of the live updates, color scheme, sign out. */
 import {
   AppShell,
   Badge,
@@ -34,7 +34,7 @@ const MENU_ITEMS: readonly { readonly label: string; readonly to: string; readon
   { label: 'Settings', to: '/settings' },
 ];
 
-const CONNECTION_BADGES: Readonly<Record<LiveConnection, readonly [text: string, colour: string]>> = {
+const CONNECTION_BADGES: Readonly<Record<LiveConnection, readonly [text: string, color: string]>> = {
   connecting: ['connecting', '#5c636a'],
   live: ['live', '#1e6b37'],
   lost: ['disconnected', '#a3271c'],
@@ -49,7 +49,7 @@ interface FrameProps {
 export function Frame({ session, live, children }: FrameProps) {
   const [opened, { toggle, close }] = useDisclosure();
   const [location] = useLocation();
-  const [text, colour] = CONNECTION_BADGES[live];
+  const [text, color] = CONNECTION_BADGES[live];
   return (
     <AppShell
       header={{ height: 56 }}
@@ -66,7 +66,7 @@ export function Frame({ session, live, children }: FrameProps) {
             <Text fw={700} size="lg">
               Postrider
             </Text>
-            <Badge color={colour} variant="filled" tt="none" radius="sm" role="status" style={{ flexShrink: 0 }}>
+            <Badge color={color} variant="filled" tt="none" radius="sm" role="status" style={{ flexShrink: 0 }}>
               {text}
             </Badge>
           </Group>

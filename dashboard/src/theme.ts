@@ -1,4 +1,4 @@
-/** Colours and sizes. Greys and blues differ from the defaults of Mantine so that every text has a contrast of 4.5:1 (WCAG 1.4.3). */
+/** Colors and sizes. Grays and blues differ from the defaults of Mantine so that every text has a contrast of 4.5:1 (WCAG 1.4.3). */
 import { type CSSVariablesResolver, createTheme, type MantineColorsTuple } from '@mantine/core';
 
 const blue: MantineColorsTuple = [
@@ -25,7 +25,7 @@ export const theme = createTheme({
   fontFamilyMonospace: 'ui-monospace, monospace',
   headings: { fontWeight: '600' },
   cursorType: 'pointer',
-  // Colour alone must not mark a link inside a sentence (WCAG 1.4.1).
+  // Color alone must not mark a link inside a sentence (WCAG 1.4.1).
   components: { Anchor: { defaultProps: { underline: 'always' } } },
 });
 

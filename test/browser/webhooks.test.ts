@@ -174,12 +174,12 @@ test('an endpoint that answers 410 is shown as disabled with the reason, and is 
   // A live update may arrive between the deletion and the change of the page.
   allowFaults(/status of 404/);
   await submitAccepted(service.publicUrl, service.key, { to: 'bounce@simulator.postrider.test' });
-  await page.getByText(/^The endpoint answered 410/).waitFor();
+  await page.getByText(/^The endpoint responded with 410/).waitFor();
   expect(await page.getByRole('button', { name: 'Send test' }).isDisabled()).toBe(true);
   expect(await findSeriousFaults(page)).toEqual([]);
   receiver.behave = () => ({ status: 204 });
   await page.getByRole('button', { name: 'Enable', exact: true }).click();
-  await page.getByText(/^The endpoint answered 410/).waitFor({ state: 'hidden' });
+  await page.getByText(/^The endpoint responded with 410/).waitFor({ state: 'hidden' });
   await expect.poll(async () => (await listDeliveries(id))[0]?.status).toBe('delivered');
 
   await page.getByRole('button', { name: 'Rotate secret' }).click();

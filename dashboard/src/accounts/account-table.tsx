@@ -105,7 +105,7 @@ export function AccountBadge({ account }: { readonly account: Pick<AccountDetail
   );
 }
 
-/** Shows a rate. A rate of at least half of the threshold is bold, so that its meaning does not depend on colour. */
+/** Shows a rate. A rate of at least half of the threshold is bold, so that its meaning does not depend on color. */
 function Rate({ threshold, emails }: { readonly threshold: ThresholdUsage | undefined; readonly emails: number }) {
   if (threshold === undefined || emails === 0 || threshold.count === 0) return <>0</>;
   return (

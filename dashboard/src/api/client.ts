@@ -1,6 +1,6 @@
 /**
  * Implements a client of the operator API. Every failure is an ApiError, which has the message of the service, or the
- * `status` 0 if there was no answer.
+ * `status` 0 if there was no response.
  */
 import type { ErrorBody } from '../../../src/operator/schemas.ts';
 import { getSessionHeader } from './session-secret';
@@ -9,7 +9,7 @@ const API = '/api/v1';
 
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** HTTP status; 0 if there was no answer. */
+  /** HTTP status; 0 if there was no response. */
   readonly status: number;
   /** The parameter that causes the error; null if it is not a single parameter. */
   readonly field: string | null;

@@ -1,11 +1,11 @@
-/** A highlighted note on a page. Its colour has a contrast of 4.5:1 in light and dark mode. */
+/** A highlighted note on a page. Its color has a contrast of 4.5:1 in light and dark mode. */
 import { Alert } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { Tone } from './status-badge';
 
 type CalloutTone = Exclude<Tone, 'success'>;
 
-const COLOURS: Readonly<Record<CalloutTone, string>> = {
+const COLORS: Readonly<Record<CalloutTone, string>> = {
   error: 'light-dark(#b42318, #ff8f85)',
   warning: 'light-dark(#8a4b08, #f0b35e)',
   info: 'light-dark(#1c5fa8, #7fb3ee)',
@@ -19,14 +19,14 @@ interface CalloutProps {
 }
 
 export function Callout({ tone, title, children }: CalloutProps) {
-  const colour = COLOURS[tone];
+  const color = COLORS[tone];
   return (
     <Alert
       variant="outline"
       title={title}
       mb="md"
       role="note"
-      styles={{ root: { borderColor: colour }, title: { color: colour } }}
+      styles={{ root: { borderColor: color }, title: { color } }}
     >
       {children}
     </Alert>

@@ -19,7 +19,7 @@ export interface FormDialogProps {
   readonly hasFieldError?: boolean;
   /** The label of the button that closes the dialog without a change; `Cancel` by default. */
   readonly dismissal?: string;
-  /** The colour of the button that starts the action. */
+  /** The color of the button that starts the action. */
   readonly color?: string;
   /** The width of the dialog; `md` by default. */
   readonly size?: 'md' | 'lg' | 'xl';

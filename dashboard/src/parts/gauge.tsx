@@ -13,14 +13,14 @@ interface GaugeProps {
 
 export function Gauge({ label, text, usage, children }: GaugeProps) {
   const fraction = Math.min(1, Math.max(0, usage ?? 0));
-  const colour = fraction >= 1 ? '#c4392c' : fraction >= 0.5 ? '#b8690f' : '#2b8a4b';
+  const color = fraction >= 1 ? '#c4392c' : fraction >= 0.5 ? '#b8690f' : '#2b8a4b';
   return (
     <Stack gap={6}>
       <Group justify="space-between" gap="xs">
         <Text fw={600}>{label}</Text>
         <Text>{text}</Text>
       </Group>
-      {usage === null ? null : <ProgressBar fraction={fraction} label={label} text={text} colour={colour} />}
+      {usage === null ? null : <ProgressBar fraction={fraction} label={label} text={text} color={color} />}
       {children === undefined ? null : (
         <Text size="sm" c="dimmed" component="div">
           {children}
@@ -35,14 +35,14 @@ interface ProgressBarProps {
   readonly fraction: number;
   readonly label: string;
   readonly text: string;
-  readonly colour?: string;
+  readonly color?: string;
 }
 
 /** Shows a progress bar. A screen reader reads `text` in place of a percentage. */
-export function ProgressBar({ fraction, label, text, colour = '#2f80d8' }: ProgressBarProps) {
+export function ProgressBar({ fraction, label, text, color = '#2f80d8' }: ProgressBarProps) {
   return (
     <Progress.Root size="md">
-      <Progress.Section value={fraction * 100} color={colour} aria-label={label} aria-valuetext={text} />
+      <Progress.Section value={fraction * 100} color={color} aria-label={label} aria-valuetext={text} />
     </Progress.Root>
   );
 }

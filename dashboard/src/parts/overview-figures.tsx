@@ -32,20 +32,20 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
   const counts = (name: Count) => points.map((point) => point[name]);
   const latencies = (percentile: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null);
   const volume: readonly Line[] = [
-    { label: 'Delivered', colours: GREEN, dash: [], values: counts('delivered') },
-    { label: 'Accepted', colours: BLUE, dash: [8, 5], values: counts('accepted') },
+    { label: 'Delivered', colors: GREEN, dash: [], values: counts('delivered') },
+    { label: 'Accepted', colors: BLUE, dash: [8, 5], values: counts('accepted') },
   ];
   const failures: readonly Line[] = [
-    { label: 'Bounced', colours: RED, dash: [], values: counts('bounced') },
-    { label: 'Complained', colours: PURPLE, dash: [3, 4], values: counts('complained') },
+    { label: 'Bounced', colors: RED, dash: [], values: counts('bounced') },
+    { label: 'Complained', colors: PURPLE, dash: [3, 4], values: counts('complained') },
   ];
   const confirmations = points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null);
   const latency: readonly Line[] = [
-    { label: 'p50', colours: GREEN, dash: [], values: latencies('p50') },
-    { label: 'p99', colours: PURPLE, dash: [8, 5], values: latencies('p99') },
+    { label: 'p50', colors: GREEN, dash: [], values: latencies('p50') },
+    { label: 'p99', colors: PURPLE, dash: [8, 5], values: latencies('p99') },
     ...(overview.totals.confirmed === 0
       ? []
-      : [{ label: 'p50 until confirmed', colours: BLUE, dash: [3, 4], values: confirmations }]),
+      : [{ label: 'p50 until confirmed', colors: BLUE, dash: [3, 4], values: confirmations }]),
   ];
   return (
     <Stack gap="lg">

@@ -12,7 +12,7 @@ import { TextWithCode } from './text-with-code';
  */
 const MAX_INITIAL_ITEMS = 4;
 
-const COLOURS: Readonly<Record<Overview['health'][number]['level'], string>> = {
+const COLORS: Readonly<Record<Overview['health'][number]['level'], string>> = {
   ok: '#1e6b37',
   warning: '#7a5b00',
   failure: '#a3271c',
@@ -27,7 +27,7 @@ const PART_NAMES: Readonly<Record<Overview['health'][number]['part'], string>> =
 
 function LevelBadge({ level }: { readonly level: Overview['health'][number]['level'] }) {
   return (
-    <Badge color={COLOURS[level]} variant="filled" tt="none" radius="sm" w="5.4rem" style={{ flex: 'none' }}>
+    <Badge color={COLORS[level]} variant="filled" tt="none" radius="sm" w="5.4rem" style={{ flex: 'none' }}>
       {level}
     </Badge>
   );

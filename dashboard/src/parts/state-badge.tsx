@@ -2,7 +2,7 @@
 import { Badge } from '@mantine/core';
 import type { State } from '../../../src/model/message.ts';
 
-const COLOURS: Readonly<Record<State, string>> = {
+const COLORS: Readonly<Record<State, string>> = {
   queued: '#1c5fa8',
   sending: '#4b3fa7',
   delivered: '#1e6b37',
@@ -16,7 +16,7 @@ const COLOURS: Readonly<Record<State, string>> = {
 
 export function StateBadge({ state }: { readonly state: State }) {
   return (
-    <Badge color={COLOURS[state]} variant="filled" tt="none" radius="sm">
+    <Badge color={COLORS[state]} variant="filled" tt="none" radius="sm">
       {state}
     </Badge>
   );

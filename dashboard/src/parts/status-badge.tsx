@@ -3,7 +3,7 @@ import { Badge } from '@mantine/core';
 
 export type Tone = 'success' | 'error' | 'warning' | 'neutral' | 'info';
 
-const COLOURS: Readonly<Record<Tone, string>> = {
+const COLORS: Readonly<Record<Tone, string>> = {
   success: '#1e6b37',
   error: '#a3271c',
   warning: '#8a4b08',
@@ -14,7 +14,7 @@ const COLOURS: Readonly<Record<Tone, string>> = {
 export function StatusBadge({ tone, children }: { readonly tone: Tone; readonly children: string }) {
   return (
     <Badge
-      color={COLOURS[tone]}
+      color={COLORS[tone]}
       variant="filled"
       tt="none"
       radius="sm"

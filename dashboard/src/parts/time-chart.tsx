@@ -1,5 +1,5 @@
 /**
- * A line chart over time. Each line has its own colour and dash pattern, so that lines are distinguishable without colour. The page
+ * A line chart over time. Each line has its own color and dash pattern, so that lines are distinguishable without color. The page
  * has a table of the same figures. Times are UTC.
  */
 import { Group, Text, Title, useComputedColorScheme } from '@mantine/core';
@@ -11,8 +11,8 @@ import { formatUtc } from './time';
 
 export interface Line {
   readonly label: string;
-  /** The colours in light and dark mode. */
-  readonly colours: readonly [light: string, dark: string];
+  /** The colors in light and dark mode. */
+  readonly colors: readonly [light: string, dark: string];
   /** Dashes and gaps in px; empty for a solid line. */
   readonly dash: readonly number[];
   /** One value for each time; null without a value. */
@@ -31,7 +31,7 @@ export interface TimeChartProps {
 }
 
 const HEIGHT = 190;
-const AXIS_COLOURS = {
+const AXIS_COLORS = {
   light: { text: '#5c636a', grid: '#d9dde1' },
   dark: { text: '#a6adb4', grid: '#3a3f44' },
 } as const;
@@ -56,7 +56,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
 
   // A change of the lines creates a new chart. New values are set in the existing chart.
   const shape = JSON.stringify(
-    lines.map(({ label, colours, dash, values }) => [label, colours, dash, showsPoints(values)]),
+    lines.map(({ label, colors, dash, values }) => [label, colors, dash, showsPoints(values)]),
   );
   useEffect(() => {
     if (canvas.current === null || width === 0) return;
@@ -87,7 +87,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
         {title}
       </Title>
       <Group gap="md" my={4}>
-        {lines.map(({ label, colours, dash, values }) => {
+        {lines.map(({ label, colors, dash, values }) => {
           const value = values[at];
           return (
             <Group key={label} gap={6} wrap="nowrap">
@@ -97,7 +97,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
                   y1="4"
                   x2="26"
                   y2="4"
-                  stroke={colours[scheme === 'dark' ? 1 : 0]}
+                  stroke={colors[scheme === 'dark' ? 1 : 0]}
                   strokeWidth="2.5"
                   strokeDasharray={dash.join(' ')}
                 />
@@ -148,8 +148,8 @@ interface ChartShape {
 }
 
 function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: ChartShape): uPlot.Options {
-  const lines = JSON.parse(shape) as readonly (readonly [string, Line['colours'], number[], boolean])[];
-  const { text, grid } = AXIS_COLOURS[scheme];
+  const lines = JSON.parse(shape) as readonly (readonly [string, Line['colors'], number[], boolean])[];
+  const { text, grid } = AXIS_COLORS[scheme];
   const axis = {
     stroke: text,
     grid: { stroke: grid, width: 1 },
@@ -183,9 +183,9 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
     ],
     series: [
       {},
-      ...lines.map(([label, colours, dash, showPoints]) => ({
+      ...lines.map(([label, colors, dash, showPoints]) => ({
         label,
-        stroke: colours[scheme === 'dark' ? 1 : 0],
+        stroke: colors[scheme === 'dark' ? 1 : 0],
         width: 2,
         dash,
         spanGaps: false,

@@ -28,7 +28,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
         <div>
           <dt>
             <StatusBadge tone={error === null ? 'success' : 'error'}>
-              {status === null ? 'no answer' : String(status)}
+              {status === null ? 'no response' : String(status)}
             </StatusBadge>
           </dt>
           <dd>{formatUtc(at)}</dd>

@@ -33,7 +33,7 @@ export function StatusNote({ webhook, figures }: StatusNoteProps) {
       );
     case 'gone':
       return (
-        <Callout tone="error" title={`The endpoint answered 410 at ${formatUtc(disabledAt)}`}>
+        <Callout tone="error" title={`The endpoint responded with 410 at ${formatUtc(disabledAt)}`}>
           The status 410 means that the endpoint no longer exists, so it was disabled. Its events are kept for 30 days.
           Correct the URL, then enable the endpoint.{held}
         </Callout>
