@@ -26,6 +26,7 @@ import {
 import { buildWebhookPayload } from '../model/webhook-payload.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import type { WebhookAttemptResult, WebhookClient } from './attempt.ts';
+import { MAX_ATTEMPTS_PER_PACED_RUN, MAX_EVENTS_PER_PACED_RUN, type WebhookPace } from './pace.ts';
 import { computeRetryDelayMs } from './schedule.ts';
 import { signWebhook } from './signature.ts';
 import { createSlots, type SlotLimits } from './slots.ts';
@@ -60,6 +61,7 @@ export interface WebhookWorkerParts {
   /** Records one result, in a group commit over `settleDeliveries`. */
   readonly settle: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
   readonly attempt: WebhookClient['attempt'];
+  readonly pace: Pick<WebhookPace, 'getPauseMs'>;
   /** Decrypts a signing secret and returns its key. Throws if the secret of the installation is lost or has changed. */
   readonly openSecret: (sealed: string) => KeyObject;
   readonly publish: PublishOf<
@@ -85,7 +87,7 @@ export interface WebhookWorker {
 
 /** Starts the worker. */
 export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
-  const { node, clock, random, createSeed, store, settle, attempt, openSecret, publish } = parts;
+  const { node, clock, random, createSeed, store, settle, attempt, pace, openSecret, publish } = parts;
   /** The leased deliveries of this node, from the claim until the result is recorded. */
   const inProgress = new Map<string, LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
@@ -93,6 +95,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   let position = 0;
   /** The monotonic time before which no run starts. */
   let restUntil = 0;
+  /** The monotonic time at which the last run started. */
+  let runStartedAt = 0;
   let isStopping = false;
   let isWoken = false;
   let isRunning = false;
@@ -111,12 +115,13 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   function schedule(): void {
     cancelTimer();
     const delayMs = Math.min(requestedDelayMs, isWoken ? getWakeDelayMs() : POLL_MS);
-    const restMs = restUntil - clock.monotonic();
+    const restMs = Math.max(restUntil, runStartedAt + pace.getPauseMs()) - clock.monotonic();
     if (!isStopping) cancelTimer = clock.after(Math.max(delayMs, restMs), () => startRun());
   }
 
   function startRun(firstStep: () => Promise<void> = async () => undefined): void {
     isRunning = true;
+    runStartedAt = clock.monotonic();
     isWoken = false;
     requestedDelayMs = POLL_MS;
     currentRun = firstStep()
@@ -159,10 +164,18 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     let eventCount = 0;
     // The outbox is emptied in steps. Between two steps, due deliveries are claimed.
     for (let hasMore = true; hasMore && !isStopping; ) {
-      const step = await store.fanOutEvents(clock.now(), createSeed(), MAX_EVENTS_PER_RUN);
+      const isPaced = pace.getPauseMs() > 0;
+      const maxEvents = isPaced ? MAX_EVENTS_PER_PACED_RUN : MAX_EVENTS_PER_RUN;
+      const step = await store.fanOutEvents(clock.now(), createSeed(), maxEvents);
       eventCount += step.events;
       hasMore = step.hasMore;
-      if (hasMore) await claim();
+      if (!hasMore) break;
+      if (isPaced) {
+        // The next run moves the other events.
+        isWoken = true;
+        break;
+      }
+      await claim();
     }
     lastRunFoundEvents = eventCount > 0;
   }
@@ -174,13 +187,16 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     const end = position;
     let hasWrapped = end === 0;
     let examinedSteps = 0;
+    let freeAttempts = pace.getPauseMs() > 0 ? MAX_ATTEMPTS_PER_PACED_RUN : Number.POSITIVE_INFINITY;
     while (!isStopping) {
-      const limits = slots.getLimits();
+      const slotLimits = slots.getLimits();
+      const limits = { ...slotLimits, total: Math.min(slotLimits.total, freeAttempts) };
       if (limits.total <= 0) return;
       const startedAt = clock.monotonic();
       const now = clock.now();
       const claimLimits = { ...limits, after: position };
       const { deliveries, next } = await store.claimDeliveries(claimLimits, node, now + DELIVERY_LEASE_MS, now);
+      freeAttempts -= deliveries.length;
       await startAttempts(deliveries, limits, startedAt);
       if (deliveries.length < limits.total) examinedSteps += 1;
       position = next ?? 0;

@@ -1,5 +1,6 @@
 /** The webhooks of the role `deliver`: the worker with its HTTP client and its wake-ups. */
 import { randomBytes } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
 import type { Settings } from '../config/settings.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
@@ -8,6 +9,7 @@ import type { Events } from '../observability/events.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { WebhookStore, WebhookWorkerStore } from '../store/webhook-store.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
+import { createWebhookPace } from '../webhooks/pace.ts';
 import { createSigningKeyCache } from '../webhooks/sealing.ts';
 import { startWebhookWorker } from '../webhooks/worker.ts';
 import type { ClusterNode } from './node.ts';
@@ -43,6 +45,12 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     (batch) => store.settleDeliveries(batch, clock.now()),
     { maxBatch: MAX_BATCH_SETTLEMENTS, now: clock.monotonic },
   );
+  let utilization = performance.eventLoopUtilization();
+  const pace = createWebhookPace(clock.monotonic, () => {
+    const before = utilization;
+    utilization = performance.eventLoopUtilization();
+    return performance.eventLoopUtilization(utilization, before).utilization;
+  });
   const worker = startWebhookWorker({
     node: node.name,
     clock,
@@ -51,6 +59,7 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     store,
     settle: settleCommits.submit,
     attempt: client.attempt,
+    pace,
     // The key is derived at the first use, so that an installation without endpoints needs no secret.
     openSecret: createSigningKeyCache(() => loadWebhookKey(settings)),
     publish,
@@ -60,7 +69,10 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
   const wake = () => worker.wake();
   stack.defer(
     events.subscribe({
-      'store.committed': wake,
+      'store.committed': ({ size }) => {
+        pace.countMessages(size);
+        wake();
+      },
       'message.confirmed': wake,
       'message.bounced': wake,
       'message.complained': wake,

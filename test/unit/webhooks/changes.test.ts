@@ -50,6 +50,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           const [result] = await store.settleDeliveries([settlement], Date.now());
           return result ?? { kind: 'lost' };
         },
+        pace: { getPauseMs: () => 0 },
         openSecret: () => KEY,
         async attempt({ url, headers }) {
           onAttempt(url, (headers['webhook-signature'] ?? '').split(' ').length);

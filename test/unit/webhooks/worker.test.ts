@@ -60,6 +60,8 @@ function createRig(
     readonly eventsPerRun?: number;
     /** The number of endpoints that one claim examines. */
     readonly maxExamined?: number;
+    /** The pause between two runs of a saturated node. */
+    readonly pauseMs?: number;
   } = {},
 ) {
   const clock = createVirtualClock(START);
@@ -132,6 +134,7 @@ function createRig(
         requests.push(request);
         return options.attempt?.(request) ?? respondWith(200);
       },
+      pace: { getPauseMs: () => options.pauseMs ?? 0 },
       openSecret: options.openSecret ?? createSigningKey,
       publish: (event) => events.push(event),
     });
@@ -210,6 +213,19 @@ describe('the worker', () => {
     const worker = rig.start();
     await rig.clock.advance(0);
     expect(rig.settlements).toMatchObject([{ result: { kind: 'failed' } }]);
+    await rig.stop(worker);
+  });
+
+  it('starts at most 16 attempts per pause while the node is saturated, and sends every delivery', async () => {
+    const rig = createRig({ pauseMs: 40 });
+    for (let index = 0; index < 100; index += 1) rig.add(1 + (index % 50));
+    const worker = rig.start();
+    await rig.clock.advance(39);
+    expect(rig.requests).toHaveLength(16);
+    await rig.clock.advance(40);
+    expect(rig.requests.length).toBeLessThanOrEqual(32);
+    await rig.clock.advance(1_000);
+    expect(rig.requests).toHaveLength(100);
     await rig.stop(worker);
   });
 

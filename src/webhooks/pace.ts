@@ -1,0 +1,68 @@
+/**
+ * Decides how long the webhook worker pauses between two runs, so that webhooks do not slow down the acceptance and the
+ * delivery of messages. Without I/O.
+ *
+ * Guarantees: while the node handles few messages, or its main thread has free time, there is no pause. While the main
+ * thread is saturated and messages are handled, the pause increases to `MAX_PAUSE_MS`. After `MAX_YIELD_MS` of such a load
+ * the pause is shorter, so that the delay of webhooks stays bounded under a load that does not end.
+ */
+
+/** The interval in which the load is measured. */
+const SAMPLE_MS = 100;
+/** The utilization of the main thread from which it is saturated, from 0 to 1. */
+const MIN_SATURATED_UTILIZATION = 0.8;
+/** The rate of accepted and settled messages below which webhooks do not pause. */
+const MIN_MESSAGES_PER_SECOND = 200;
+const FIRST_PAUSE_MS = 10;
+export const MAX_PAUSE_MS = 40;
+/** The duration of a saturation after which the pause is at most `MAX_LATER_PAUSE_MS`. */
+export const MAX_YIELD_MS = 30_000;
+export const MAX_LATER_PAUSE_MS = 5;
+/** While there is a pause, the maximum number of attempts that one run starts, and of events that it moves. */
+export const MAX_ATTEMPTS_PER_PACED_RUN = 16;
+export const MAX_EVENTS_PER_PACED_RUN = 32;
+
+export interface WebhookPace {
+  /** Counts accepted and settled messages. */
+  countMessages(count: number): void;
+  /** Returns the minimum time from the start of a run to the start of the next run, in milliseconds. 0: no pause. */
+  getPauseMs(): number;
+}
+
+/**
+ * Creates the pace. `monotonic` returns milliseconds. `readUtilization` returns the part of the time since the last call in
+ * which the main thread was busy, from 0 to 1.
+ */
+export function createWebhookPace(monotonic: () => number, readUtilization: () => number): WebhookPace {
+  let sampledAt = monotonic();
+  let messageCount = 0;
+  let pauseMs = 0;
+  /** The time at which the current load began, or null. */
+  let saturatedSince: number | null = null;
+
+  function sample(now: number): void {
+    const messagesPerSecond = (messageCount * 1_000) / (now - sampledAt);
+    sampledAt = now;
+    messageCount = 0;
+    const isSaturated = readUtilization() >= MIN_SATURATED_UTILIZATION && messagesPerSecond >= MIN_MESSAGES_PER_SECOND;
+    if (isSaturated) {
+      saturatedSince ??= now;
+      const maxMs = now - saturatedSince < MAX_YIELD_MS ? MAX_PAUSE_MS : MAX_LATER_PAUSE_MS;
+      pauseMs = Math.min(maxMs, Math.max(FIRST_PAUSE_MS, 2 * pauseMs));
+      return;
+    }
+    pauseMs = pauseMs <= FIRST_PAUSE_MS ? 0 : pauseMs / 2;
+    if (pauseMs === 0) saturatedSince = null;
+  }
+
+  return {
+    countMessages(count) {
+      messageCount += count;
+    },
+    getPauseMs() {
+      const now = monotonic();
+      if (now - sampledAt >= SAMPLE_MS) sample(now);
+      return pauseMs;
+    },
+  };
+}
