@@ -10,6 +10,8 @@ import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.t
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 const MAX_TYPE_LENGTH = 80;
+/** The number of hexadecimal digits after the id of the message: 128 bits. */
+const EVENT_DIGEST_LENGTH = 32;
 /** The maximum length of a local part, an at sign and a domain (RFC 5321 section 4.5.3.1). */
 const MAX_ADDRESS_LENGTH = 320;
 
@@ -34,7 +36,7 @@ export function createEventReports(
       messageRef: createMessageRef(provider, event, usesReferences),
       events: [toFeedbackEvent(event, type, classifier)],
       source: provider,
-      digest: computeKeyDigest(provider, event.key),
+      digest: signsKeyOnly ? computeKeyDigest(provider, event.key) : computeEventDigest(provider, event),
       at: now,
       summary: `${provider} ${type}`,
       raw: new Uint8Array(),
@@ -130,4 +132,14 @@ function readRecipient({ recipient }: ProviderEvent): string | null {
 
 function computeKeyDigest(provider: EventProviderName, key: string): string {
   return createHash('sha256').update(`${provider}\n${key}`).digest('hex');
+}
+
+/**
+ * Returns the digest of an event whose signature covers the whole event. It begins with the id of the message, so that the
+ * digests of messages of the same time are neighbors in the index of digests. Digests without an order would change one page
+ * of the index for each event.
+ */
+function computeEventDigest(provider: EventProviderName, { messageId, key }: ProviderEvent): string {
+  const digest = computeKeyDigest(provider, key);
+  return messageId === null ? digest : `${messageId}:${digest.slice(0, EVENT_DIGEST_LENGTH)}`;
 }
