@@ -9,7 +9,15 @@ import type { DatabaseParts } from './database.ts';
 /** The store methods that the checks and the loop test use. */
 export type DoctorStore = Pick<
   OperatorStore,
-  'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts' | 'listSuppressions' | 'findSuppressed'
+  | 'probe'
+  | 'listMessages'
+  | 'findMessage'
+  | 'listNotifications'
+  | 'findSuppression'
+  | 'listDomains'
+  | 'listAccounts'
+  | 'listSuppressions'
+  | 'findSuppressed'
 > &
   Pick<AcceptStore, 'accept' | 'findNewestId'> &
   Pick<FeedbackStore, 'listLastFeedback'> &

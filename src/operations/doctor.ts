@@ -16,6 +16,7 @@ import { type Check, createWarning, type Finding, runChecks } from '../doctor/fi
 import { checkHostName } from '../doctor/host-name.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { checkMessageSize } from '../doctor/message-size.ts';
+import { checkNotifications, type NotificationFacts } from '../doctor/notifications.ts';
 import { sumRefusedReports } from '../doctor/provider-events.ts';
 import { checkReturnPath, createUnusedFinding } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
@@ -35,10 +36,12 @@ import {
   SECRET_REMEDY,
 } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
+import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import type { LastFeedback } from '../model/feedback.ts';
 import { isLocalListen } from '../model/listen-address.ts';
 import type { NodeStatus } from '../model/node.ts';
+import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
 import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
@@ -49,6 +52,7 @@ import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor/schemas.ts';
 import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
+import { getNotificationSender } from './overview/input.ts';
 import { checkEvents, hasEventSettings } from './providers/events.ts';
 
 const CHECK_LIMITS = {
@@ -151,6 +155,44 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
   }
 }
 
+const MAX_READ_NOTIFICATIONS = 50;
+
+async function readNotificationFacts(store: DoctorStore, settings: Settings, now: number): Promise<NotificationFacts> {
+  const { notifyTargets } = settings;
+  const sender = getNotificationSender(settings);
+  let senderFault: NotificationFacts['senderFault'] = null;
+  let accountName: string | null = null;
+  if (sender !== null) {
+    const domains = await store.listDomains();
+    const domain = findSenderDomain(sender, (name) => domains.find((candidate) => candidate.name === name) ?? null);
+    const account = (await store.listAccounts()).find(({ id }) => id === domain?.accountId) ?? null;
+    senderFault = findSenderFault(sender, domain, account, requiresAuthenticatedSender(settings));
+    accountName = account?.name ?? null;
+  }
+  const targets = await Promise.all(
+    notifyTargets.map(async (target) => {
+      const notifications = await store.listNotifications(target.text, MAX_READ_NOTIFICATIONS);
+      const messageId = notifications.find(({ status }) => status === 'delivered')?.messageId ?? null;
+      const message = messageId === null ? null : await store.findMessage(messageId);
+      const isSuppressed = target.kind === 'mail' && (await isOnList(store, target.address, accountName));
+      return { target, notifications, messageState: message?.state ?? null, isSuppressed };
+    }),
+  );
+  return { now, senderFault, targets };
+}
+
+/** Resolves to true if the list of the account or of the service contains the address. */
+async function isOnList(
+  store: Pick<DoctorStore, 'findSuppression'>,
+  text: string,
+  accountName: string | null,
+): Promise<boolean> {
+  const address = parseAddress(text);
+  if (address === null) return false;
+  const entries = await store.findSuppression(toCanonicalAddress(address));
+  return entries.some(({ list }) => list === '*' || list === accountName);
+}
+
 function createDiskSpaceReader(path: string): DatabaseParts['readDiskSpace'] {
   return () => readDiskSpace(path);
 }
@@ -195,6 +237,13 @@ function createOtherChecks(
         inboxPath,
         checkWritable: () => findMaildirFault(inboxPath),
       }),
+    ),
+    defineCheck('notifications', 'warning', async () =>
+      storeFacts?.openResult.kind === 'ok'
+        ? checkNotifications(
+            await installation.withStore((store) => readNotificationFacts(store, settings, clock.now())),
+          )
+        : [],
     ),
     defineCheck('certificate', 'failure', () =>
       checkCertificate({

@@ -26,6 +26,7 @@ describe('doctor', () => {
       'disk space',
       'clock',
       'transport',
+      'notifications',
       'certificate',
       'host name',
       'return path',

@@ -1,0 +1,96 @@
+/** Checks the notifications to operators: the sender of mail, and the last notification and failure of each target. */
+import { formatTarget, type NotificationTarget, type StoredNotification } from '../model/notification.ts';
+import type { NotificationSenderFault } from '../model/notification-sender.ts';
+import { formatSpan, shorten } from '../printing/text.ts';
+import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
+
+const MAX_ERROR_LENGTH = 200;
+/** A message that is queued for this time is reported. */
+const MAX_QUEUED_MS = 10 * 60_000;
+
+export interface NotificationTargetFacts {
+  readonly target: NotificationTarget;
+  /** The newest notifications, newest first. */
+  readonly notifications: readonly StoredNotification[];
+  /** The state of the message of the newest delivered notification by mail, or null. */
+  readonly messageState: string | null;
+  /** True if the address is on a suppression list. */
+  readonly isSuppressed: boolean;
+}
+
+export interface NotificationFacts {
+  readonly now: number;
+  readonly senderFault: NotificationSenderFault | null;
+  readonly targets: readonly NotificationTargetFacts[];
+}
+
+/** Returns one finding for each target, or one finding if no target is configured. */
+export function checkNotifications({ now, senderFault, targets }: NotificationFacts): readonly Finding[] {
+  if (targets.length === 0) {
+    const detail = 'not set up: POSTRIDER_NOTIFY is not set; `postrider overview` lists the problems';
+    return [createOkFinding('notifications', detail)];
+  }
+  const hasHttps = targets.some(({ target }) => target.kind === 'https');
+  const onlyMail = hasHttps
+    ? []
+    : [
+        createWarning(
+          'notifications',
+          'every target is an address: failures of the transport and of the database are not notified',
+          'add an https target to POSTRIDER_NOTIFY',
+        ),
+      ];
+  return [...onlyMail, ...targets.map((facts) => checkTarget(facts, senderFault, now))];
+}
+
+function checkTarget(
+  facts: NotificationTargetFacts,
+  senderFault: NotificationSenderFault | null,
+  now: number,
+): Finding {
+  const { target, notifications, messageState, isSuppressed } = facts;
+  const check = `notifications ${formatTarget(target.text)}`;
+  if (target.kind === 'mail' && senderFault !== null) {
+    const create = senderFault.kind === 'refused' ? createFailure : createWarning;
+    return create(check, senderFault.text, senderFault.remedy);
+  }
+  if (isSuppressed)
+    return createFailure(
+      check,
+      'the address is on a suppression list, so it receives no notification',
+      `correct the mailbox, then remove the address: \`postrider suppression show ${getAddress(target)}\` lists the lists that contain it`,
+    );
+  const last = notifications.find(({ attemptedAt }) => attemptedAt !== null) ?? null;
+  const delivered = notifications.find(({ status }) => status === 'delivered') ?? null;
+  const lastDelivery =
+    delivered === null
+      ? 'no notification was delivered yet'
+      : `the last notification was delivered ${formatSpan(now - (delivered.attemptedAt ?? now))} ago`;
+  if (last !== null && last.error !== null) {
+    const ago = formatSpan(now - (last.attemptedAt ?? now));
+    const next = last.status === 'failed' ? 'no attempt follows' : 'another attempt follows';
+    const detail = `the last attempt failed ${ago} ago: ${shorten(last.error, MAX_ERROR_LENGTH)} (${next}); ${lastDelivery}`;
+    const remedy =
+      target.kind === 'https'
+        ? 'check that the URL is reachable from every node, and that the receiver uses POSTRIDER_NOTIFY_SECRET'
+        : 'check the domain of POSTRIDER_NOTIFY_FROM and its account';
+    return createWarning(check, detail, remedy);
+  }
+  if (target.kind === 'mail' && delivered !== null && isUndelivered(messageState, delivered, now))
+    return createWarning(
+      check,
+      `the message of the last notification is ${messageState}`,
+      `run \`postrider message explain ${delivered.messageId}\``,
+    );
+  return createOkFinding(check, lastDelivery);
+}
+
+function isUndelivered(state: string | null, { attemptedAt }: StoredNotification, now: number): boolean {
+  if (state === null || state === 'delivered') return false;
+  const isWaiting = state === 'queued' || state === 'sending';
+  return !isWaiting || now - (attemptedAt ?? now) > MAX_QUEUED_MS;
+}
+
+function getAddress(target: NotificationTarget): string {
+  return target.kind === 'mail' ? target.address : '';
+}

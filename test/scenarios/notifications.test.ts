@@ -1,0 +1,103 @@
+/**
+ * Tests notifications to operators with a running service, a real SMTP server and a receiver that verifies signatures with
+ * the package `standardwebhooks`.
+ */
+import { Webhook } from 'standardwebhooks';
+import { afterEach, expect, test } from 'vitest';
+import type { NotificationPayload } from '../../src/model/notification-payload.ts';
+import { runCommand, runJsonCommand } from '../rig/service.ts';
+import { startSmtpServer } from '../rig/smtp-server.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
+import { scenario } from './running-service.ts';
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+const OPS = 'ops@example.net';
+/** A check runs every 10 s. */
+const TIMEOUT_MS = 30_000;
+const rig = scenario();
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function startReceiver(): Promise<WebhookReceiver> {
+  const receiver = await startWebhookReceiver();
+  cleanups.push(() => receiver.close());
+  return receiver;
+}
+
+async function startServer(...args: Parameters<typeof startSmtpServer>) {
+  const server = await startSmtpServer(...args);
+  cleanups.push(() => server.close());
+  return server;
+}
+
+/** Returns the verified bodies that the receiver has received. */
+const listBodies = ({ received }: WebhookReceiver) =>
+  received.map(({ body, headers }) => new Webhook(SECRET).verify(body, { ...headers }) as NotificationPayload);
+const listBegun = (receiver: WebhookReceiver) =>
+  listBodies(receiver).flatMap(({ data }) => data.began.map(({ code, subject }) => `${code} ${subject}`));
+
+async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver) {
+  const folder = rig.folder();
+  const settings = {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${smtpPort}?tls=never`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_WEBHOOK_TARGETS: 'any',
+    POSTRIDER_NOTIFY: `mailto:${OPS},${receiver.url}/ops?token=abc`,
+    POSTRIDER_NOTIFY_FROM: 'postrider@mail.example.org',
+    POSTRIDER_NOTIFY_SECRET: SECRET,
+    POSTRIDER_OPERATOR_URL: 'https://mail.example.com',
+  };
+  const run = (...args: readonly string[]) => runCommand(folder, args, settings);
+  const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, settings);
+  // The account that sends the notifications has no volume left and a rate limit that is exhausted.
+  await run('account', 'create', 'ops', '--volume', '0', '--rate', '1/1h');
+  await run('domain', 'add', 'ops', 'example.org', '--subdomains');
+  await run('account', 'create', 'shop');
+  await run('account', 'lock', 'shop', '--reason', 'too many bounces');
+  const service = await rig.serve(folder, settings);
+  cleanups.push(() => service.stop());
+  return { service, run, runJson };
+}
+
+test('the lock of an account is notified by mail outside the limits, and by a signed request', async () => {
+  const [receiver, server] = [await startReceiver(), await startServer()];
+  const { run, runJson } = await startNotifyingService(server.port, receiver);
+  const isLockNotified = () => listBegun(receiver).includes('account-locked shop');
+  await expect.poll(isLockNotified, { timeout: TIMEOUT_MS, interval: 200 }).toBe(true);
+  const readMails = () => server.receivedMessages.map(({ data }) => data.toString().replaceAll('=\r\n', ''));
+  await expect
+    .poll(() => readMails().some((mail) => mail.includes('Account shop is locked')), { timeout: TIMEOUT_MS })
+    .toBe(true);
+  const [message] = server.receivedMessages;
+  expect(message).toMatchObject({ from: 'postrider@mail.example.org', to: [OPS] });
+  const mail = readMails().find((text) => text.includes('Account shop is locked')) ?? '';
+  expect(mail).toMatch(/^Subject: Postrider: /m);
+  expect(mail).toContain('Command: postrider account show shop');
+  expect(mail).toContain('Page: https://mail.example.com/accounts/shop');
+  const stored = await runJson<{ id: string }[]>('message', 'list');
+  expect(await runJson('message', 'show', stored[0]?.id ?? '')).toMatchObject({ key: 'notification', account: 'ops' });
+  expect(await runJson('account', 'show', 'ops')).toMatchObject({ volumeUsed: 0 });
+  expect(receiver.received.every(({ path }) => path === '/ops?token=abc')).toBe(true);
+  const doctor = (await run('doctor', '--json')).stdout;
+  expect(doctor).toContain(`notifications mailto:${OPS}`);
+  expect(doctor).not.toContain('token=abc');
+});
+
+test('while mail is broken, the failure is notified by a request, and no notification causes another', async () => {
+  const receiver = await startReceiver();
+  const server = await startServer({
+    // The relay refuses this service, so each attempt to send a notification raises an alarm.
+    onMailFrom: (_address, _session, callback) =>
+      callback(Object.assign(new Error('5.7.1 blocked'), { responseCode: 550 })),
+  });
+  await startNotifyingService(server.port, receiver);
+  await expect
+    .poll(() => listBegun(receiver).includes('account-locked shop'), { timeout: TIMEOUT_MS, interval: 200 })
+    .toBe(true);
+  const codes = listBegun(receiver);
+  expect(new Set(codes).size).toBe(codes.length);
+  expect(server.receivedMessages).toEqual([]);
+});
