@@ -46,7 +46,8 @@ function listFiles(folder) {
 /** Writes the Brotli form (RFC 7932) next to the file, unless the file is small. */
 function compress(path) {
   const plain = readFileSync(path);
-  if (plain.length < MIN_COMPRESSED_BYTES) return;
+  // A font is compressed already.
+  if (plain.length < MIN_COMPRESSED_BYTES || path.endsWith('.woff2')) return;
   const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
   writeFileSync(`${path}.br`, brotliCompressSync(plain, { params }));
 }

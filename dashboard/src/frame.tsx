@@ -1,44 +1,23 @@
-/** The frame around every page: navigation, state of the live updates, color scheme, sign out. */
-import {
-  AppShell,
-  Badge,
-  Burger,
-  Button,
-  Group,
-  NavLink,
-  ScrollArea,
-  Text,
-  useComputedColorScheme,
-  useMantineColorScheme,
-} from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
-import type { ReactNode } from 'react';
+/** The frame around every page: sidebar, search, state of the live updates, color scheme, sign out. */
+import { ActionIcon, AppShell, Burger, TextInput, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import { useDisclosure, useHotkeys } from '@mantine/hooks';
+import { IconBook2, IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react';
+import { type ReactNode, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Session } from '../../src/operator/schemas.ts';
 import type { LiveConnection } from './api/live-updates';
+import { MENU, type MenuItem } from './menu';
+import { KeyHint } from './parts/key-hint';
 import { SignOut } from './sign-out';
 
-const MENU_ITEMS: readonly { readonly label: string; readonly to: string; readonly transport?: 'capture' }[] = [
-  { label: 'Overview', to: '/' },
-  { label: 'Messages', to: '/messages' },
-  { label: 'Inbox', to: '/inbox', transport: 'capture' },
-  { label: 'Accounts', to: '/accounts' },
-  { label: 'Domains', to: '/domains' },
-  { label: 'Suppressions', to: '/suppressions' },
-  { label: 'Webhooks', to: '/webhooks' },
-  { label: 'Providers', to: '/providers' },
-  { label: 'Feedback', to: '/feedback' },
-  { label: 'Health', to: '/health' },
-  { label: 'Audit log', to: '/audit' },
-  { label: 'API tokens', to: '/tokens' },
-  { label: 'Settings', to: '/settings' },
-];
-
-const CONNECTION_BADGES: Readonly<Record<LiveConnection, readonly [text: string, color: string]>> = {
-  connecting: ['connecting', '#5c636a'],
-  live: ['live', '#1e6b37'],
-  lost: ['disconnected', '#a3271c'],
+const CONNECTION_TEXTS: Readonly<Record<LiveConnection, string>> = {
+  connecting: 'Connecting',
+  live: 'Live',
+  lost: 'Disconnected',
 };
+
+const ICON_SIZE = 18;
+const ICON_STROKE = 1.6;
 
 interface FrameProps {
   readonly session: Session;
@@ -48,68 +27,149 @@ interface FrameProps {
 
 export function Frame({ session, live, children }: FrameProps) {
   const [opened, { toggle, close }] = useDisclosure();
-  const [location] = useLocation();
-  const [text, color] = CONNECTION_BADGES[live];
   return (
     <AppShell
-      header={{ height: 56 }}
-      navbar={{ width: 210, breakpoint: 'sm', collapsed: { mobile: !opened } }}
-      padding="md"
+      layout="alt"
+      header={{ height: 52 }}
+      navbar={{ width: 216, breakpoint: 'sm', collapsed: { mobile: !opened } }}
+      transitionDuration={120}
     >
       <a className="skip" href="#content">
         Skip to content
       </a>
-      <AppShell.Header px="md">
-        <Group h="100%" justify="space-between" wrap="nowrap">
-          <Group gap="sm" wrap="nowrap">
-            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
-            <Text fw={700} size="lg">
-              Postrider
-            </Text>
-            <Badge color={color} variant="filled" tt="none" radius="sm" role="status" style={{ flexShrink: 0 }}>
-              {text}
-            </Badge>
-          </Group>
-          <Group gap="xs" wrap="nowrap" visibleFrom="sm">
-            <SchemeButton />
-            <SignOut session={session} />
-          </Group>
-        </Group>
+      <AppShell.Header className="top">
+        <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
+        <Search />
+        <span className="live" data-state={live} role="status">
+          <i />
+          {CONNECTION_TEXTS[live]}
+        </span>
+        <span className="version-pill">v{session.version}</span>
+        <SchemeButton />
       </AppShell.Header>
-      <AppShell.Navbar p="xs" aria-label="Pages">
-        <AppShell.Section grow component={ScrollArea}>
-          {MENU_ITEMS.filter(({ transport }) => transport === undefined || session.transport === transport).map(
-            ({ label, to }) => {
-              const active = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
-              return (
-                <NavLink
-                  key={to}
-                  component={Link}
-                  href={to}
-                  label={label}
-                  active={active}
-                  {...(active ? { 'aria-current': 'page' as const } : {})}
-                  onClick={close}
-                />
-              );
-            },
-          )}
-        </AppShell.Section>
-        <AppShell.Section>
-          <Group gap="xs" hiddenFrom="sm" p="sm">
-            <SchemeButton />
-            <SignOut session={session} />
-          </Group>
-          <NavLink href="/reference" label="API reference" />
-          <Text size="sm" c="dimmed" px="sm" py="xs">
-            Postrider {session.version}, <span className="wrap">transport {session.transport}</span>
-          </Text>
-        </AppShell.Section>
+      <AppShell.Navbar className="side" aria-label="Pages">
+        <div className="side-head">
+          <Link href="/" className="brand" onClick={close} aria-label="Postrider">
+            <Mark />
+            Postrider
+          </Link>
+          <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Close menu" />
+        </div>
+        <div className="side-scroll">
+          {MENU.map(({ group, items }) => (
+            <MenuGroup
+              key={group ?? ''}
+              group={group}
+              items={items.filter(({ transport }) => transport === undefined || session.transport === transport)}
+              onNavigate={close}
+            />
+          ))}
+        </div>
+        <a className="nav-item" href="/reference">
+          <IconBook2 size={ICON_SIZE} stroke={ICON_STROKE} aria-hidden />
+          API reference
+        </a>
+        <div className="who">
+          <span className="avatar">
+            <IconUser size={16} aria-hidden />
+          </span>
+          <div className="who-text">
+            <b>Operator</b>
+            <span>transport {session.transport}</span>
+          </div>
+          <SignOut session={session} />
+        </div>
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
-        {children}
+        <div className="page">{children}</div>
       </AppShell.Main>
     </AppShell>
+  );
+}
+
+interface MenuGroupProps {
+  readonly group: string | null;
+  readonly items: readonly MenuItem[];
+  readonly onNavigate: () => void;
+}
+
+function MenuGroup({ group, items, onNavigate }: MenuGroupProps) {
+  const [location] = useLocation();
+  return (
+    <div>
+      {group === null ? null : <div className="nav-group">{group}</div>}
+      {items.map(({ label, to, Icon }) => {
+        const active = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
+        return (
+          <Link
+            key={to}
+            href={to}
+            className="nav-item"
+            {...(active ? { 'aria-current': 'page' as const } : {})}
+            onClick={onNavigate}
+          >
+            <Icon size={ICON_SIZE} stroke={ICON_STROKE} aria-hidden />
+            {label}
+          </Link>
+        );
+      })}
+    </div>
+  );
+}
+
+/** The mark of the product: an envelope above a road. */
+export function Mark() {
+  return (
+    <span className="brand-mark">
+      <svg
+        viewBox="0 0 24 24"
+        width="16"
+        height="16"
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="2"
+        strokeLinecap="round"
+        strokeLinejoin="round"
+        aria-hidden="true"
+        focusable="false"
+      >
+        <path d="M4 15V6l8 5 8-5v9" />
+        <path d="M4 19h16" opacity=".55" />
+      </svg>
+    </span>
+  );
+}
+
+/** Searches messages from every page. The key `/` moves the focus to the field. */
+function Search() {
+  const [, navigate] = useLocation();
+  const [text, setText] = useState('');
+  const input = useRef<HTMLInputElement>(null);
+  useHotkeys([['/', () => input.current?.focus()]]);
+  return (
+    <search className="top-search" aria-label="All messages">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          navigate(text.trim() === '' ? '/messages' : `/messages?q=${encodeURIComponent(text.trim())}`);
+          setText('');
+          input.current?.blur();
+        }}
+      >
+        <TextInput
+          ref={input}
+          type="search"
+          aria-label="Find messages"
+          placeholder="Search messages"
+          leftSection={<IconSearch size={16} stroke={ICON_STROKE} aria-hidden />}
+          rightSection={<KeyHint>/</KeyHint>}
+          autoComplete="off"
+          spellCheck={false}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      </form>
+    </search>
   );
 }
 
@@ -117,14 +177,16 @@ function SchemeButton() {
   const { setColorScheme } = useMantineColorScheme();
   const currentScheme = useComputedColorScheme('light');
   const otherScheme = currentScheme === 'dark' ? 'light' : 'dark';
+  const Icon = otherScheme === 'dark' ? IconMoon : IconSun;
   return (
-    <Button
-      variant="default"
-      size="compact-sm"
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      size={32}
       onClick={() => setColorScheme(otherScheme)}
       aria-label={`Switch to ${otherScheme} mode`}
     >
-      {otherScheme === 'dark' ? 'Dark' : 'Light'}
-    </Button>
+      <Icon size={ICON_SIZE} stroke={ICON_STROKE} aria-hidden />
+    </ActionIcon>
   );
 }

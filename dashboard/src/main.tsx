@@ -1,6 +1,9 @@
 /** Entry point: renders the app inside its providers. */
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
+import './styles/base.css';
+import './styles/frame.css';
+import './styles/parts.css';
 import './page.css';
 import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
@@ -9,6 +12,7 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { ApiError } from './api/client';
 import { App } from './app';
+import { loadFonts } from './fonts';
 import { ErrorBoundary } from './parts/error-boundary';
 import { FatalError } from './parts/fatal-error';
 import { getCssVariables, theme } from './theme';
@@ -45,6 +49,7 @@ Object.assign(globalThis, { __webpack_nonce__: readNonce() });
 
 const root = document.getElementById('root');
 if (root !== null) {
+  await loadFonts();
   createRoot(root).render(
     <StrictMode>
       <ErrorBoundary resetKey="" renderError={(error) => <FatalError error={error} />}>

@@ -1,9 +1,10 @@
 /** The sign-in page: the password, or a hint where to find the one-time link. */
-import { Button, Center, Loader, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { Button, Center, Group, Loader, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { signIn as requestSignIn } from './api/session';
+import { Mark } from './frame';
 import { ErrorAlert } from './parts/page-states';
 
 /** Signs in once with the link of the URL, then opens the overview, or the sign-in page with the reason. */
@@ -38,7 +39,7 @@ export function SignIn({ reason }: { readonly reason: string }) {
   });
   return (
     <Center component="main" mih="100vh" p="md">
-      <Paper withBorder p="lg" w="100%" maw="26rem">
+      <Paper withBorder p="xl" w="100%" maw="26rem" shadow="sm">
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -46,10 +47,13 @@ export function SignIn({ reason }: { readonly reason: string }) {
           }}
         >
           <Stack>
-            <Title order={1} size="h2">
-              Postrider
-            </Title>
-            <Text>{reason}</Text>
+            <Group gap={10}>
+              <Mark />
+              <Title order={1} size="h2">
+                Postrider
+              </Title>
+            </Group>
+            <Text c="dimmed">{reason}</Text>
             <PasswordInput
               label="Operator password"
               description="The value of POSTRIDER_OPERATOR_PASSWORD. If it is not set, open the link that the service printed when it started."

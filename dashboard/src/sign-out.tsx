@@ -2,9 +2,10 @@
  * Signs out. If no operator password is set, the dialog asks for confirmation first, because another sign-in needs a
  * new link.
  */
-import { Button, Code } from '@mantine/core';
+import { ActionIcon, Code } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
+import { IconLogout } from '@tabler/icons-react';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Session } from '../../src/operator/schemas.ts';
 import { signOut as requestSignOut } from './api/session';
@@ -23,14 +24,16 @@ export function SignOut({ session: { password } }: { readonly session: Session }
   });
   return (
     <>
-      <Button
-        variant="default"
-        size="compact-sm"
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size={30}
+        aria-label="Sign out"
         loading={password && signOut.isPending}
         onClick={() => (password ? signOut.mutate() : open())}
       >
-        Sign out
-      </Button>
+        <IconLogout size={17} stroke={1.6} aria-hidden />
+      </ActionIcon>
       <ConfirmDialog
         opened={isConfirmOpen}
         title="Sign out?"

@@ -35,6 +35,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
 };
 /** The suffix of files that the build has compressed. */
 const COMPRESSED_SUFFIX = '.br';

@@ -1,34 +1,27 @@
-/** A highlighted note on a page. Its color has a contrast of 4.5:1 in light and dark mode. */
-import { Alert } from '@mantine/core';
+/** A highlighted note on a page: an icon, a title, the explanation, and an optional action. */
+import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { Tone } from './status-badge';
 
 type CalloutTone = Exclude<Tone, 'success'>;
 
-const COLORS: Readonly<Record<CalloutTone, string>> = {
-  error: 'light-dark(#b42318, #ff8f85)',
-  warning: 'light-dark(#8a4b08, #f0b35e)',
-  info: 'light-dark(#1c5fa8, #7fb3ee)',
-  neutral: 'light-dark(#5c636a, #a6adb4)',
-};
-
 interface CalloutProps {
   readonly tone: CalloutTone;
   readonly title: string;
   readonly children: ReactNode;
+  readonly action?: ReactNode;
 }
 
-export function Callout({ tone, title, children }: CalloutProps) {
-  const color = COLORS[tone];
+export function Callout({ tone, title, children, action }: CalloutProps) {
+  const Icon = tone === 'error' || tone === 'warning' ? IconAlertTriangle : IconInfoCircle;
   return (
-    <Alert
-      variant="outline"
-      title={title}
-      mb="md"
-      role="note"
-      styles={{ root: { borderColor: color }, title: { color } }}
-    >
-      {children}
-    </Alert>
+    <div className={`attention-row callout tone-${tone}`} role="note" aria-label={title}>
+      <Icon size={18} stroke={1.8} aria-hidden />
+      <div className="attention-text sentence">
+        <b>{title}</b>
+        <div>{children}</div>
+      </div>
+      {action}
+    </div>
   );
 }

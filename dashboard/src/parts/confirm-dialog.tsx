@@ -8,7 +8,7 @@ export interface ConfirmDialogProps extends Omit<FormDialogProps, 'onSubmit' | '
 
 export function ConfirmDialog({ children, onConfirm, ...dialog }: ConfirmDialogProps) {
   return (
-    <FormDialog {...dialog} color="#a3271c" onSubmit={onConfirm}>
+    <FormDialog {...dialog} color="red" onSubmit={onConfirm}>
       <Text component="div">{children}</Text>
     </FormDialog>
   );

@@ -1,27 +1,33 @@
-/** A value with a button that copies it. */
-import { Button, Code, CopyButton, Group } from '@mantine/core';
+/** A value or a command with a button that copies it. */
+import { ActionIcon, CopyButton } from '@mantine/core';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
 
-export function Copyable({
-  value,
-  label,
-  block = false,
-}: {
+interface CopyableProps {
   readonly value: string;
+  /** Completes the label of the button, such as `the command`. */
   readonly label: string;
+  /** True for a value of several lines. */
   readonly block?: boolean;
-}) {
+}
+
+export function Copyable({ value, label, block = false }: CopyableProps) {
   return (
-    <Group gap="xs" wrap="nowrap" align="flex-start">
-      <Code block={block} className="wrap" style={{ flex: 1, whiteSpace: 'pre-wrap' }}>
-        {value}
-      </Code>
-      <CopyButton value={value}>
-        {({ copied, copy }) => (
-          <Button size="compact-sm" variant="default" onClick={copy} aria-label={`Copy ${label}`}>
-            {copied ? 'Copied' : 'Copy'}
-          </Button>
-        )}
-      </CopyButton>
-    </Group>
+    <div className="command">
+      {block ? <pre>{value}</pre> : <code>{value}</code>}
+      <CopyIcon value={value} label={label} />
+    </div>
+  );
+}
+
+/** The button alone, for a value that stands beside it. */
+export function CopyIcon({ value, label }: Omit<CopyableProps, 'block'>) {
+  return (
+    <CopyButton value={value}>
+      {({ copied, copy }) => (
+        <ActionIcon variant="subtle" color="gray" size={24} onClick={copy} aria-label={`Copy ${label}`}>
+          {copied ? <IconCheck size={15} stroke={2} aria-hidden /> : <IconCopy size={15} stroke={1.6} aria-hidden />}
+        </ActionIcon>
+      )}
+    </CopyButton>
   );
 }

@@ -1,16 +1,37 @@
-/** The title of a page, with its actions. Also sets the title of the document. */
-import { Group, Title } from '@mantine/core';
+/** The title of a page, with the way back, a state, a secondary text, and its actions. Also sets the title of the document. */
 import { useDocumentTitle } from '@mantine/hooks';
 import type { ReactNode } from 'react';
+import { Link } from 'wouter';
 
-export function PageHead({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+interface PageHeadProps {
+  readonly title: string;
+  /** The list to which the object of the page belongs. */
+  readonly parent?: { readonly href: string; readonly text: string };
+  /** The state of the object, as a badge. */
+  readonly badge?: ReactNode;
+  /** A short text beside the title, such as the number of entries. */
+  readonly secondary?: ReactNode;
+  /** The actions. The primary action stands last. */
+  readonly children?: ReactNode;
+}
+
+export function PageHead({ title, parent, badge, secondary, children }: PageHeadProps) {
   useDocumentTitle(`${title} · Postrider`);
   return (
-    <Group justify="space-between" mb="md" gap="sm">
-      <Title order={1} size="h2" className="wrap">
-        {title}
-      </Title>
-      {children}
-    </Group>
+    <>
+      {parent === undefined ? null : (
+        <div className="crumbs">
+          <Link href={parent.href}>{parent.text}</Link>
+          <span aria-hidden="true">/</span>
+          <span className="wrap">{title}</span>
+        </div>
+      )}
+      <div className="page-header">
+        <h1>{title}</h1>
+        {badge}
+        {secondary === undefined ? null : <span className="page-header-secondary">{secondary}</span>}
+        {children === undefined ? null : <div className="page-header-actions">{children}</div>}
+      </div>
+    </>
   );
 }

@@ -1,53 +1,58 @@
 /** The states that a page shows in place of its content: loading, empty, error. */
-import { Alert, Button, Group, Skeleton, Stack, Text } from '@mantine/core';
+import { Button, Skeleton } from '@mantine/core';
+import { IconAlertTriangle, IconInbox, type TablerIcon } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { TextWithCode } from './text-with-code';
 
-const ROWS = ['first', 'second', 'third', 'fourth', 'fifth'];
+const ROWS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'];
 
+/** Shows the shape of a list while it loads. */
 export function Loading() {
   return (
-    <Stack gap="sm" role="status" aria-label="Loading">
-      {ROWS.map((row) => (
-        <Skeleton key={row} height={24} />
+    <div className="card flush" role="status" aria-label="Loading">
+      {ROWS.map((row, index) => (
+        <div key={row} className="skeleton-row">
+          <Skeleton height={20} width={78} radius="sm" />
+          <Skeleton height={14} width={`${52 - (index % 3) * 9}%`} radius="sm" />
+        </div>
       ))}
-    </Stack>
+    </div>
   );
 }
 
-export function EmptyState({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
+interface EmptyStateProps {
+  readonly title: string;
+  readonly Icon?: TablerIcon;
+  readonly children?: ReactNode;
+  /** The next step: a command or a button. */
+  readonly next?: ReactNode;
+}
+
+export function EmptyState({ title, Icon = IconInbox, children, next }: EmptyStateProps) {
   return (
-    <Stack align="center" py="xl" gap="xs">
-      <Text fw={600}>{title}</Text>
-      {children === undefined ? null : (
-        <Text component="div" c="dimmed" ta="center" maw="36rem">
-          {children}
-        </Text>
-      )}
-    </Stack>
+    <div className="card empty">
+      <span className="empty-icon">
+        <Icon size={20} stroke={1.6} aria-hidden />
+      </span>
+      <div className="empty-title wrap">{title}</div>
+      {children === undefined ? null : <div className="empty-text sentence">{children}</div>}
+      {next === undefined ? null : <div className="empty-next">{next}</div>}
+    </div>
   );
 }
 
 export function ErrorAlert({ error, retry }: { readonly error: unknown; readonly retry?: () => unknown }) {
   return (
-    <Alert
-      color="red"
-      variant="outline"
-      title="Error"
-      role="alert"
-      // The red of Mantine has too little contrast on white.
-      styles={{ title: { color: 'var(--mantine-color-error)' } }}
-    >
-      <Group justify="space-between">
-        <Text className="wrap">
-          <TextWithCode text={error instanceof Error ? error.message : 'Unknown error.'} />
-        </Text>
-        {retry === undefined ? null : (
-          <Button variant="default" onClick={() => void retry()}>
-            Try again
-          </Button>
-        )}
-      </Group>
-    </Alert>
+    <div className="attention-row tone-error" role="alert">
+      <IconAlertTriangle size={18} stroke={1.8} aria-hidden />
+      <div className="attention-text wrap">
+        <TextWithCode text={error instanceof Error ? error.message : 'Unknown error.'} />
+      </div>
+      {retry === undefined ? null : (
+        <Button variant="default" size="xs" onClick={() => void retry()}>
+          Try again
+        </Button>
+      )}
+    </div>
   );
 }

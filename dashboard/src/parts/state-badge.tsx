@@ -1,23 +1,36 @@
-/** The state of a message as a badge, readable in light and dark mode. */
-import { Badge } from '@mantine/core';
+/** The state of a message as a soft badge with an icon and a word, so that the meaning does not depend on color. */
+import {
+  IconAlertTriangle,
+  IconBan,
+  IconCheck,
+  IconClock,
+  IconDots,
+  IconFlag,
+  IconSend,
+  IconX,
+  type TablerIcon,
+} from '@tabler/icons-react';
 import type { State } from '../../../src/model/message.ts';
 
-const COLORS: Readonly<Record<State, string>> = {
-  queued: '#1c5fa8',
-  sending: '#4b3fa7',
-  delivered: '#1e6b37',
-  bounced: '#a3271c',
-  complained: '#8b1d5c',
-  suppressed: '#5c636a',
-  expired: '#8a4b08',
-  cancelled: '#5c636a',
-  uncertain: '#7a5b00',
+/** The tone and the icon of a state. Tones are defined in styles/parts.css. */
+const LOOKS: Readonly<Record<State, readonly [tone: string, Icon: TablerIcon]>> = {
+  queued: ['queued', IconDots],
+  sending: ['queued', IconSend],
+  delivered: ['delivered', IconCheck],
+  bounced: ['bounced', IconX],
+  complained: ['complained', IconFlag],
+  suppressed: ['neutral', IconBan],
+  expired: ['deferred', IconClock],
+  cancelled: ['neutral', IconX],
+  uncertain: ['deferred', IconAlertTriangle],
 };
 
 export function StateBadge({ state }: { readonly state: State }) {
+  const [tone, Icon] = LOOKS[state];
   return (
-    <Badge color={COLORS[state]} variant="filled" tt="none" radius="sm">
-      {state}
-    </Badge>
+    <span className={`badge tone-${tone}`}>
+      <Icon size={14} stroke={2} aria-hidden />
+      <span className="badge-word">{state}</span>
+    </span>
   );
 }

@@ -1,26 +1,29 @@
-/** A badge with one of five tones. Text and background have a contrast of 4.5:1 in light and dark mode. */
-import { Badge } from '@mantine/core';
+/** A soft badge with one of five tones. Text and background have a contrast of 4.5:1 in light and dark mode. */
+import {
+  IconAlertTriangle,
+  IconCheck,
+  IconInfoCircle,
+  IconPointFilled,
+  IconX,
+  type TablerIcon,
+} from '@tabler/icons-react';
 
 export type Tone = 'success' | 'error' | 'warning' | 'neutral' | 'info';
 
-const COLORS: Readonly<Record<Tone, string>> = {
-  success: '#1e6b37',
-  error: '#a3271c',
-  warning: '#8a4b08',
-  neutral: '#5c636a',
-  info: '#1c5fa8',
+export const TONE_ICONS: Readonly<Record<Tone, TablerIcon>> = {
+  success: IconCheck,
+  error: IconX,
+  warning: IconAlertTriangle,
+  neutral: IconPointFilled,
+  info: IconInfoCircle,
 };
 
 export function StatusBadge({ tone, children }: { readonly tone: Tone; readonly children: string }) {
+  const Icon = TONE_ICONS[tone];
   return (
-    <Badge
-      color={COLORS[tone]}
-      variant="filled"
-      tt="none"
-      radius="sm"
-      style={{ flex: 'none', minWidth: 'max-content' }}
-    >
-      {children}
-    </Badge>
+    <span className={`badge tone-${tone}`}>
+      <Icon size={14} stroke={2} aria-hidden />
+      <span className="badge-word">{children}</span>
+    </span>
   );
 }

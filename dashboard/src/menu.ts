@@ -1,0 +1,61 @@
+/** The entries of the sidebar by group. An entry has a page in pages/index.ts. */
+import {
+  IconAdjustmentsHorizontal,
+  IconCloudComputing,
+  IconFileText,
+  IconHeartbeat,
+  IconInbox,
+  IconKey,
+  IconLayoutDashboard,
+  IconMail,
+  IconMailOff,
+  IconMessageReport,
+  IconUser,
+  IconWebhook,
+  IconWorld,
+  type TablerIcon,
+} from '@tabler/icons-react';
+
+export interface MenuItem {
+  readonly label: string;
+  readonly to: string;
+  readonly Icon: TablerIcon;
+  /** The transport with which the entry is shown; without this member the entry is always shown. */
+  readonly transport?: 'capture';
+}
+
+export const MENU: readonly { readonly group: string | null; readonly items: readonly MenuItem[] }[] = [
+  {
+    group: null,
+    items: [
+      { label: 'Overview', to: '/', Icon: IconLayoutDashboard },
+      { label: 'Messages', to: '/messages', Icon: IconMail },
+      { label: 'Inbox', to: '/inbox', Icon: IconInbox, transport: 'capture' },
+    ],
+  },
+  {
+    group: 'Sending',
+    items: [
+      { label: 'Accounts', to: '/accounts', Icon: IconUser },
+      { label: 'Domains', to: '/domains', Icon: IconWorld },
+      { label: 'Suppressions', to: '/suppressions', Icon: IconMailOff },
+    ],
+  },
+  {
+    group: 'Integrations',
+    items: [
+      { label: 'Webhooks', to: '/webhooks', Icon: IconWebhook },
+      { label: 'Feedback', to: '/feedback', Icon: IconMessageReport },
+      { label: 'Providers', to: '/providers', Icon: IconCloudComputing },
+    ],
+  },
+  {
+    group: 'System',
+    items: [
+      { label: 'Health', to: '/health', Icon: IconHeartbeat },
+      { label: 'Audit log', to: '/audit', Icon: IconFileText },
+      { label: 'API tokens', to: '/tokens', Icon: IconKey },
+      { label: 'Settings', to: '/settings', Icon: IconAdjustmentsHorizontal },
+    ],
+  },
+];

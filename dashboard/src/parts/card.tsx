@@ -1,0 +1,48 @@
+/** A card answers one question, which its title names. A link at the top right leads to the full page. */
+import { type ReactNode, useId } from 'react';
+import { Link } from 'wouter';
+
+interface CardProps {
+  readonly title: string;
+  /** A short addition beside the title, such as `messages per 10 min`. */
+  readonly secondary?: ReactNode;
+  readonly link?: { readonly href: string; readonly text: string };
+  /** Other content at the top right, such as the key of a chart. */
+  readonly aside?: ReactNode;
+  /** True for a card whose content, such as a list, reaches its edges. */
+  readonly flush?: boolean;
+  readonly children: ReactNode;
+}
+
+export function Card({ title, secondary, link, aside, flush = false, children }: CardProps) {
+  const heading = useId();
+  return (
+    <section className={flush ? 'card flush' : 'card'} aria-labelledby={heading}>
+      <div className="card-header">
+        <h2 id={heading}>{title}</h2>
+        {secondary === undefined ? null : <span className="card-secondary">{secondary}</span>}
+        {aside === undefined && link === undefined ? null : (
+          <div className="card-aside">
+            {aside}
+            {link === undefined ? null : (
+              <Link className="card-link" href={link.href}>
+                {link.text}
+              </Link>
+            )}
+          </div>
+        )}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** A name and its value in one row of a card. */
+export function Fact({ name, children }: { readonly name: ReactNode; readonly children: ReactNode }) {
+  return (
+    <div className="fact">
+      <span>{name}</span>
+      <span>{children}</span>
+    </div>
+  );
+}
