@@ -14,6 +14,8 @@ export const EVENTS_FIELD = 'mandrill_events';
  */
 const TEST_KEY = 'test-webhook';
 const MAX_TEST_BYTES = 4_096;
+/** The length of an HMAC-SHA1 in base64. */
+const SIGNATURE_LENGTH = 28;
 
 export function authenticateByUrlAndForm(
   { headers, body, url }: ProviderRequest,
@@ -22,6 +24,9 @@ export function authenticateByUrlAndForm(
   if (url === null) return refuse('the signature covers the URL of the endpoint; set POSTRIDER_FEEDBACK_URL');
   const signature = headers['x-mandrill-signature'];
   if (signature === undefined) return refuse('the request has no X-Mandrill-Signature header field');
+  // The signature covers the decoded fields, so the form is parsed before it is authenticated. A request without the form of a
+  // signature is refused first.
+  if (signature.trim().length !== SIGNATURE_LENGTH) return refuse('X-Mandrill-Signature is not an HMAC-SHA1 in base64');
   const fields = parseForm(body);
   if (fields === null) return refuse('the body has too many form fields');
   const content =

@@ -57,6 +57,15 @@ const createBounce = (name: string) => ({
 describe('the signature of Mandrill', () => {
   const authenticate = createAuthenticate(KEY);
 
+  it.each(['', 'x', `${'A'.repeat(28)}=`, 'A'.repeat(10_000)])(
+    'of another length is refused before the form is parsed (%#)',
+    (signature) => {
+      const fields = Array.from({ length: 2_000 }, (): [string, string] => ['a', 'b']);
+      const result = createAuthenticate(KEY)(post(fields, { signature }), 0);
+      expect(result).toMatchObject({ kind: 'refused', reason: expect.stringContaining('HMAC-SHA1') });
+    },
+  );
+
   it('is accepted', () => {
     expect(authenticate(post(FIELDS, { signature: SIGNATURE }), 0)).toEqual({ kind: 'authenticated' });
   });
