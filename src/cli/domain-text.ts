@@ -1,5 +1,6 @@
 /** Formats sending domains for the commands: JSON with exactly the documented members, zone file lines, tables. */
 import { formatZone } from '../domains/records.ts';
+import { getDkimRecordName } from '../model/domain.ts';
 import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domains/schemas.ts';
 import { formatCommandLine } from '../printing/command-line.ts';
 import { toPrintable } from '../printing/escape.ts';
@@ -19,12 +20,22 @@ export function toDomainSummary({
   };
 }
 
-/** Returns the records to publish as lines of a zone file, each with a comment about its purpose. */
-export function formatRecords({ domain, status, returnPath, records }: DomainDetails): string {
-  const lines = records.map((record) => `${applyStyle('dimmed', `; ${record.about}`)}\n${formatZone([record])}`);
+/**
+ * Returns the records to publish as lines of a zone file, each with a comment about its purpose. `publishedSelector` is the
+ * selector of a key whose record is already published.
+ */
+export function formatRecords(
+  { domain, status, returnPath, records }: DomainDetails,
+  publishedSelector: string | null = null,
+): string {
+  const publishedName = publishedSelector === null ? null : getDkimRecordName(domain, publishedSelector.toLowerCase());
+  const formatLines = (list: DomainDetails['records']) =>
+    list.map((record) => `${applyStyle('dimmed', `; ${record.about}`)}\n${formatZone([record])}`).join('\n');
+  const published = records.filter(({ name }) => name === publishedName);
   return [
     `Records to publish (status: ${status}):\n\n`,
-    lines.join('\n'),
+    formatLines(records.filter(({ name }) => name !== publishedName)),
+    published.length === 0 ? '' : `\nKeep this record, which is already published:\n\n${formatLines(published)}`,
     returnPath === null ? '' : `\n${returnPath.detail}\n`,
     `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
   ].join('');

@@ -50,10 +50,13 @@ export function addDomainCommands(program: Command, context: Context): void {
       dkimKey: 'The PEM file of a private key whose record is already published.',
       selector: 'The selector of this key: the part of the record name before ._domainkey.',
     },
-    formatResult: (domain) =>
-      `${applyStyle('success', `added ${domain.domain} for account ${domain.account}`)}\n\n${formatRecords(domain)}`,
+    formatResult: (domain, { selector }) =>
+      `${applyStyle('success', `added ${domain.domain} for account ${domain.account}`)}\n\n${formatRecords(domain, typeof selector === 'string' ? selector : null)}`,
   });
-  addOperationCommand(group, context, 'records <domain>', showDomain, { ...jsonOptions, formatResult: formatRecords });
+  addOperationCommand(group, context, 'records <domain>', showDomain, {
+    ...jsonOptions,
+    formatResult: (domain) => formatRecords(domain),
+  });
   addOperationCommand(group, context, 'verify <domain>', verifyDomain, {
     ...jsonOptions,
     help: 'check the DNS records of a domain; exit code 0 if the domain is authenticated',

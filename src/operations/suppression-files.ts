@@ -253,11 +253,16 @@ class RowCounts {
         this.#exclusions.set(row.exclusion, (this.#exclusions.get(row.exclusion) ?? 0) + 1);
         return;
       case 'invalid': {
-        const { line, lastLine, fault } = row;
+        const { record, line, lastLine, fault } = row;
         this.skipped += 1;
         this.invalid += 1;
         if (this.#rows.length >= MAX_LISTED_ROWS) return;
-        this.#rows.push({ line, ...(lastLine > line ? { lastLine } : {}), reason: fault });
+        this.#rows.push({
+          line,
+          ...(lastLine > line ? { lastLine } : {}),
+          ...(record === undefined ? {} : { record }),
+          reason: fault,
+        });
       }
     }
   }
@@ -282,9 +287,10 @@ class RowCounts {
   }
 }
 
-/** Returns `line 7`, or `lines 7 to 9` for a row of several lines. */
-export function formatLines({ line, lastLine = line }: SkippedRow): string {
-  return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
+/** Returns `line 7`, `lines 7 to 9` for a row of several lines, or `record 3 (line 1)` for a record of a JSON list. */
+export function formatLines({ line, lastLine = line, record }: SkippedRow): string {
+  const lines = line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
+  return record === undefined ? lines : `record ${record} (${lines})`;
 }
 
 function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCounts): ContentError {

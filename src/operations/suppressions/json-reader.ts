@@ -64,6 +64,8 @@ interface RawRecord {
   /** `document`: a whole document without a list of records. */
   readonly kind: 'element' | 'document';
   readonly text: string;
+  /** The number of the record in the text, from 1. */
+  readonly number: number;
   readonly line: number;
   readonly lastLine: number;
 }
@@ -75,6 +77,9 @@ class RecordScanner {
   #isInString = false;
   #isEscaped = false;
   #line = 1;
+  /** The number of bytes of the line up to the current one. */
+  #lineBytes = 0;
+  #recordCount = 0;
   /** The record that the scanner is in; `depth` is the number of open brackets before it. */
   #record: { readonly kind: RawRecord['kind']; readonly depth: number; readonly line: number } | null = null;
   /** The parts of the record in earlier chunks, and their size. */
@@ -94,12 +99,18 @@ class RecordScanner {
       const bytes = Buffer.concat([...this.#parts, chunk.subarray(start, index + 1)]);
       if (bytes.length > MAX_RECORD_BYTES) this.#failTooLong();
       const { kind, line } = this.#record;
-      records.push({ kind, text: bytes.toString('utf8'), line, lastLine: this.#line });
+      this.#recordCount += 1;
+      const number = this.#recordCount;
+      records.push({ kind, text: bytes.toString('utf8'), number, line, lastLine: this.#line });
       this.#record = null;
     };
     for (let index = 0; index < chunk.length; index++) {
       const byte = chunk[index] as number;
-      if (byte === LINE_FEED) this.#line += 1;
+      this.#lineBytes += 1;
+      if (byte === LINE_FEED) {
+        this.#line += 1;
+        this.#lineBytes = 0;
+      }
       if (this.#isInString) {
         if (this.#isEscaped) this.#isEscaped = false;
         else if (byte === BACKSLASH) this.#isEscaped = true;
@@ -145,7 +156,7 @@ class RecordScanner {
   /** @throws ListFault if a document is not complete */
   end(): void {
     if (this.#open.length > 0) {
-      throw new ListFault(`ends in line ${this.#line} before its last bracket is closed; export it again`);
+      throw new ListFault(`ends in ${this.#describePosition()}, before its last bracket is closed; export it again`);
     }
   }
 
@@ -163,18 +174,23 @@ class RecordScanner {
     this.#open.push(byte);
     if (this.#open.length > MAX_DEPTH) {
       throw new ListFault(
-        `has more than ${MAX_DEPTH} nested brackets in line ${this.#line}; give the export of a list`,
+        `has more than ${MAX_DEPTH} nested brackets in ${this.#describePosition()}; give the export of a list`,
       );
     }
   }
 
+  /** The export of a provider can be one line, so the line alone is no position. */
+  #describePosition(): string {
+    return `line ${this.#line}, byte ${this.#lineBytes}`;
+  }
+
   #failNoJson(): never {
-    throw new ListFault(`is not JSON: line ${this.#line} has an unexpected character; export it again`);
+    throw new ListFault(`is not JSON: ${this.#describePosition()} is an unexpected character; export it again`);
   }
 
   #failTooLong(): never {
     throw new ListFault(
-      `has a record of more than ${MAX_RECORD_BYTES} bytes that ends in or after line ${this.#line}; give the export of a list`,
+      `has a record of more than ${MAX_RECORD_BYTES} bytes that ends at or after ${this.#describePosition()}; give the export of a list`,
     );
   }
 }
@@ -185,11 +201,11 @@ function isWhiteSpace(byte: number): boolean {
 
 /** Returns the row of a record, or null for a document without records. */
 function toRow(
-  { kind, text, line, lastLine }: RawRecord,
+  { kind, text, number, line, lastLine }: RawRecord,
   options: RowOptions,
 ): { readonly row: ListRow; readonly columns: Columns | null } | null {
   const createInvalidRow = (fault: string) => ({
-    row: { kind: 'invalid', line, lastLine, fault } as const,
+    row: { kind: 'invalid', record: number, line, lastLine, fault } as const,
     columns: null,
   });
   let value: unknown;
@@ -208,7 +224,7 @@ function toRow(
     );
   }
   const content = interpretRow((name) => cells.get(name) ?? '', columns, options);
-  return { row: content.kind === 'invalid' ? { ...content, line, lastLine } : content, columns };
+  return { row: content.kind === 'invalid' ? { ...content, record: number, line, lastLine } : content, columns };
 }
 
 function hasEmptyList(value: unknown): boolean {

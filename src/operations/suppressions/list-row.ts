@@ -24,7 +24,14 @@ export type ListRow =
   | { readonly kind: 'entry'; readonly entry: Suppression }
   /** A valid row that adds no address. */
   | { readonly kind: 'excluded'; readonly exclusion: Exclusion }
-  | { readonly kind: 'invalid'; readonly line: number; readonly lastLine: number; readonly fault: string };
+  | {
+      readonly kind: 'invalid';
+      /** The number of the record of a JSON list, from 1. Absent for CSV. */
+      readonly record?: number;
+      readonly line: number;
+      readonly lastLine: number;
+      readonly fault: string;
+    };
 
 /** The interpretation of a row without its position in the file. */
 export type RowContent = Exclude<ListRow, { kind: 'invalid' }> | { readonly kind: 'invalid'; readonly fault: string };

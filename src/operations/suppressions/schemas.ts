@@ -65,6 +65,7 @@ export const SkippedRow = Type.Object({
     description: 'The line of the row, from 1; the first line of a row with several lines.',
   }),
   lastLine: Type.Optional(Type.Integer({ description: 'The last line of a row with several lines.' })),
+  record: Type.Optional(Type.Integer({ description: 'The number of the record in a JSON list, from 1.' })),
   reason: Type.String(),
 });
 export type SkippedRow = Static<typeof SkippedRow>;

@@ -93,8 +93,12 @@ test('every format has a sample', async () => {
 describe('a JSON file is refused with one line if it', () => {
   const DEEP = `[{"email":${'['.repeat(40)}`;
   it.each([
-    ['ends within a record', '{"Suppressions":[{"EmailAddress":"ada@example.com"', /^the file ends in line 1 before/],
-    ['has text after a document', '[{"email":"ada@example.com"}] nonsense', /^the file is not JSON: line 1/],
+    [
+      'ends within a record',
+      '{"Suppressions":[{"EmailAddress":"ada@example.com"',
+      /^the file ends in line 1, byte 50, before/,
+    ],
+    ['has text after a document', '[{"email":"ada@example.com"}] nonsense', /^the file is not JSON: line 1, byte 31 /],
     ['has brackets of two kinds', '[{"email":"ada@example.com"]}', /^the file is not JSON: line 1/],
     ['is nested too deeply', DEEP, /^the file has more than 32 nested brackets in line 1/],
     ['has a long record', `[{"email":"${'x'.repeat(70_000)}`, /^the file has a record of more than 65536 bytes/],
@@ -109,7 +113,7 @@ test('a record that is not valid JSON is invalid, and the other records are read
     '[\n{"email":"ada@example.com","origin":"bounce","created_at":nonsense},\n{"email":"bob@example.com"}\n]';
   const { rows } = await readList(Buffer.from(text));
   expect(rows).toEqual([
-    { kind: 'invalid', line: 2, lastLine: 2, fault: 'the record is not valid JSON' },
+    { kind: 'invalid', record: 1, line: 2, lastLine: 2, fault: 'the record is not valid JSON' },
     { kind: 'entry', entry: { address: 'bob@example.com', reason: 'manual', source: null, at: NOW } },
   ]);
 });
