@@ -10,12 +10,20 @@ const CHECK_NAME = 'host name';
 /** Maximum number of addresses that are checked. */
 const MAX_ADDRESSES = 4;
 
-/** Checks the EHLO name. `name` is null if the transport does not use SMTP. */
+/**
+ * Checks the EHLO name. `name` is null if the transport does not use SMTP. `provider` is the display name of the provider of the
+ * relay, or null.
+ */
 export async function checkHostName(
   name: string | null,
+  provider: string | null,
   resolver: Pick<Resolver, 'lookUpAddresses' | 'lookUpHostNames'>,
 ): Promise<readonly Finding[]> {
   if (name === null) return [createOkFinding(CHECK_NAME, 'not needed: only the SMTP transport sends a host name')];
+  if (provider !== null)
+    return [
+      createOkFinding(CHECK_NAME, `not needed: the relay of ${provider} delivers the messages under its own host name`),
+    ];
   const lowerCaseName = name.toLowerCase();
   if (
     !lowerCaseName.includes('.') ||

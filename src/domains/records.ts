@@ -19,8 +19,8 @@ export interface SendingSetup {
    * whose name then has the address of the host.
    */
   readonly returnPathHost: string | null;
-  /** The suggested SPF record (relays.ts). */
-  readonly spf: string;
+  /** The suggested SPF record (relays.ts), or null if none is needed. */
+  readonly spf: string | null;
   /** The address for aggregate DMARC reports, or null. */
   readonly reportsTo: string | null;
 }
@@ -31,7 +31,7 @@ const MAX_STRING_OCTETS = 255;
 
 /**
  * Returns all records of the domain in the order of publication: the DKIM keys, SPF of the envelope sender's domain,
- * DMARC, and the return path. Retiring keys are included, because messages in transit have signatures of these keys.
+ * if the relay needs it, DMARC, and the return path. Retiring keys are included, because messages in transit have signatures of these keys.
  * `provider` contains the records that a provider requires. A domain with a return path of its own has the records of
  * this return path instead of those of the installation.
  */
@@ -51,7 +51,7 @@ export function createRecords(
   records.push(...provider);
   // SPF applies to the domain of the envelope sender (RFC 7208 section 2.4). This is the return-path domain if it is
   // set, else the From domain.
-  records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
+  if (spf !== null) records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
   const reportTag = reportsTo === null ? '' : `; rua=mailto:${encodeMailtoAddress(reportsTo)}`;
   records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reportTag}` });
   if (returnPath !== null) {

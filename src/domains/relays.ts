@@ -7,8 +7,8 @@ import type { ProviderName } from '../providers/provider.ts';
 import { findProvider } from '../providers/providers.ts';
 
 export interface RelayFacts {
-  /** The suggested SPF record. */
-  readonly spf: string;
+  /** The suggested SPF record, or null if the relay needs no record at the sending domain. */
+  readonly spf: string | null;
   /** The header fields that the relay replaces, in lower case. These fields must not be signed. */
   readonly rewrittenFields: ReadonlySet<string>;
 }
@@ -18,11 +18,11 @@ export const NEUTRAL_SPF = 'v=spf1 ?all';
 
 /**
  * Returns the facts about the relay of a provider, from its profile. A provider without an SPF term sends from its own
- * domain, so the record of the sending domain has no effect on SPF.
+ * domain, so the sending domain needs no SPF record.
  */
 export function getProviderFacts(name: ProviderName): RelayFacts {
   const relay = findProvider(name)?.relay ?? null;
-  return { spf: relay?.spf ?? NEUTRAL_SPF, rewrittenFields: new Set(relay?.rewrittenFields) };
+  return { spf: relay === null ? NEUTRAL_SPF : relay.spf, rewrittenFields: new Set(relay?.rewrittenFields) };
 }
 
 /**

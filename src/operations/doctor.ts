@@ -255,7 +255,7 @@ function createOtherChecks(
       }),
     ),
     defineCheck('host name', 'warning', () =>
-      checkHostName(transport.kind === 'smtp' ? transport.name : null, resolver),
+      checkHostName(transport.kind === 'smtp' ? transport.name : null, relayProvider?.title ?? null, resolver),
     ),
     defineCheck('return path', 'warning', async () =>
       relayProvider?.relay?.keepsEnvelopeSender === false

@@ -101,19 +101,22 @@ describe('the facts about a relay', () => {
   ])('of %s have the SPF record %s', (host, spf, rewrites) => {
     const facts = getHostFacts(host);
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
-    expect(findSpfFault(facts.spf)).toBeNull();
+    expect(findSpfFault(facts.spf ?? '')).toBeNull();
   });
 
   it.each([
     ['ses', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
-    ['postmark', 'v=spf1 ?all', []],
-    ['postal', 'v=spf1 ?all', []],
+    ['postmark', null, []],
+    ['postal', null, []],
   ] as const)('of %s are those of its profile: the SPF record is %s', (provider, spf, rewrites) => {
     const facts = getProviderFacts(provider);
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
   });
 
   it('of every provider have a valid SPF record', () => {
-    for (const { name } of PROVIDERS) expect(findSpfFault(getProviderFacts(name).spf)).toBeNull();
+    for (const { name } of PROVIDERS) {
+      const { spf } = getProviderFacts(name);
+      if (spf !== null) expect(findSpfFault(spf)).toBeNull();
+    }
   });
 });
