@@ -33,12 +33,17 @@ export interface QueueStatistics {
 }
 
 /** A domain that cannot send, or will soon be blocked, or has missing or wrong records. */
+/** The tag of the record of an Ed25519 key (RFC 8463 section 4). The RSA key alone authenticates a domain. */
+const ED25519_TAG = 'k=ed25519';
+
 export interface DomainProblem {
   readonly name: string;
   readonly status: 'pending' | 'authenticated' | 'failing';
   readonly checkedAt: number | null;
   readonly failingSince: number | null;
-  /** The records that an answered check found missing or wrong. */
+  /**
+   * The records that an answered check found missing or wrong. The record of an Ed25519 key is optional and not included.
+   */
   readonly failedRecords: readonly Pick<RecordCheck, 'purpose' | 'name'>[];
 }
 
@@ -81,6 +86,9 @@ export interface ChangeFeedPosition {
 /** Returns the records that an answered check found missing or wrong. `checks` is the JSON of the stored results. */
 export function parseFailedRecords(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
-    .filter(({ found }) => found === 'missing' || found === 'wrong')
+    .filter(({ found, purpose, value }) => {
+      const isOptional = purpose === 'dkim' && value.includes(ED25519_TAG);
+      return (found === 'missing' || found === 'wrong') && !isOptional;
+    })
     .map(({ purpose, name }) => ({ purpose, name }));
 }

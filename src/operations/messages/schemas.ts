@@ -146,7 +146,11 @@ export const MessageDetails = Type.Object({
     description: 'Delivery attempts that were started, including those without an outcome.',
   }),
   ended: nullable(
-    Type.String({ format: 'date-time', description: 'The time at which the message reached its terminal state.' }),
+    Type.String({
+      format: 'date-time',
+      description:
+        'The time at which the message reached its current terminal state. A later bounce or complaint changes the state and this time.',
+    }),
   ),
   deliveryMs: nullable(
     Type.Integer({
@@ -216,6 +220,13 @@ export function toFoundMessage(message: StoredMatch, account: string | null): Fo
   };
 }
 
+/** Returns the time of the last change of the state of an ended message, or null if the message has not ended. */
+function findEnd({ endedAt, state, events }: StoredMessage): number | null {
+  if (endedAt === null) return null;
+  const change = events.findLast(({ verb }) => verb === state);
+  return change === undefined ? endedAt : Math.max(endedAt, change.at);
+}
+
 /** Builds the details of a message with its history. `lists` are all suppression lists that contain the recipient. */
 export function toMessageDetails(
   storedMessage: StoredMessage,
@@ -232,7 +243,7 @@ export function toMessageDetails(
     due: toIsoOrNull(storedMessage.dueAt),
     owner: storedMessage.owner,
     attemptCount: storedMessage.attempts,
-    ended: toIsoOrNull(storedMessage.endedAt),
+    ended: toIsoOrNull(findEnd(storedMessage)),
     deliveryMs: measureSinceAcceptance(storedMessage, findDelivery(storedMessage)),
     confirmationMs: measureSinceAcceptance(storedMessage, findConfirmation(storedMessage)),
     confirmedAt: toIsoOrNull(findConfirmation(storedMessage)?.at ?? null),

@@ -39,7 +39,9 @@ export function listAttention(input: OverviewInput): readonly AttentionItem[] {
     // With `capture:`, no message is sent, so missing records have no effect.
     ...(settings.transport.kind === 'capture'
       ? []
-      : store.domains.problems.map((domain) => describeDomainProblem(domain, input))),
+      : store.domains.problems
+          .filter(({ status, failedRecords }) => status !== 'authenticated' || failedRecords.length > 0)
+          .map((domain) => describeDomainProblem(domain, input))),
     ...store.accounts.flatMap((account) => listAccountProblems(account, now)),
     ...store.keys.map((key) => describeKeyProblem(key, now)),
     ...listReportProblems(input),
