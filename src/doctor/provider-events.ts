@@ -2,7 +2,13 @@
  * Checks that this service receives the events of the providers that it uses: of the provider whose relay sends the messages,
  * and of each provider whose events are set up.
  */
-import { type NodeStatus, type RefusedReports, type RuntimeStatus, UNKNOWN_PATH_REASON } from '../model/node.ts';
+import {
+  type NodeStatus,
+  type RefusedReports,
+  type RuntimeStatus,
+  UNKNOWN_PATH_REASON,
+  unmatchedReason,
+} from '../model/node.ts';
 import { formatSpan } from '../printing/text.ts';
 import type { Provider } from '../providers/provider.ts';
 import { createOkFinding, createWarning, type Finding } from './finding.ts';
@@ -19,12 +25,14 @@ export interface ProviderEventsParts {
   readonly feedbackUrl: string | null;
   /** The time of the last event about a message of this installation, or null. */
   readonly lastEventAt: number | null;
-  /** The requests that the nodes refused since their start (`sumRefusedReports`). */
+  /** The refused requests and the events without a message, since the start of the nodes (`sumRefusedReports`). */
   readonly refused: readonly RefusedReports[];
   readonly now: number;
 }
 
 const MANUAL = 'docs/providers.md';
+/** The end of the reasons of `unmatchedReason`. */
+const UNMATCHED_SUFFIX = unmatchedReason('');
 
 /**
  * Returns, by reason, the sum of the requests that the live nodes refused, and the time of the last. `own` is the status of this
@@ -66,14 +74,22 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   }
   const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${getEventsPath(provider)}`;
   const refusals = describeRefusals(parts);
+  const unmatched = describeUnmatched(parts);
   const unknownPaths = describeUnknownPaths(parts);
-  const detail = [last, refusals?.text ?? null, unknownPaths].filter((text) => text !== null).join('; ');
-  if (refusals?.isLatest === true) return createWarning(check, detail, createRefusalRemedy(provider));
+  const detail = [last, unmatched, refusals?.text ?? null, unknownPaths].filter((text) => text !== null).join('; ');
+  if (refusals?.isLatest === true)
+    return createWarning(check, detail, createRefusalRemedy(provider, refusals.lastReason));
   if (feedbackUrl === null && name !== 'ses')
     return createWarning(
       check,
       `${detail}; the URL to register is unknown`,
       `set POSTRIDER_FEEDBACK_URL to the public URL of POSTRIDER_FEEDBACK_HTTP_LISTEN, and register ${endpoint} at ${title}`,
+    );
+  if (lastEventAt === null && unmatched !== null)
+    return createWarning(
+      check,
+      detail,
+      `send a message through the account of ${title} whose events arrive (${MANUAL}); another program may use this account`,
     );
   if (lastEventAt === null)
     return createWarning(
@@ -102,8 +118,9 @@ export function getSetupSettings({ name }: Pick<Provider, 'name'>): string {
     : `POSTRIDER_FEEDBACK_HTTP_LISTEN, POSTRIDER_FEEDBACK_URL and POSTRIDER_EVENTS_${name.toUpperCase()}`;
 }
 
-function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>): string {
-  return name === 'ses'
+/** `reason` is the reason of the last refusal, without the name of the provider. */
+function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>, reason: string): string {
+  return name === 'ses' || reason !== 'unauthenticated'
     ? 'see postrider_feedback_refused_total and docs/troubleshooting.md'
     : `compare POSTRIDER_EVENTS_${name.toUpperCase()} with the secret at ${title} (docs/troubleshooting.md)`;
 }
@@ -115,7 +132,9 @@ export function selectRefusedReports(
 ): readonly RefusedReports[] {
   const prefix = name === 'ses' ? 'sns-' : `${name}-`;
   return refused.flatMap(({ reason, ...entry }) =>
-    reason.startsWith(prefix) ? [{ ...entry, reason: reason.slice(prefix.length) }] : [],
+    reason.startsWith(prefix) && !reason.endsWith(UNMATCHED_SUFFIX)
+      ? [{ ...entry, reason: reason.slice(prefix.length) }]
+      : [],
   );
 }
 
@@ -124,17 +143,27 @@ function describeRefusals({
   provider,
   refused,
   lastEventAt,
-}: ProviderEventsParts): { readonly text: string; readonly isLatest: boolean } | null {
+}: ProviderEventsParts): { readonly text: string; readonly isLatest: boolean; readonly lastReason: string } | null {
   const own = selectRefusedReports(provider, refused);
   if (own.length === 0) return null;
   const count = own.reduce((sum, entry) => sum + entry.count, 0);
   const reasons = own.map((entry) => `${entry.reason} ${entry.count}`).join(', ');
   const noun = count === 1 ? 'one request was' : `${count} requests were`;
-  const lastRefusalAt = Math.max(...own.map(({ lastAt }) => lastAt));
+  const lastRefusal = own.reduce((last, entry) => (entry.lastAt > last.lastAt ? entry : last));
   return {
     text: `${noun} refused since the start (${reasons})`,
-    isLatest: lastEventAt === null || lastRefusalAt > lastEventAt,
+    isLatest: lastEventAt === null || lastRefusal.lastAt > lastEventAt,
+    lastReason: lastRefusal.reason,
   };
+}
+
+/** Returns the events that matched no message as a text. Null if there are none. */
+function describeUnmatched({ provider, refused }: ProviderEventsParts): string | null {
+  const sources = provider.name === 'ses' ? ['sns', 'sqs'] : [provider.name];
+  const reasons = sources.map(unmatchedReason);
+  const count = refused.filter(({ reason }) => reasons.includes(reason)).reduce((sum, entry) => sum + entry.count, 0);
+  if (count === 0) return null;
+  return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation since the start`;
 }
 
 /** Returns the requests below `/events` that got 404 as a text. They may be of any provider. Null if there are none. */

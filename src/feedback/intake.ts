@@ -15,7 +15,11 @@ import { createReportEvents } from './report-event.ts';
 const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 
-export type RecordResult = 'recorded' | 'not-yet';
+/**
+ * `recorded`: the report was recorded now or earlier, or is kept until its message is settled. `unmatched`: the report matches no
+ * message of this installation, so nothing was recorded.
+ */
+export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 
 export interface FeedbackIntakeParts {
   readonly clock: Clock;
@@ -56,7 +60,7 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
         if (result.kind !== 'not-yet') {
           for (const event of createReportEvents(result, report)) publish(event);
           if (result.kind === 'pending') onPending();
-          return 'recorded';
+          return result.kind === 'unrelated' ? 'unmatched' : 'recorded';
         }
         if (closed || clock.now() >= deadline) return 'not-yet';
         await waitForRetry();

@@ -50,7 +50,7 @@ export function createReportEvents(
     case 'repeated':
       return [{ type: 'report.repeated', at }];
     case 'unrelated':
-      return [{ type: 'report.unrelated', at }];
+      return [{ type: 'report.unrelated', at, source: reportedBy }];
     case 'stored':
       return [{ type: 'report.not_understood', at, feedbackId: result.feedbackId, reason: result.reason, summary }];
   }

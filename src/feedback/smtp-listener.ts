@@ -278,7 +278,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       const recordResult = await recordReport(
         createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now()),
       );
-      if (recordResult === 'recorded') return null;
+      if (recordResult !== 'not-yet') return null;
       publishRefusal('not-settled');
       return createReplyError(451, 'the outcome of the reported message is not recorded yet, try again later');
     } finally {

@@ -11,7 +11,7 @@
  * its name is one of `RECORDED_EVENTS`, the type checker also requires its history entry.
  */
 import type { RecordedFailure } from './failure.ts';
-import type { ReportEntryType } from './feedback.ts';
+import type { FeedbackSource, ReportEntryType } from './feedback.ts';
 import type { Standby } from './node.ts';
 import type { Attempt, Reason } from './outcome.ts';
 import type { DisabledReason } from './webhook.ts';
@@ -156,8 +156,11 @@ export type ServiceEvent =
   // ── Reports of other servers and of providers ──
   /** The report was recorded earlier, or is about a message of another program. The report changed nothing. */
   | Event<'report.repeated'>
-  /** `count` is the number of reports, by default 1. */
-  | Event<'report.unrelated', { count?: number }>
+  /**
+   * `count` is the number of reports, by default 1. `source` is the channel of a report that matches no message. It is absent for
+   * events of a type that Postrider ignores.
+   */
+  | Event<'report.unrelated', { count?: number; source?: FeedbackSource }>
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
   /** The report was not accepted. */

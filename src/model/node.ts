@@ -76,12 +76,20 @@ export interface DeliveryStatus {
 /** The part of the delivery status that each heartbeat stores, so that every process can read it. */
 export type NodeDelivery = Pick<DeliveryStatus, 'breaker' | 'alarms'>;
 
-/** The feedback reports and provider-event requests that a process refused for one reason since its start. */
+/**
+ * The feedback reports and provider-event requests that a process refused for one reason since its start, or the events that
+ * matched no message (`unmatchedReason`).
+ */
 export interface RefusedReports {
   /** The reason, for example `postmark-unauthenticated`. */
   readonly reason: string;
   readonly count: number;
   readonly lastAt: number;
+}
+
+/** Returns the reason under which the events of a source that match no message of this installation are counted. */
+export function unmatchedReason(source: string): string {
+  return `${source}-unmatched`;
 }
 
 /** The reason for a 404 below `/events`: no provider with a secret has the path. */

@@ -1,6 +1,6 @@
 /**
  * Tracks the delivery status: the state of the circuit breaker, recent alarms and the last failure of the next hop. Also
- * counts refused feedback reports. The status exists only in memory, so a restart clears it.
+ * counts refused and unmatched feedback reports. The status exists only in memory, so a restart clears it.
  */
 
 import {
@@ -9,6 +9,7 @@ import {
   type DeliveryStatus,
   type RefusedReports,
   SIGNING_ALARM,
+  unmatchedReason,
 } from '../model/node.ts';
 import type { Handlers } from './events.ts';
 
@@ -27,6 +28,9 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
   let lastFailure: DeliveryFailure | null = null;
   const alarms = new Map<string, Alarm>();
   const refusedReports = new Map<string, RefusedReports>();
+  function countReports(reason: string, count: number, at: number): void {
+    refusedReports.set(reason, { reason, count: (refusedReports.get(reason)?.count ?? 0) + count, lastAt: at });
+  }
   return {
     handlers: {
       'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
@@ -53,8 +57,9 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
         breaker = { state: 'closed', retryAt: null };
       },
       // The reasons are a fixed set of texts.
-      'report.refused': ({ at, reason, count = 1 }) => {
-        refusedReports.set(reason, { reason, count: (refusedReports.get(reason)?.count ?? 0) + count, lastAt: at });
+      'report.refused': ({ at, reason, count = 1 }) => countReports(reason, count, at),
+      'report.unrelated': ({ at, source, count = 1 }) => {
+        if (source !== undefined) countReports(unmatchedReason(source), count, at);
       },
     },
     readRefusedReports: () => [...refusedReports.values()],

@@ -83,29 +83,31 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   const { hardBounce, delivery } = row.samples;
   const createBody = (sample: string, id: string, recipient: string) => createEventBody(row, sample, { id, recipient });
 
-  async function post(body: Buffer, sender = senders.get(name)): Promise<number> {
+  async function send(body: Buffer, sender = senders.get(name)) {
     if (sender === undefined) throw new Error(`${name} has no secret`);
     const request = sender.sign(body, `${PUBLIC_URL}${path}`);
-    const { status } = await sendRequest(eventsUrl(path), {
+    return sendRequest(eventsUrl(path), {
       method: 'POST',
       headers: { ...request.headers },
       body: new Uint8Array(request.body),
     });
-    return status;
   }
+  const post = async (body: Buffer, sender = senders.get(name)) => (await send(body, sender)).status;
 
   test('a hard bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
     const to = `gone@${name}.example.com`;
     const id = await sendDelivered(to);
-    expect(await post(createBody(hardBounce, id, to))).toBe(200);
-    const shown = await runJsonCommand<{ state: string; events: { type: string; by: string }[] }>(folder, [
-      'message',
-      'show',
-      id,
-    ]);
+    const answer = await send(createBody(hardBounce, id, to));
+    expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { result: 'ok', message: '1 event recorded' }]);
+    const shown = await runJsonCommand<{
+      state: string;
+      ended: string;
+      events: { type: string; by: string; at: string }[];
+    }>(folder, ['message', 'show', id]);
     expect(shown.state).toBe('bounced');
     expect(shown.events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(shown.events.at(-1)?.by).toBe(`feedback:${name}`);
+    expect(shown.ended).toBe(shown.events.at(-1)?.at);
     expect(await listSuppressed()).toContain(`${to} bounce ${id}`);
     const received = relay.receivedMessages.length;
     const next = await submitTo(to);
@@ -155,7 +157,11 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const before = await readAll(id);
     const metric = 'postrider_feedback_reports_total{result="unrelated"}';
     const unrelated = await readMetric(metric);
-    expect(await post(createBody(hardBounce, id, `other@${name}.example.com`))).toBe(200);
+    const answer = await send(createBody(hardBounce, id, `other@${name}.example.com`));
+    expect([answer.status, JSON.parse(answer.text).message]).toEqual([
+      200,
+      '1 event without a message of this installation',
+    ]);
     expect(await post(createBody(hardBounce, newIdAt(Date.now()), to))).toBe(200);
     expect(await readAll(id)).toEqual(before);
     // An event with an unknown provider's id is pending for a minute.

@@ -46,7 +46,6 @@ export interface ProviderReceiverParts {
 /** The reason for a refusal. The label of the metric is the name of the provider, a hyphen and the reason. */
 type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'unread' | 'store';
 
-const RECORDED: HttpAnswer = { status: 200, message: 'recorded' };
 const TEST_SUCCEEDED: HttpAnswer = { status: 200, message: 'the test of the URL has succeeded' };
 const NO_BODY = Buffer.alloc(0);
 /** The maximum size of the body of a request that tests the URL. */
@@ -143,14 +142,22 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     { ignored, broken }: { readonly ignored: number; readonly broken: number },
   ): Promise<HttpAnswer> {
     const failures: unknown[] = [];
-    const recorded: Promise<unknown>[] = [];
-    const record = (report: FeedbackReport) =>
-      parts.recordReport(report).catch((error: unknown) => void failures.push(error));
+    const results: Promise<unknown>[] = [];
+    const counts = { recorded: 0, unmatched: 0 };
+    const record = async (report: FeedbackReport): Promise<void> => {
+      try {
+        const result = await parts.recordReport(report);
+        // A report without events only records the key of a request.
+        if (report.events.length > 0) counts[result === 'unmatched' ? 'unmatched' : 'recorded'] += 1;
+      } catch (error) {
+        failures.push(error);
+      }
+    };
     for (const reports of reportParts) {
-      recorded.push(Promise.all(reports.map(record)));
+      results.push(Promise.all(reports.map(record)));
       await setImmediate();
     }
-    await Promise.all(recorded);
+    await Promise.all(results);
     if (failures.length > 0) {
       onError(`${provider} events`, failures[0]);
       return refuse('store', format.storeFailureStatus, 'the store failed; send the events again');
@@ -158,7 +165,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     const now = clock.now();
     if (broken > 0) publish({ type: 'report.refused', at: now, reason: `${provider}-broken`, count: broken });
     if (ignored > 0) publish({ type: 'report.unrelated', at: now, count: ignored });
-    return RECORDED;
+    return { status: 200, message: describeResult({ ...counts, ignored, broken }) };
   }
 
   return async (request, bodies) => {
@@ -202,6 +209,28 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
       ? TEST_SUCCEEDED
       : missing;
   };
+}
+
+/** The number of members of a request by what became of them. */
+interface MemberResults {
+  readonly recorded: number;
+  readonly unmatched: number;
+  readonly ignored: number;
+  readonly broken: number;
+}
+
+/** Returns the text of the response to a request that was read completely, for example `1 event recorded`. */
+function describeResult({ recorded, unmatched, ignored, broken }: MemberResults): string {
+  const parts = [
+    [recorded, 'recorded'],
+    [unmatched, 'without a message of this installation'],
+    [ignored, 'ignored'],
+    [broken, 'not in the format of the provider'],
+  ] as const;
+  const texts = parts.flatMap(([count, text]) =>
+    count === 0 ? [] : [`${count} event${count === 1 ? '' : 's'} ${text}`],
+  );
+  return texts.length === 0 ? 'the request contains no event' : texts.join(', ');
 }
 
 /** Returns the response to GET and HEAD. Some providers request the URL when an operator registers it. */

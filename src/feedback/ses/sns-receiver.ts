@@ -146,7 +146,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
         return RECORDED;
       case 'Notification': {
         const isFinal = now - message.at > LAST_RETRY_AGE_MS;
-        if ((await recordSesEvent(message.message, { source: 'sns', now, isFinal }, recordReport)) === 'recorded')
+        if ((await recordSesEvent(message.message, { source: 'sns', now, isFinal }, recordReport)) !== 'not-yet')
           return RECORDED;
         return { status: 503, message: 'the outcome of the message is not recorded yet', refusal: 'not-settled' };
       }

@@ -161,7 +161,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
         { source: 'sqs', now, isFinal: now - sentAt > MAX_QUEUE_AGE_MS },
         recordReport,
       );
-      if (recordResult === 'recorded') return { kind: 'delete' };
+      if (recordResult !== 'not-yet') return { kind: 'delete' };
       publishRefusal('not-settled');
       return { kind: 'retry' };
     } catch (error) {

@@ -207,7 +207,16 @@ describe('host name', () => {
       /could not be looked up/,
     ],
   ])('%s', async (_name, caseParts, resolver, result, detail) => {
-    expect(await checkHostName(caseParts, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
+    expect(await checkHostName(caseParts, null, resolver)).toMatchObject([
+      { result, detail: expect.stringMatching(detail) },
+    ]);
+  });
+
+  it('with the relay of a provider is not checked, because the relay delivers under its own name', async () => {
+    const resolver = { lookUpAddresses: () => expect.unreachable(), lookUpHostNames: () => expect.unreachable() };
+    expect(await checkHostName('vm', 'Postmark', resolver)).toMatchObject([
+      { result: 'ok', detail: expect.stringContaining('the relay of Postmark') },
+    ]);
   });
 });
 
@@ -330,6 +339,26 @@ describe('provider events', () => {
       else expect(finding.remedy).toContain(remedy);
     },
   );
+
+  it('the finding contains the events without a message, and they are no refusal', () => {
+    const unmatched = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
+    const text = '2 events without a message of this installation since the start';
+    expect(checkProviderEvents(parts(unmatched))).toMatchObject({
+      result: 'ok',
+      detail: expect.stringContaining(text),
+    });
+    expect(checkProviderEvents(parts({ ...unmatched, lastEventAt: null }))).toMatchObject({
+      result: 'warning',
+      detail: expect.stringContaining(text),
+      remedy: expect.stringContaining('another program may use this account'),
+    });
+  });
+
+  it('the remedy names the secret only if the last request was refused because of the secret', () => {
+    const refused = (reason: string) => parts({ refused: [{ reason, count: 1, lastAt: NOW }], lastEventAt: null });
+    expect(checkProviderEvents(refused('postmark-unauthenticated')).remedy).toContain('POSTRIDER_EVENTS_POSTMARK');
+    expect(checkProviderEvents(refused('postmark-unread')).remedy).not.toContain('POSTRIDER_EVENTS_POSTMARK');
+  });
 
   it('the finding contains the endpoint, the time of the last event and the number of refused requests', () => {
     const finding = checkProviderEvents(parts(refusal(NOW - 120_000)));
