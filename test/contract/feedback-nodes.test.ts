@@ -1,0 +1,77 @@
+/** Tests that the same batch of provider events, received by two nodes at the same time, changes every message once. */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { FeedbackReport } from '../../src/model/feedback.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { openStore } from '../../src/store/open.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { createTemporaryDatabase } from '../rig/postgres.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
+
+const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
+const MESSAGE_COUNT = 40;
+
+const createSetting = {
+  sqlite: async () => ({ kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') }) as const,
+  postgres: async () => parsePostgresUrl(await createTemporaryDatabase()),
+};
+
+async function openNodes(kind: keyof typeof createSetting): Promise<readonly [Store, Store]> {
+  const setting = await createSetting[kind]();
+  const first = await openStore(setting, { exclusive: false });
+  const second = await openStore(setting, { exclusive: false });
+  onTestFinished(async () => {
+    await first.close();
+    await second.close();
+  });
+  await first.createAccount('default', NO_LIMITS, Date.now());
+  return [first, second];
+}
+
+function createBounce(id: string): FeedbackReport {
+  const evidence = { status: '5.1.1', diagnostic: 'no such user', reportingHost: null };
+  const failure = { class: 'hard', category: 'mailbox-unknown' } as const;
+  return {
+    messageRef: { id },
+    events: [{ kind: 'bounce', permanent: true, failure, recipient: null, alias: null, evidence }],
+    source: 'postmark',
+    digest: createHash('sha256').update(`postmark\n${id}`).digest('hex'),
+    at: Date.now(),
+    summary: 'postmark Bounce/HardBounce',
+    raw: new Uint8Array(),
+    isFinal: false,
+    isProviderEvent: true,
+  };
+}
+
+test.each(['sqlite', 'postgres'] as const)(
+  'with %s, a batch that two nodes receive twice, at once and in other orders, changes every message once',
+  async (kind) => {
+    const nodes = await openNodes(kind);
+    const [store] = nodes;
+    const messages = Array.from({ length: MESSAGE_COUNT }, (_, n) =>
+      newMessage({ to: `r${n}@example.com`, lease: LEASE }),
+    );
+    await store.accept(messages);
+    await store.settle(messages.map((message) => newSettlement({ ...message, attempts: 1, lease: LEASE })));
+    const batch = messages.map(({ id }) => createBounce(id));
+    const orders = [batch, batch.toReversed(), [...batch.slice(20), ...batch.slice(0, 20)], batch];
+    const results = await Promise.all(orders.map((order, n) => nodes[n % 2]?.recordFeedback(order) ?? []));
+    const kinds = results.flat().map((result) => result.kind);
+    expect(kinds.filter((result) => result === 'applied')).toHaveLength(MESSAGE_COUNT);
+    expect(kinds.filter((result) => result === 'repeated')).toHaveLength(3 * MESSAGE_COUNT);
+    for (const { id } of messages) {
+      const message = await store.findMessage(id);
+      expect([message?.state, message?.events.map(({ verb }) => verb)]).toEqual([
+        'bounced',
+        ['accepted', 'delivered', 'bounced'],
+      ]);
+    }
+    const reputation = await store.readReputation('default', Date.now());
+    expect(reputation.kind === 'done' ? reputation.value.bounces : null).toBe(MESSAGE_COUNT);
+    const suppressed = await store.listSuppressions('default', null, 1_000);
+    expect(suppressed.kind === 'done' ? suppressed.value : []).toHaveLength(MESSAGE_COUNT);
+  },
+);
