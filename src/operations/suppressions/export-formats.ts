@@ -384,9 +384,34 @@ const PLAIN_ADDRESS_NAMES = [
   'recipientaddress',
   'recipientemail',
   'mail',
+  'contactemail',
 ];
-const PLAIN_REASON_NAMES = ['reason', 'suppressionreason', 'type', 'bouncetype', 'event', 'status'];
-const PLAIN_TIME_NAMES = ['at', 'created', 'createdat', 'lastupdatetime', 'bouncedat', 'date', 'time', 'timestamp'];
+const PLAIN_REASON_NAMES = [
+  'reason',
+  'suppressionreason',
+  'suppressiontype',
+  'type',
+  'bouncetype',
+  'event',
+  'status',
+  'origin',
+];
+const PLAIN_TIME_NAMES = [
+  'at',
+  'created',
+  'createdat',
+  'createdon',
+  'datecreated',
+  'dateadded',
+  'addedat',
+  'blockedat',
+  'suppressedat',
+  'lastupdatetime',
+  'bouncedat',
+  'date',
+  'time',
+  'timestamp',
+];
 
 /** The columns of a list that is not the export of a known provider; null if there is no such column. */
 export interface PlainColumns {

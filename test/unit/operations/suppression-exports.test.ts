@@ -185,3 +185,18 @@ test.each([
   const at = parseRowTime(text);
   expect(at === null ? null : new Date(at).toISOString()).toBe(expected);
 });
+
+test.each([
+  ['Recipient,Reason,Origin,Date Added', 'ada@example.com,HardBounce,Recipient,2030-01-01', 'bounce'],
+  ['Recipient Email;Reason;Blocked At', 'ada@example.com;unsubscribed;2030-01-01', 'unsubscribed'],
+  ['Email,Origin,Created At', 'ada@example.com,complaint,2030-01-01T00:00:00Z', 'complaint'],
+  ['Contact Email,Type,Created On', 'ada@example.com,spam,2030-01-01', 'complaint'],
+])(
+  'a CSV file of a web interface with the columns %s is read by the meaning of its columns',
+  async (header, row, reason) => {
+    const { rows } = await readList(Buffer.from(`${header}\n${row}\n`));
+    expect(rows).toEqual([
+      { kind: 'entry', entry: { address: 'ada@example.com', reason, source: null, at: Date.UTC(2030, 0, 1) } },
+    ]);
+  },
+);
