@@ -140,12 +140,12 @@ export function Mark() {
   );
 }
 
-/** Searches messages from every page. The key `/` moves the focus to the field. */
+/** Searches messages from every page. The key `/` moves the focus to the field; the list of messages has its own search. */
 function Search() {
-  const [, navigate] = useLocation();
+  const [location, navigate] = useLocation();
   const [text, setText] = useState('');
   const input = useRef<HTMLInputElement>(null);
-  useHotkeys([['/', () => input.current?.focus()]]);
+  useHotkeys(location === '/messages' ? [] : [['/', () => input.current?.focus()]]);
   return (
     <search className="top-search" aria-label="All messages">
       <form

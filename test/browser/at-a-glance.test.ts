@@ -18,7 +18,7 @@ test('with many problems the queue and the health stay on the first screen, and 
   const items = page.getByRole('region', { name: /^Needs attention/ }).getByRole('listitem');
   const showAllButton = page.getByRole('button', { name: /^Show all \d+/ });
   await showAllButton.waitFor();
-  expect(await items.count()).toBe(4);
+  expect(await items.count()).toBe(3);
   for (const name of ['Queue', 'Health']) {
     const itemList = await page.getByRole('region', { name }).boundingBox();
     expect((itemList?.y ?? Number.POSITIVE_INFINITY) + (itemList?.height ?? 0), name).toBeLessThan(900);

@@ -1,9 +1,12 @@
 /** Figures over time: totals, charts, and a table of the same figures. */
-import { Anchor, Box, Group, Paper, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { Anchor, Box, Table, Text, Title } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Figures, Overview, Range } from '../../../src/operations/overview/schemas.ts';
+import { TOKENS } from '../theme';
+import { BounceReasons } from './bounce-reasons';
 import { formatCompact, formatNumber } from './number';
+import { Tile } from './tile';
 import { formatDuration, formatUtc } from './time';
 import { type Line, TimeChart } from './time-chart';
 
@@ -20,10 +23,10 @@ const COUNT_LABELS: readonly { readonly name: Count; readonly label: string }[] 
   { name: 'expired', label: 'Expired' },
 ];
 
-const BLUE = ['#1c5fa8', '#7ab8ff'] as const;
-const GREEN = ['#1e6b37', '#6fcf8f'] as const;
-const RED = ['#b3361f', '#ff9d7a'] as const;
-const PURPLE = ['#7a2a8c', '#dba4f0'] as const;
+const BLUE = [TOKENS.light.accent, TOKENS.dark.accent] as const;
+const GREEN = [TOKENS.light.delivered, TOKENS.dark.delivered] as const;
+const RED = [TOKENS.light.bounced, TOKENS.dark.bounced] as const;
+const PURPLE = [TOKENS.light.complained, TOKENS.dark.complained] as const;
 
 export function OverviewFigures({ overview }: { readonly overview: Overview }) {
   const { points, range } = overview;
@@ -48,37 +51,44 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
       : [{ label: 'p50 until confirmed', colors: BLUE, dash: [3, 4], values: confirmations }]),
   ];
   return (
-    <Stack gap="lg">
-      <Totals totals={overview.totals} range={range} />
-      <TimeChart
-        title={`Accepted and delivered, ${perStep}`}
-        times={times}
-        lines={volume}
-        format={formatNumber}
-        formatAxis={formatCompact}
-      />
-      <SimpleGrid cols={{ base: 1, lg: 2 }}>
+    <div className="stack">
+      <Totals overview={overview} />
+      <div className="card">
         <TimeChart
-          title={`Bounced and complained, ${perStep}`}
+          title={`Accepted and delivered, ${perStep}`}
           times={times}
-          lines={failures}
+          lines={volume}
           format={formatNumber}
           formatAxis={formatCompact}
         />
-        <TimeChart
-          title="Delivery time, from accepted to delivered"
-          times={times}
-          lines={latency}
-          format={formatDuration}
-          formatAxis={formatAxisTime}
-          logarithmic
-        />
-      </SimpleGrid>
+      </div>
+      <div className="columns thirds">
+        <div className="card">
+          <TimeChart
+            title={`Bounced and complained, ${perStep}`}
+            times={times}
+            lines={failures}
+            format={formatNumber}
+            formatAxis={formatCompact}
+          />
+        </div>
+        <div className="card">
+          <TimeChart
+            title="Delivery time, from accepted to delivered"
+            times={times}
+            lines={latency}
+            format={formatDuration}
+            formatAxis={formatAxisTime}
+            logarithmic
+          />
+        </div>
+        <BounceReasons overview={overview} />
+      </div>
       <Text size="sm" c="dimmed">
         Times are UTC. The last interval is incomplete.
       </Text>
       <FiguresTable overview={overview} />
-    </Stack>
+    </div>
   );
 }
 
@@ -97,27 +107,66 @@ function formatAxisTime(ms: number): string {
 /** The counts that are also states of messages. */
 const STATE_COUNTS: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
 
-function Totals({ totals, range }: { readonly totals: Figures; readonly range: Range }) {
-  const { latencyMs, confirmationMs } = totals;
+/** The counts with a tile of their own, and the tones of their sparklines. */
+const COUNT_TILES: readonly { readonly name: Count; readonly label: string; readonly tone: string }[] = [
+  { name: 'accepted', label: 'Accepted', tone: 'accent' },
+  { name: 'delivered', label: 'Delivered', tone: 'delivered' },
+  { name: 'bounced', label: 'Bounced', tone: 'bounced' },
+  { name: 'complained', label: 'Complained', tone: 'complained' },
+];
+
+function Totals({ overview: { totals, points, range } }: { readonly overview: Overview }) {
+  const { latencyMs } = totals;
+  const rest = COUNT_LABELS.filter(({ name }) => !COUNT_TILES.some((tile) => tile.name === name));
   return (
-    <SimpleGrid component="dl" cols={{ base: 2, xs: 3, md: 5 }} spacing="sm" m={0}>
-      {COUNT_LABELS.map(({ name, label }) => (
-        <Total
-          key={name}
-          label={label}
-          value={formatNumber(totals[name])}
-          share={formatShare(totals, name)}
-          href={STATE_COUNTS.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined}
+    <>
+      <dl className="tiles">
+        {COUNT_TILES.map(({ name, label, tone }) => (
+          <Tile
+            key={name}
+            label={label}
+            value={formatNumber(totals[name])}
+            support={formatShare(totals, name) ?? (name === 'accepted' ? 'messages' : 'none')}
+            href={findList(name, totals, range)}
+            tone={tone}
+            course={points.map((point) => point[name])}
+          />
+        ))}
+        <Tile
+          label="Time to deliver"
+          value={latencyMs === null ? '–' : formatDuration(latencyMs.p50)}
+          support={latencyMs === null ? 'no delivery' : `p50 · p99 ${formatDuration(latencyMs.p99)}`}
+          tone="accent"
+          course={points.map((point) => point.latencyMs?.p50 ?? null)}
         />
-      ))}
-      <Total label="p50 delivery time" value={latencyMs === null ? '–' : formatDuration(latencyMs.p50)} />
-      <Total label="p99 delivery time" value={latencyMs === null ? '–' : formatDuration(latencyMs.p99)} />
-      <Total
-        label="p50 time to confirmation"
-        value={confirmationMs === null ? '–' : formatDuration(confirmationMs.p50)}
-      />
-    </SimpleGrid>
+      </dl>
+      <dl className="facts">
+        {rest.map(({ name, label }) => {
+          const href = findList(name, totals, range);
+          const value = formatNumber(totals[name]);
+          return (
+            <div key={name}>
+              <dt>{label}</dt>
+              <dd>
+                {href === undefined ? (
+                  value
+                ) : (
+                  <Anchor component={Link} href={href} inherit aria-label={`${label}: ${value}`}>
+                    {value}
+                  </Anchor>
+                )}
+              </dd>
+            </div>
+          );
+        })}
+      </dl>
+    </>
   );
+}
+
+/** Returns the URL of the list of the counted messages; undefined without such a list. */
+function findList(name: Count, totals: Figures, range: Range): string | undefined {
+  return STATE_COUNTS.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined;
 }
 
 /** Returns the share of the accepted messages; undefined for a figure without a share. */
@@ -126,43 +175,6 @@ function formatShare(totals: Figures, name: Count): string | undefined {
   if (name === 'accepted' || name === 'deferred' || totals.accepted === 0 || value === 0) return undefined;
   const percent = (100 * value) / totals.accepted;
   return `${percent >= 10 ? Math.round(percent) : percent.toPrecision(2)} %`;
-}
-
-function Total({
-  label,
-  value,
-  share,
-  href,
-}: {
-  readonly label: string;
-  readonly value: string;
-  readonly share?: string | undefined;
-  /** The URL of the list of the counted messages. */
-  readonly href?: string | undefined;
-}) {
-  return (
-    <Paper withBorder px="sm" py={6}>
-      <Text component="dt" size="sm" c="dimmed">
-        {label}
-      </Text>
-      <Group component="dd" gap={6} align="baseline" m={0}>
-        <Text span fw={600} size="lg">
-          {href === undefined ? (
-            value
-          ) : (
-            <Anchor component={Link} href={href} inherit aria-label={`${label}: ${value}`}>
-              {value}
-            </Anchor>
-          )}
-        </Text>
-        {share === undefined ? null : (
-          <Text span size="sm" c="dimmed">
-            {share}
-          </Text>
-        )}
-      </Group>
-    </Paper>
-  );
 }
 
 /** Shows the figures as a table, newest interval first. It is rendered when the operator opens it. */

@@ -1,8 +1,10 @@
 /** The health of each part of the installation, and the problems that need attention, each with its remedy. */
-import { Anchor, Badge, Button, List, Paper, Stack, Text, Title } from '@mantine/core';
+import { Button, Stack, Title } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import { Card } from './card';
 import { formatCount, formatNumber } from './number';
 import { TextWithCode } from './text-with-code';
 
@@ -10,13 +12,8 @@ import { TextWithCode } from './text-with-code';
  * The number of problems that are shown initially, so that the figures stay on the first screen. Failures are listed
  * first.
  */
-const MAX_INITIAL_ITEMS = 4;
+const MAX_INITIAL_ITEMS = 3;
 
-const COLORS: Readonly<Record<Overview['health'][number]['level'], string>> = {
-  ok: '#1e6b37',
-  warning: '#7a5b00',
-  failure: '#a3271c',
-};
 const PART_NAMES: Readonly<Record<Overview['health'][number]['part'], string>> = {
   database: 'Database',
   transport: 'Transport',
@@ -25,61 +22,43 @@ const PART_NAMES: Readonly<Record<Overview['health'][number]['part'], string>> =
   nodes: 'Nodes',
 };
 
-function LevelBadge({ level }: { readonly level: Overview['health'][number]['level'] }) {
-  return (
-    <Badge color={COLORS[level]} variant="filled" tt="none" radius="sm" w="5.4rem" style={{ flex: 'none' }}>
-      {level}
-    </Badge>
-  );
-}
-
 export function OverviewHealth({ health }: { readonly health: Overview['health'] }) {
   return (
-    <Paper withBorder p="md" component="section" aria-labelledby="health">
-      <Stack gap={6}>
-        <Title order={2} size="h4" id="health">
-          Health
-        </Title>
-        <List listStyleType="none" spacing={6} styles={{ itemWrapper: { display: 'block' } }}>
-          {health.map(({ part, level, text }) => (
-            <List.Item key={part}>
-              <div className="marked">
-                <LevelBadge level={level} />
-                <Text className="wrap" size="sm">
-                  <Text span inherit fw={600}>
-                    {PART_NAMES[part]}
-                  </Text>{' '}
-                  {text}
-                </Text>
-              </div>
-            </List.Item>
-          ))}
-        </List>
-      </Stack>
-    </Paper>
+    <Card title="Health" link={{ href: '/health', text: 'Run checks' }}>
+      {health.map(({ part, level, text }) => (
+        <div key={part} className="health-row">
+          <i className={`level-dot ${level}`} />
+          <span>
+            {PART_NAMES[part]}
+            {level === 'ok' ? null : <span className="unseen">: {level}</span>}
+          </span>
+          <span>{text}</span>
+        </div>
+      ))}
+    </Card>
   );
 }
 
 export function OverviewAttention({ attention }: { readonly attention: Overview['attention'] }) {
   const [showAll, setShowAll] = useState(false);
-  const collapsible = attention.length > MAX_INITIAL_ITEMS + 1;
+  const collapsible = attention.length > MAX_INITIAL_ITEMS;
   const shownItems = collapsible && !showAll ? attention.slice(0, MAX_INITIAL_ITEMS) : attention;
   return (
-    <Paper withBorder p="md" component="section" aria-labelledby="attention">
-      <Stack gap="sm" align="flex-start">
-        <Title order={2} size="h4" id="attention">
+    <section aria-labelledby="attention">
+      <Stack gap="xs" align="flex-start">
+        <Title order={2} size="h4" id="attention" className="unseen">
           Needs attention{attention.length === 0 ? '' : ` (${formatNumber(attention.length)})`}
         </Title>
         {attention.length === 0 ? (
-          <Text c="dimmed">No problems found.</Text>
+          <span className="muted">No problems found.</span>
         ) : (
-          <List id="attention-list" listStyleType="none" spacing="sm" styles={{ itemWrapper: { display: 'block' } }}>
+          <ul id="attention-list" className="attention" style={{ width: '100%' }}>
             {shownItems.map((item) => (
-              <List.Item key={item.text}>
+              <li key={item.text}>
                 <Item item={item} />
-              </List.Item>
+              </li>
             ))}
-          </List>
+          </ul>
         )}
         {collapsible ? (
           <Button
@@ -95,7 +74,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
           </Button>
         ) : null}
       </Stack>
-    </Paper>
+    </section>
   );
 }
 
@@ -107,22 +86,20 @@ function describeHiddenFailures(hidden: Overview['attention']): string {
 
 function Item({ item: { level, text, remedy, page } }: { readonly item: Overview['attention'][number] }) {
   return (
-    <div className="marked long">
-      <LevelBadge level={level} />
-      <div>
-        <Text className="wrap" fw={600}>
-          {page === null ? (
-            text
-          ) : (
-            <Anchor component={Link} href={page} inherit>
-              {text}
-            </Anchor>
-          )}
-        </Text>
-        <Text className="wrap" size="sm" c="dimmed">
+    <div className={`attention-row tone-${level === 'failure' ? 'error' : 'warning'}`}>
+      <IconAlertTriangle size={18} stroke={1.8} aria-hidden />
+      <div className="attention-text">
+        <span className="unseen">{level}: </span>
+        <b>{text}</b>
+        <div>
           <TextWithCode text={remedy} />
-        </Text>
+        </div>
       </div>
+      {page === null ? null : (
+        <Button component={Link} href={page} variant="default" size="xs" aria-label={`Show: ${text}`}>
+          Show
+        </Button>
+      )}
     </div>
   );
 }

@@ -1,7 +1,8 @@
 /** The queue: number of messages, oldest message, trend, arrivals and departures. */
-import { Anchor, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import { Card, Fact } from './card';
 import { formatNumber } from './number';
 import { RelativeTime } from './relative-time';
 import { formatDuration } from './time';
@@ -11,39 +12,35 @@ type Queue = Overview['queue'];
 export function OverviewQueue({ queue }: { readonly queue: Queue }) {
   const { queued, sending, uncertain, oldestId, oldestAt } = queue;
   return (
-    <Paper withBorder p="md" component="section" aria-labelledby="queue">
-      <Stack gap={6}>
-        <Title order={2} size="h4" id="queue">
-          Queue
-        </Title>
-        <Text fw={600} size="lg">
-          {describeTrend(queue, Date.now())}
-        </Text>
-        <Group gap="md">
-          <Text>
-            <StateLink state="queued" count={queued} text="queued" />,{' '}
-            <StateLink state="sending" count={sending} text="sending" />
-            {uncertain === 0 ? null : (
-              <>
-                , <StateLink state="uncertain" count={uncertain} text="uncertain" />
-              </>
-            )}
-          </Text>
-        </Group>
-        {oldestAt === null ? null : (
-          <Text>
-            <Anchor component={Link} href={`/messages/${oldestId}`} underline="always">
-              The oldest message
-            </Anchor>{' '}
-            was accepted <RelativeTime at={oldestAt} />.
-          </Text>
+    <Card title="Queue" link={{ href: '/messages?state=queued', text: 'Show' }}>
+      <div className="big-figure">
+        {formatNumber(queued)}
+        <small>queued</small>
+      </div>
+      <Fact name="Trend">{describeTrend(queue, Date.now())}</Fact>
+      <Fact name="Now">
+        <StateLink state="sending" count={sending} text="sending" />
+        {uncertain === 0 ? null : (
+          <>
+            , <StateLink state="uncertain" count={uncertain} text="uncertain" />
+          </>
         )}
-        <Text c="dimmed" size="sm">
-          {formatNumber(queue.arrivalsPerMinute)} arrivals and {formatNumber(queue.departuresPerMinute)} departures per
-          minute (average of the last 5 minutes).
-        </Text>
-      </Stack>
-    </Paper>
+      </Fact>
+      {oldestAt === null ? null : (
+        <Fact
+          name={
+            <Anchor component={Link} href={`/messages/${oldestId}`} inherit underline="always">
+              The oldest message
+            </Anchor>
+          }
+        >
+          <RelativeTime at={oldestAt} />
+        </Fact>
+      )}
+      <Fact name="Arrivals / departures">
+        {formatNumber(queue.arrivalsPerMinute)} / {formatNumber(queue.departuresPerMinute)} per min
+      </Fact>
+    </Card>
   );
 }
 

@@ -7,6 +7,7 @@ import { useElementSize } from '@mantine/hooks';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { TOKENS } from '../theme';
 import { formatUtc } from './time';
 
 export interface Line {
@@ -32,8 +33,8 @@ export interface TimeChartProps {
 
 const HEIGHT = 190;
 const AXIS_COLORS = {
-  light: { text: '#5c636a', grid: '#d9dde1' },
-  dark: { text: '#a6adb4', grid: '#3a3f44' },
+  light: { text: TOKENS.light.faint, grid: TOKENS.light.border },
+  dark: { text: TOKENS.dark.faint, grid: TOKENS.dark.border },
 } as const;
 /**
  * The minimum number of values of a line that is shown without points. A line with fewer values shows each value as a
@@ -154,7 +155,7 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
     stroke: text,
     grid: { stroke: grid, width: 1 },
     ticks: { show: false },
-    font: '12px system-ui, sans-serif',
+    font: '11px Inter, system-ui, sans-serif',
   };
   return {
     width,
@@ -169,7 +170,11 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
         : { range: (_chart, _min, max) => [0, Math.max(1, (max ?? 0) * 1.05)] },
     },
     axes: [
-      { ...axis, values: (_chart, splits, _axis, _space, step) => formatTimeLabels(splits, step) },
+      {
+        ...axis,
+        grid: { show: false },
+        values: (_chart, splits, _axis, _space, step) => formatTimeLabels(splits, step),
+      },
       {
         ...axis,
         size: 64,

@@ -1,0 +1,76 @@
+/** A tile: a figure with its unit, a supporting figure, and its course over time as a sparkline. */
+import type { ReactNode } from 'react';
+import { Link } from 'wouter';
+
+interface TileProps {
+  readonly label: string;
+  readonly value: string;
+  /** Shown smaller than the value, such as `%`. */
+  readonly unit?: string | undefined;
+  /** A supporting figure below the value. */
+  readonly support?: ReactNode;
+  /** The page with the details; without it the tile is no link. */
+  readonly href?: string | undefined;
+  /** The accessible name of the link; the label and the value by default. */
+  readonly linkName?: string;
+  readonly tone: string;
+  /** The course, oldest first; null without a value. */
+  readonly course?: readonly (number | null)[];
+}
+
+/** Shows one term and its description. The parent is a `dl`. */
+export function Tile({ label, value, unit, support, href, linkName, tone, course }: TileProps) {
+  return (
+    <div className="tile">
+      <dt className="tile-label">{label}</dt>
+      <dd className="tile-figure">
+        {href === undefined ? (
+          value
+        ) : (
+          <Link href={href} aria-label={linkName ?? `${label}: ${value}`}>
+            {value}
+          </Link>
+        )}
+        {unit === undefined ? null : <small className="tile-unit">{unit}</small>}
+      </dd>
+      <dd className="tile-foot">
+        <span className="muted">{support}</span>
+      </dd>
+      {course === undefined ? null : (
+        <dd className={`tile-spark tone-${tone}`}>
+          <Sparkline values={course} />
+        </dd>
+      )}
+    </div>
+  );
+}
+
+const SPARK_HEIGHT = 28;
+const MAX_SPARK_POINTS = 40;
+
+/** Draws the values as a line without axes. The figures are on the page as text, so screen readers skip the line. */
+function Sparkline({ values }: { readonly values: readonly (number | null)[] }) {
+  const groupSize = Math.max(1, Math.ceil(values.length / MAX_SPARK_POINTS));
+  const groups = Array.from({ length: Math.ceil(values.length / groupSize) }, (_, index) =>
+    values.slice(index * groupSize, (index + 1) * groupSize).reduce<number>((sum, value) => sum + (value ?? 0), 0),
+  );
+  const max = Math.max(...groups, 1e-9);
+  const step = 100 / Math.max(1, groups.length - 1);
+  const points = groups.map(
+    (value, index) =>
+      `${(index * step).toFixed(1)} ${(SPARK_HEIGHT - 2 - (value / max) * (SPARK_HEIGHT - 4)).toFixed(1)}`,
+  );
+  const line = `M${points.join('L')}`;
+  return (
+    <svg
+      className="spark"
+      viewBox={`0 0 100 ${SPARK_HEIGHT}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+      focusable="false"
+    >
+      <path className="fill" d={`${line}L100 ${SPARK_HEIGHT}L0 ${SPARK_HEIGHT}Z`} />
+      <path className="line" d={line} />
+    </svg>
+  );
+}
