@@ -149,9 +149,9 @@ test('the page of settings shows the effective values with their sources, withou
   await row.getByText('environment', { exact: true }).waitFor();
   expect(await page.content()).not.toContain('the-secret-of-the-hook');
   expect(await findSeriousFaults(page)).toEqual([]);
-  await page.getByRole('searchbox').fill('postmark');
+  await page.getByRole('searchbox', { name: 'Filter by name, value or meaning' }).fill('postmark');
   await expect.poll(() => page.getByRole('row').count()).toBeLessThan(6);
-  await page.getByRole('searchbox').fill('');
+  await page.getByRole('searchbox', { name: 'Filter by name, value or meaning' }).fill('');
   await page.getByRole('switch', { name: 'Only changed settings' }).press('Space');
   await expect.poll(() => page.getByText('default', { exact: true }).count()).toBe(0);
   await page.getByText('POSTRIDER_EVENTS_POSTMARK', { exact: true }).waitFor();

@@ -18,7 +18,7 @@ export function ReportPage({ parameters }: PageProps) {
   const report = useReport(id);
   return (
     <>
-      <PageHead title={`Report ${id}`} />
+      <PageHead title={`Report ${id}`} parent={{ href: '/feedback', text: 'Feedback' }} />
       {report.data !== undefined ? (
         <Report report={report.data} />
       ) : report.isError ? (

@@ -1,5 +1,5 @@
 /** The page of an endpoint: its state, its figures, the actions on it, and its deliveries. */
-import { Anchor, Group, Space, Text } from '@mantine/core';
+import { Anchor, Space } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
@@ -18,6 +18,8 @@ import { useWebhook, useWebhookFigures } from '../webhooks/queries';
 import { StatusNote } from '../webhooks/status-note';
 import type { PageProps } from './index';
 
+const LIST = { href: '/webhooks', text: 'Webhooks' };
+
 export function WebhookPage({ parameters }: PageProps) {
   const id = parameters.id ?? '';
   const webhook = useWebhook(id);
@@ -26,7 +28,7 @@ export function WebhookPage({ parameters }: PageProps) {
     return <Content webhook={webhook.data} figures={figures.data?.find((entry) => entry.id === id)} />;
   return (
     <>
-      <PageHead title={id} />
+      <PageHead title={id} parent={LIST} />
       {webhook.isError ? (
         <LoadError
           error={webhook.error}
@@ -50,13 +52,13 @@ interface ContentProps {
 function Content({ webhook, figures }: ContentProps) {
   return (
     <>
-      <PageHead title={webhook.name ?? webhook.url}>
+      <PageHead
+        title={webhook.name ?? webhook.url}
+        parent={LIST}
+        badge={<EndpointBadge webhook={webhook} isFailing={(figures?.failingSince ?? null) !== null} />}
+      >
         <EndpointActions webhook={webhook} figures={figures} />
       </PageHead>
-      <Group mb="md">
-        <EndpointBadge webhook={webhook} isFailing={(figures?.failingSince ?? null) !== null} />
-        <Text className="wrap">{webhook.url}</Text>
-      </Group>
       <StatusNote webhook={webhook} figures={figures} />
       <Facts webhook={webhook} figures={figures} />
       <Space h="lg" />
@@ -65,10 +67,11 @@ function Content({ webhook, figures }: ContentProps) {
   );
 }
 
-function Facts({ webhook: { id, account, events, createdAt, previousSecretUntil }, figures }: ContentProps) {
+function Facts({ webhook: { id, url, account, events, createdAt, previousSecretUntil }, figures }: ContentProps) {
   return (
     <dl className="facts head">
       <Fact name="id">{id}</Fact>
+      <Fact name="URL">{url}</Fact>
       <Fact name="account">
         {account === null ? (
           'every account'
