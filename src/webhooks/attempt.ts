@@ -33,6 +33,9 @@ export const MAX_RESPONSE_BYTES = 512;
  */
 const MAX_RESPONSE_MS = 2_000;
 
+/** The maximum number of responses with a status 1xx before the response. */
+const MAX_INFORMATIONAL_RESPONSES = 16;
+
 /** The maximum number of idle connections. */
 const MAX_IDLE_CONNECTIONS = 64;
 /** The time after which an idle connection is closed. */
@@ -153,6 +156,12 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     request.on('error', fail);
     // The connection can also close without a response and without an error, for example after a protocol switch.
     request.on('close', () => fail(new Error('the connection was closed without a response')));
+    let informationalCount = 0;
+    request.on('information', () => {
+      informationalCount += 1;
+      if (informationalCount > MAX_INFORMATIONAL_RESPONSES)
+        request.destroy(new Error('too many informational responses'));
+    });
     request.on('response', (response) => {
       hasResponse = true;
       void readResponseBody(response, clock).then((text) => resolve({ kind: 'responded', response, body: text }));

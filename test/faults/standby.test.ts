@@ -3,6 +3,7 @@
  * reports each commit as successful although only the primary has it. Neither the call nor a later call that finds the
  * row acknowledges such a change. Therefore the standby has every acknowledged change after a failover.
  */
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ImportStep } from '../../src/model/audit.ts';
@@ -16,6 +17,7 @@ import { createVirtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { comparePostgresEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { type PostgresServer, runStatement, startPostgres, startStandby } from '../rig/postgres.ts';
 import { selectCaseCount } from '../rig/sample.ts';
@@ -283,9 +285,10 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
   }
 }, 240_000);
 
-test('after repeated cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
+test('after repeated cancelled waits and a failover, every 201, every suppression and each event of webhooks once is on the standby', async () => {
   const serverPair = await startPair();
   const { store, standby, database, url, cancelWaits } = serverPair;
+  await createDisabledWebhook(parsePostgresUrl(url));
   const folder = createTemporaryFolder();
   const settings = {
     POSTRIDER_DATABASE: url,
@@ -322,6 +325,11 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
       return true;
     }),
   );
+  // Moves the events to deliveries during the faults.
+  const mover = keepTrying(async (turn) => {
+    await store.fanOutEvents(Date.now() + turn, randomBytes(8).toString('hex'), 50).catch(() => null);
+    return true;
+  });
   const waitForMore = async (count: number) => {
     const goals = [messages.size + count, addresses.size + count];
     await expect.poll(() => messages.size > (goals[0] ?? 0) && addresses.size > (goals[1] ?? 0)).toBe(true);
@@ -338,7 +346,7 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   await serverPair.failOver();
   await waitForMore(100);
   isOver = true;
-  await Promise.all([...senders, ...lists]);
+  await Promise.all([...senders, ...lists, mover]);
   const promoted = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
   onTestFinished(() => promoted.close());
   const listedSuppressions = await promoted.listSuppressions('default', null, 1_000_000);
@@ -348,6 +356,9 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   const missingAddresses = [...addresses].filter((address) => !standbyAddresses.has(address));
   for (const id of messages) if ((await promoted.findMessage(id)) === null) missingAddresses.push(id);
   expect(missingAddresses).toEqual([]);
+  const { entries, differences } = await comparePostgresEvents(standby.url(database));
+  expect(differences).toEqual([]);
+  expect(entries).toBeGreaterThanOrEqual(messages.size);
 }, 600_000);
 
 test('a commit whose connection is ended while it waits for the standby is not acknowledged, even if the primary reports it as committed', async () => {

@@ -15,8 +15,9 @@ export interface ReceiverResponse {
 
 /**
  * `stall`: no response. `reset`: the connection is reset before a response. `reset-after-status`: the connection is
- * reset within the body of a 200. `endless`: a 200 with a body of 10 MB. `garbage`: bytes that are not HTTP. `upgrade`:
- * the status 101.
+ * reset within the body of a 200. `endless`: a 200 with a body of 10 MB. `garbage`: bytes that are not HTTP.
+ * `endless-headers`: a status and header lines without an end. `informational`: responses 103 without an end. `http-1.0`:
+ * a 200 of HTTP/1.0 whose body ends with the connection. `upgrade`: the status 101.
  */
 export type ReceiverBehavior =
   | ReceiverResponse
@@ -26,6 +27,9 @@ export type ReceiverBehavior =
   | 'stall-after-status'
   | 'endless'
   | 'garbage'
+  | 'endless-headers'
+  | 'informational'
+  | 'http-1.0'
   | 'upgrade';
 
 export interface ReceivedWebhook {
@@ -131,6 +135,15 @@ function respond(behavior: ReceiverBehavior, socket: Socket, response: ServerRes
     case 'garbage':
       socket.end('this is not HTTP\r\n\r\n');
       return;
+    case 'endless-headers':
+      writeRepeatedly(socket, 'HTTP/1.1 200 OK\r\n', `X-Filler: ${'x'.repeat(1_000)}\r\n`);
+      return;
+    case 'informational':
+      writeRepeatedly(socket, '', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(10));
+      return;
+    case 'http-1.0':
+      socket.end('HTTP/1.0 200 OK\r\n\r\nthanks');
+      return;
     case 'upgrade':
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');
       return;
@@ -138,4 +151,13 @@ function respond(behavior: ReceiverBehavior, socket: Socket, response: ServerRes
       response.writeHead(behavior.status, behavior.headers);
       response.end(behavior.body);
   }
+}
+
+/** Writes `first` and then `text` without an end, until the connection is closed. */
+function writeRepeatedly(socket: Socket, first: string, text: string): void {
+  socket.write(first);
+  const write = () => {
+    if (!socket.destroyed) socket.write(text, () => setImmediate(write));
+  };
+  write();
 }

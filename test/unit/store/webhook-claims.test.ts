@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DatabaseSetting } from '../../../src/config/settings.ts';
+import { MAX_WEBHOOKS } from '../../../src/model/webhook.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
@@ -78,6 +79,23 @@ describe.each([
     expect(deliveries.map(({ event }) => event).toSorted((a, b) => (a.kind < b.kind ? -1 : 1))).toMatchObject([
       { kind: 'message', id: kept.id },
       { kind: 'missing', type: 'message.accepted' },
+    ]);
+  });
+
+  test('moves an event for 10,000 endpoints in one step, and the next events in further steps', async () => {
+    const { store, run } = await createStore();
+    await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
+    const numbers = `WITH RECURSIVE s(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM s WHERE n < ${MAX_WEBHOOKS})`;
+    const url = "'https://hooks.example.com/'";
+    await run(`${numbers} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`);
+    expect(await store.createWebhook({ ...ENDPOINT, events: [] }, Date.now())).toEqual({ kind: 'too-many' });
+    await store.accept([newMessage(), newMessage()]);
+    const steps = [];
+    for (let count = 0; count < 3; count += 1) steps.push(await store.fanOutEvents(Date.now() + count, SEED, 100));
+    expect(steps).toEqual([
+      { events: 1, deliveries: MAX_WEBHOOKS, hasMore: true },
+      { events: 1, deliveries: MAX_WEBHOOKS, hasMore: false },
+      { events: 0, deliveries: 0, hasMore: false },
     ]);
   });
 

@@ -155,6 +155,28 @@ describe('an attempt', () => {
   });
 });
 
+describe('an attempt to an endpoint that abuses HTTP', () => {
+  it('fails with one line if the header of the response does not end', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => 'endless-headers';
+    const result = await createClient().attempt(createRequest(receiver.url));
+    expect(result).toMatchObject({ status: null, error: expect.stringContaining('HPE_HEADER_OVERFLOW') });
+  });
+
+  it('fails with one line after a bounded number of informational responses', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => 'informational';
+    const result = await createClient().attempt(createRequest(receiver.url));
+    expect(result).toMatchObject({ status: null, error: 'too many informational responses' });
+  });
+
+  it('accepts a response of HTTP/1.0 that ends with the connection', async () => {
+    const receiver = await startReceiver();
+    receiver.behave = () => 'http-1.0';
+    expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({ status: 200, body: 'thanks' });
+  });
+});
+
 describe('the connection of an attempt', () => {
   it('goes to the address that was checked, and the name is looked up once per attempt', async () => {
     const checked = await startReceiver({ host: '127.0.0.2' });
