@@ -419,3 +419,36 @@ test('the filter is exported as CSV with the session header', async () => {
   expect(response.status()).toBe(200);
   expect(response.headers()['content-disposition']).toContain('messages.csv');
 });
+
+test('every message of a filter is cancelled after a preview of their number, and the audit log has one entry', async () => {
+  const subjects = ['Bulk first', 'Bulk second', 'Bulk third'];
+  const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
+  await Promise.all(ids.map((id) => waitForState(id, 'queued')));
+  const { page } = await browsers.openSignedIn(service, '/messages?q=bulk&state=deferred');
+  await page.getByRole('button', { name: 'Change all…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Change all messages of this filter' });
+  await dialog.getByText('The filter matches 3 messages.').waitFor();
+  await dialog.getByRole('radio', { name: 'Cancel' }).check();
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Cancel 3 messages' }).click();
+  await dialog.getByText('Complete: 3 done.').waitFor();
+  for (const id of ids) await waitForState(id, 'cancelled');
+  const audit = await browsers.callApi<{ entries: { action: string; target: string }[] }>(service, 'GET', '/audit');
+  expect(JSON.stringify(audit)).toContain('q=bulk state=deferred');
+});
+
+test('hostile words of a reply are shown literally in the list and on the page of the message', async () => {
+  const id = await submitMessage(toSimulatorAddress('bounce'), 'Hostile reply');
+  await waitForState(id, 'bounced');
+  const { page } = await browsers.openSignedIn(service, '/audit');
+  const text = '550 <img src=x onerror=alert(1)> \u202eevil\u0007 \u001b[31m';
+  await replaceResponses(page, /\/api\/v1\/messages\?/, async (route) => {
+    const answer = await route.fetch();
+    const body = await answer.json();
+    for (const message of body.messages) message.reason = { ...message.reason, text };
+    await route.fulfill({ response: answer, json: body });
+  });
+  await page.goto('/messages?q=hostile');
+  await page.getByRole('row').filter({ hasText: 'Hostile reply' }).getByText('<img src=x onerror=alert(1)>').waitFor();
+  expect(await page.locator('img[src="x"]').count()).toBe(0);
+});

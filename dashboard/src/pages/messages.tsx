@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { ApiError } from '../api/client';
+import { ChangeAllButton } from '../messages/change-all';
 import { type Column, ColumnChooser, useColumns } from '../messages/columns';
 import { ExportButton } from '../messages/export-button';
 import { describeFilters, type Filters, parseFilters, parseMessageId } from '../messages/filters';
@@ -52,6 +53,7 @@ export function MessagesPage({ session }: PageProps) {
     <>
       <PageHead title="Messages">
         <Group gap="xs">
+          <ChangeAllButton filters={filters} />
           <ColumnChooser columns={columns} onChange={setColumns} />
           <ExportButton filters={filters} />
         </Group>
