@@ -140,12 +140,13 @@ export function Mark() {
   );
 }
 
-/** Searches messages from every page. The key `/` moves the focus to the field; the list of messages has its own search. */
+/** Searches messages from every page. The key `/` moves the focus to the field, or to the search of the page. */
 function Search() {
-  const [location, navigate] = useLocation();
+  const [, navigate] = useLocation();
   const [text, setText] = useState('');
   const input = useRef<HTMLInputElement>(null);
-  useHotkeys(location === '/messages' ? [] : [['/', () => input.current?.focus()]]);
+  // A page with a search of its own marks its field.
+  useHotkeys([['/', () => (document.querySelector<HTMLInputElement>('[data-search]') ?? input.current)?.focus()]]);
   return (
     <search className="top-search" aria-label="All messages">
       <form

@@ -1,20 +1,22 @@
 /** The state of a message in a list. A queued message whose last attempt was deferred has the label `deferred`. */
-import { Badge } from '@mantine/core';
+import { IconClock, IconRefresh } from '@tabler/icons-react';
 import { StateBadge } from '../parts/state-badge';
 import type { ShownMessage } from './use-search';
 
 export function MessageState({ message }: { readonly message: ShownMessage }) {
   if (message.isOutdated)
     return (
-      <Badge color="#5c636a" variant="filled" tt="none" radius="sm" title="The message no longer matches the search">
-        changed
-      </Badge>
+      <span className="badge tone-neutral" title="The message no longer matches the search">
+        <IconRefresh size={14} stroke={2} aria-hidden />
+        <span className="badge-word">changed</span>
+      </span>
     );
   if (message.deferred)
     return (
-      <Badge color="#8a4b08" variant="filled" tt="none" radius="sm" title="queued; the last attempt was deferred">
-        deferred
-      </Badge>
+      <span className="badge tone-deferred" title="queued; the last attempt was deferred">
+        <IconClock size={14} stroke={2} aria-hidden />
+        <span className="badge-word">deferred</span>
+      </span>
     );
   return <StateBadge state={message.state} />;
 }

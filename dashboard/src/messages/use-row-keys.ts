@@ -1,5 +1,5 @@
 /**
- * The keyboard of the list: `j` and `k` move the current row, `Enter` opens it, `x` selects it, `/` focuses the search field. The keys are
+ * The keyboard of the list: `j` and `k` move the current row, `Enter` opens it, `x` selects it. The frame focuses the search field on `/`. The keys are
  * ignored while a field, a button or a dialog has the focus, except that `j` and `k` continue from a focused row.
  */
 import { useEffect, useRef, useState } from 'react';
@@ -22,11 +22,6 @@ export function useRowKeys({ ids, onOpen, onSelect }: RowKeys): string | null {
       const target = event.target instanceof Element ? event.target : null;
       if (target?.closest('input, textarea, select, [contenteditable], [role="dialog"]') != null) return;
       const { ids: rows, current: row } = latest.current;
-      if (event.key === '/') {
-        event.preventDefault();
-        document.querySelector<HTMLInputElement>('[data-search]')?.focus();
-        return;
-      }
       if (event.key === 'j' || event.key === 'k') {
         const index = row === null ? -1 : rows.indexOf(row);
         const next = event.key === 'j' ? Math.min(index + 1, rows.length - 1) : Math.max(index - 1, 0);
