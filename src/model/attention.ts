@@ -1,22 +1,22 @@
 /**
- * Defines the kinds of problems that need the attention of an operator. The overview lists them, and notifications report
- * their begin and end. Pure.
+ * Defines the kinds of problems that need the attention of an operator. The overview lists them, and notifications
+ * report their start and end. Pure.
  *
  * The code and the subject identify an item: the same problem of the same object has the same key, although its text
  * changes. Codes are stable, because receivers of notifications depend on them.
  */
 
 /**
- * The targets that are notified about an item. `https`: only HTTPS targets. Items that prevent the delivery of mail, and
- * items that a notification by mail can cause, are not sent by mail: such a mail could begin the next item. `none`: the
- * item concerns the notifications themselves, or another item has been notified for the same cause.
+ * The targets that are notified about an item. `https`: only HTTPS targets. Items that prevent the delivery of mail,
+ * and items that a notification by mail can cause, are not sent by mail: such a mail could cause the next item. `none`:
+ * the item concerns the notifications themselves, or another item has been notified for the same cause.
  */
 export type AttentionChannel = 'all' | 'https' | 'none';
 
 interface AttentionKind {
   /**
-   * Items of one family and one subject are stages of the same problem. If one stage replaces another, only the begin of
-   * the new stage is notified.
+   * Items of one family and one subject are stages of the same problem. If one stage replaces another, only the start
+   * of the new stage is notified.
    */
   readonly family: string;
   readonly channel: AttentionChannel;
@@ -31,7 +31,7 @@ export const ATTENTION_CODES = {
     family: 'database',
     channel: 'https',
     command: 'postrider doctor',
-    consequence: 'No message is accepted. Clients get status 500 and retry.',
+    consequence: 'No message is accepted. Requests fail with status 500, and clients retry.',
   },
   'circuit-breaker-open': {
     family: 'circuit-breaker',

@@ -1,8 +1,8 @@
-/** Decides which account sends notifications by mail, and why none can. Pure. */
+/** Decides which account sends notifications by mail, or the reason why no account can. Pure. */
 import type { Account } from './account.ts';
 import { maySend, type SendingDomain } from './domain.ts';
 
-/** Why notifications cannot be sent by mail, or why they wait. */
+/** The reason why notifications cannot be sent by mail, or why they wait. */
 export interface NotificationSenderFault {
   /** `refused`: the mail is not accepted. `waiting`: it is accepted and waits. */
   readonly kind: 'refused' | 'waiting';

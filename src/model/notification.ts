@@ -3,10 +3,10 @@
  * milliseconds since the epoch.
  *
  * A check compares the items that need attention now with the stored states of the earlier items. The result contains
- * the changed states and at most one notification with every begin and end.
+ * the changed states and at most one notification with every start and end.
  *
- * Guarantees: an item has at most one begin and one end within `ITEM_INTERVAL_MS`. Every notified begin is followed by a
- * notified end or by the begin of another stage of the same problem. An item that begins and ends between two
+ * Guarantees: at most one start and one end of an item are notified within `ITEM_INTERVAL_MS`. A notified end, or the
+ * start of another stage of the same problem, follows every notified start. An item that begins and ends between two
  * notifications of the same item is not notified.
  */
 import {
@@ -17,13 +17,15 @@ import {
   getAttentionKey,
 } from './attention.ts';
 
-/** The minimum time between two notified begins of the same item. */
+/** The minimum time between two notified starts of the same item. */
 export const ITEM_INTERVAL_MS = 3_600_000;
 /** The minimum time between two notifications. Changes in this time are gathered into the next notification. */
 export const NOTIFICATION_INTERVAL_MS = 60_000;
 /** The maximum number of items of each kind that a check reads. */
 export const MAX_NOTIFIED_ITEMS = 10_000;
-/** The retention of notifications that are no longer pending, and the age at which a pending one is removed. */
+/**
+ * The retention of notifications that are no longer pending, and the age at which a pending notification is removed.
+ */
 export const NOTIFICATION_RETENTION_MS = 30 * 24 * 3_600_000;
 
 /** The stored state of an item. */
@@ -34,9 +36,9 @@ export interface AttentionState {
   readonly beganAt: number;
   /** The time of the first check without the item. Null while the item is present. */
   readonly endedAt: number | null;
-  /** True if the begin was notified, and the end was not. */
+  /** True if the start was notified, and the end was not. */
   readonly isAnnounced: boolean;
-  /** The time of the last notified begin, or null. */
+  /** The time of the last notified start, or null. */
   readonly announcedAt: number | null;
 }
 
@@ -71,7 +73,7 @@ export interface AttentionPlan {
   readonly changed: readonly AttentionState[];
   /** The keys of the states that are removed. */
   readonly removed: readonly string[];
-  /** Null if no begin or end is notified now. */
+  /** Null if no start or end is notified now. */
   readonly notification: AttentionChange | null;
 }
 
@@ -86,8 +88,8 @@ export interface CurrentAttention {
 }
 
 /**
- * The codes of items whose state only running nodes know. Shortly after the start of a node, a missing item of these codes
- * has not necessarily ended.
+ * The codes of items whose state is available only in running nodes. Shortly after the start of a node, a missing item
+ * of these codes has not necessarily ended.
  */
 export const RUNTIME_CODES: readonly AttentionCode[] = ['circuit-breaker-open', 'next-hop-refusal', 'signing-failed'];
 
@@ -123,7 +125,8 @@ export function planAttention(
     const nextStage = presentStages.get(getAttentionFamily(state.item));
     const isEndDue = isDue && absent.isAnnounced && nextStage === undefined;
     if (isEndDue) ended.push({ ...absent.item, beganAt: absent.beganAt, endedAt: absent.endedAt ?? now });
-    // The operators know the problem, so the end of its last stage is notified, even if its begin was not.
+    // The operators were notified of the problem, so the end of its last stage is notified, even if the start of this
+    // stage was not.
     if (nextStage !== undefined && absent.isAnnounced) markAnnounced(after, nextStage, absent.announcedAt);
     const settled = isEndDue || nextStage !== undefined ? { ...absent, isAnnounced: false } : absent;
     if (!settled.isAnnounced && hasElapsed(settled.announcedAt, ITEM_INTERVAL_MS, now)) removed.push(key);
@@ -145,7 +148,7 @@ function markAnnounced(states: Map<string, AttentionState>, key: string, announc
   states.set(key, { ...state, isAnnounced: true, announcedAt: state.announcedAt ?? announcedAt });
 }
 
-/** Returns the state of an item that is present. The text of a stored item is that of its begin. */
+/** Returns the state of an item that is present. The text of a stored item is the text at its start. */
 function observePresent(before: AttentionState | null, item: Attention, now: number): AttentionState {
   if (before === null)
     return { item, isPresent: true, beganAt: now, endedAt: null, isAnnounced: false, announcedAt: null };

@@ -3,9 +3,9 @@
  * notifications.
  *
  * Guarantees: of several nodes, exactly one records each change, together with its notification for each target. A
- * recorded notification is delivered by any node, also after a crash: its lease expires, and it is due again. Each target
- * has at most one attempt of this node at a time, so a target that does not answer delays no other. A target may receive a
- * notification twice, with the same `webhook-id`; a mail is accepted once.
+ * recorded notification is delivered by any node, also after a crash: its lease expires, and it is due again. Each
+ * target has at most one attempt of this node at a time, so a target that does not respond delays no other target. A
+ * target may receive a notification twice, with the same `webhook-id`; a mail is accepted once.
  */
 import type { MonotonicClock } from '../clock.ts';
 import type { Attention } from '../model/attention.ts';
@@ -34,7 +34,7 @@ import type { DeliverNotification, TargetResult } from './target.ts';
 export const CHECK_INTERVAL_MS = 10_000;
 /** The minimum time between two checks of all nodes together. It is shorter, so that a late timer omits no check. */
 const MIN_CHECK_INTERVAL_MS = CHECK_INTERVAL_MS / 2;
-/** The interval at which this node looks for due notifications. */
+/** The interval at which this node polls for due notifications. */
 const DELIVERY_POLL_MS = 5_000;
 /** The duration of a lease. It covers the attempt and the record of its result. */
 const LEASE_MS = ATTEMPT_TIMEOUT_MS + 45_000;
@@ -54,7 +54,7 @@ export interface NotifierParts {
   readonly store: Omit<NotificationStore, 'listNotifications'>;
   /** Reads the items that need attention. */
   readonly readAttention: () => Promise<CurrentAttention>;
-  /** Returns the item of a database that does not commit, as this node knows it, or null. */
+  /** Returns the item of a database that does not commit for this node, or null. */
   readonly readOutage: () => Attention | null;
   readonly deliver: DeliverNotification;
   /** Returns the first signing secret. Called only if a target is a URL. */
@@ -69,7 +69,7 @@ export interface NotifierParts {
 }
 
 export interface Notifier {
-  /** Starts no further check or attempt, and waits up to `timeoutMs` for the results of the running ones. */
+  /** Starts no further check or attempt, and waits up to `timeoutMs` for the results of the running attempts. */
   stop(timeoutMs: number): Promise<void>;
 }
 
@@ -121,7 +121,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   }
 
   async function check(): Promise<void> {
-    // A node with an unrecorded outage does not wait for its turn.
+    // A node with an unrecorded outage does not wait for the interval of the checks of all nodes.
     const intervalMs = outage.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
     const recorded = await store.readAttentionCheck(clock.now(), intervalMs);
     if (recorded === null) return;

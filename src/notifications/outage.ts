@@ -50,13 +50,13 @@ interface Outage {
 export interface OutageNotifier {
   /** Reports the current state: the item of the outage, or null while commits succeed. Returns at once. */
   observe(item: Attention | null): void;
-  /** Stores the number of recorded notifications, which all nodes know. */
+  /** Stores the number of recorded notifications, which is the same on all nodes. */
   setSequence(sequence: number): void;
   /** Adds the item of an outage that has ended and was notified. */
   addTo(check: AttentionCheck, now: number): AttentionCheck;
   /** True until the end of a notified outage is recorded. */
   readonly hasUnrecordedEnd: boolean;
-  /** Forgets the ended outage, because a check has recorded it. */
+  /** Removes the ended outage, because a check has recorded it. */
   markRecorded(): void;
 }
 
@@ -133,7 +133,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
       if (isRecorded) return check;
       const state: AttentionState = {
         ...{ item: ended.item, isPresent: true, beganAt: ended.startedAt, endedAt: null },
-        // The state is kept for one hour after the outage, so that the other nodes find it.
+        // The state stays in the store for one hour after the outage, so that the other nodes find it.
         ...{ isAnnounced: true, announcedAt: now },
       };
       return { ...check, states: [...check.states.filter((other) => other !== recorded), state] };

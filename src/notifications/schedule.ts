@@ -4,8 +4,8 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 /**
- * The delays after each failed attempt. After one more attempt the notification has failed. The schedule is shorter than
- * that of webhooks, because `postrider overview` always shows the current problems.
+ * The delay after each failed attempt. If the attempt after the last delay fails, the notification has failed. The
+ * schedule is shorter than that of webhooks, because `postrider overview` always shows the current problems.
  */
 export const NOTIFICATION_RETRY_DELAYS_MS: readonly number[] = [
   5 * SECOND_MS,

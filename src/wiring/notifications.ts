@@ -1,4 +1,4 @@
-/** The notifications to operators, which every node sends, whatever its roles. */
+/** The notifications to operators, which every node sends, regardless of its roles. */
 import { randomBytes } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
@@ -134,7 +134,10 @@ function findIncompleteCodes({ store, nodes, now }: OverviewInput): ReadonlySet<
   ]);
 }
 
-/** Returns the URL of the dashboard for links, or null if only this machine can know it. */
+/**
+ * Returns the URL of the dashboard for links. Returns null if the settings do not determine the URL: for a unix socket,
+ * for a port that the system chooses, and for a listener on all addresses.
+ */
 function getOperatorUrl({ operatorUrl, operatorListen }: Settings): string | null {
   if (operatorUrl !== null) return operatorUrl;
   if (isUnixSocket(operatorListen) || operatorListen.port === 0) return null;

@@ -33,7 +33,7 @@ export function get<T>(apiPath: string, query: Query = {}): Promise<T> {
   return request<T>('GET', withQuery(apiPath, query));
 }
 
-/** Requests an answer that is not JSON, and returns it as text. */
+/** Requests a response that is not JSON, and returns it as text. */
 export async function getText(apiPath: string): Promise<string> {
   const response = await send('GET', apiPath);
   return response.text();
@@ -94,7 +94,7 @@ export function toApiError(status: number, body: string): ApiError {
     const { message, field } = JSON.parse(body) as Partial<ErrorBody>;
     if (typeof message === 'string') return new ApiError(status, message, field ?? null);
   } catch {
-    // The answer is not from the service but from a proxy.
+    // The response is not from the service but from a proxy.
   }
   return new ApiError(
     status,

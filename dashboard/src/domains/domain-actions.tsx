@@ -20,7 +20,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
   const domainPath = path`/domains/${domain.domain}`;
   const hasStagedKeys = domain.keys.some(({ state }) => state === 'staged');
   const closeDialog = () => setDialog(null);
-  // Stores the answer in the cache. The page then shows the answer without a second DNS query.
+  // Stores the response in the cache. The page then shows the response without a second DNS query.
   const cacheDomain = (changedDomain: DomainDetails) => queries.setQueryData(['domains', domain.domain], changedDomain);
 
   const verify = useApiMutation(

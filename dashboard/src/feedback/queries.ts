@@ -8,7 +8,7 @@ const POLL_INTERVAL_MS = 15_000;
 
 export const REPORT_PAGE_SIZE = 50;
 
-/** Loads one page and one report more. The additional report indicates that there are older ones. */
+/** Loads one page and one report more. The additional report indicates that there are older reports. */
 export function useReports(before: string) {
   return useQuery({
     queryKey: ['feedback', 'list', before],

@@ -70,7 +70,7 @@ interface TimelineEntry {
   readonly earlier: readonly EventDetails[];
 }
 
-/** Collapses successive deferrals: the last one is shown, and the earlier ones open on request. */
+/** Collapses successive deferrals: the last deferral is shown, and the earlier deferrals are shown on request. */
 function groupDeferrals(events: readonly EventDetails[]): readonly TimelineEntry[] {
   const entries: TimelineEntry[] = [];
   for (let index = 0; index < events.length; index += 1) {

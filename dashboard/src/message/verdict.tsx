@@ -1,4 +1,4 @@
-/** States in one sentence how the message ended or what it waits for, and in a second one what follows. */
+/** States in one sentence how the message ended or what it waits for, and in a second sentence what follows. */
 import { Anchor, Paper, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';

@@ -1,6 +1,7 @@
 /**
- * Retries, cancels or resends the selected messages, one after the other. A stop ends the run after the current message; what was done
- * stays. A message whose state no longer allows the action is refused by the service and counted.
+ * Retries, cancels or resends the selected messages, one after the other. A stop ends the run after the current
+ * message; completed actions are not undone. A message whose state no longer allows the action is refused by the
+ * service and counted.
  */
 import { Button, Group, Paper, Progress, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';

@@ -30,7 +30,7 @@ export function AccountsPage() {
       {accounts.isError ? <ErrorAlert error={accounts.error} retry={accounts.refetch} /> : null}
       {accounts.isSuccess && allAccounts.length === 0 ? (
         <EmptyState title="No accounts">
-          An account has its own keys, limits and domains. Create the first one.
+          An account has its own keys, limits and domains. Create the first account.
         </EmptyState>
       ) : null}
       {allAccounts.length === 0 ? null : (

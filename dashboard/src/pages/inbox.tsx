@@ -79,7 +79,7 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
   );
 }
 
-/** Returns true once the newest message differs from the newest message of the first answer. */
+/** Returns true once the newest message differs from the newest message of the first response. */
 function useHasNewMessage(newest: string | undefined, isLoaded: boolean): boolean {
   const firstKnown = useRef<string | null | undefined>(undefined);
   if (isLoaded && firstKnown.current === undefined) firstKnown.current = newest ?? null;

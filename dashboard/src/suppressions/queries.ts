@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { SuppressedAddress, SuppressionPage } from '../../../src/operations/suppressions/schemas.ts';
 import { get, path } from '../api/client';
 
-/** Returns one page of addresses. The previous page stays until the answer arrives. */
+/** Returns one page of addresses. The previous page stays until the response arrives. */
 export function useSuppressionPage(list: string, search: string, after: string) {
   return useQuery({
     queryKey: ['suppressions', list, search, after],

@@ -1,4 +1,4 @@
-/** The attempts of one delivery: time, status, duration, error and the beginning of the answer. */
+/** The attempts of one delivery: time, status, duration, error and the beginning of the response. */
 import { Text } from '@mantine/core';
 import type { DeliveryEntry } from '../../../src/operations/webhooks/schemas.ts';
 import { StatusBadge } from '../parts/status-badge';
@@ -47,7 +47,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
       {body === null || body === '' ? (
         status === null ? null : (
           <Text size="sm" c="dimmed">
-            The answer has no body.
+            The response has no body.
           </Text>
         )
       ) : (

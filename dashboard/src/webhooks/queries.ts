@@ -31,7 +31,10 @@ export function useWebhookFigures() {
   });
 }
 
-/** Loads one page of deliveries and one delivery more. The additional delivery indicates that there are older ones. */
+/**
+ * Loads one page of deliveries and one delivery more. The additional delivery indicates that there are older
+ * deliveries.
+ */
 export function useDeliveries(id: string, status: DeliveryStatus | '', before: string) {
   const pollingInterval = usePollingInterval();
   return useQuery({

@@ -42,7 +42,7 @@ export function StatusNote({ webhook, figures }: StatusNoteProps) {
       return (
         <Callout tone="error" title={`Disabled after five days without a success, at ${formatUtc(disabledAt)}`}>
           Its events are kept for 30 days. Correct the receiver, then enable the endpoint; pending deliveries are sent
-          at once. Replay the failed ones.{held}
+          at once. Replay the failed deliveries.{held}
         </Callout>
       );
   }

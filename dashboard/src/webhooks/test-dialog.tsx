@@ -1,4 +1,4 @@
-/** Sends a test to an endpoint and shows its answer. */
+/** Sends a test to an endpoint and shows the response. */
 import { Alert, Button, Group, Loader, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
@@ -35,7 +35,7 @@ export function TestDialog({ webhook, onClose }: { readonly webhook: WebhookEntr
           ) : attempt === undefined ? (
             <Group gap="sm">
               <Loader size="sm" aria-hidden />
-              <Text>Waiting for the answer, up to 15 s.</Text>
+              <Text>Waiting for the response, up to 15 s.</Text>
             </Group>
           ) : (
             <Stack gap="sm">

@@ -1,4 +1,4 @@
-/** Tests which begins and ends of items that need attention are notified. */
+/** Tests which starts and ends of items that need attention are notified. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -69,7 +69,7 @@ test('an item is notified once when it begins and once when it ends', () => {
   expect(history.states).toEqual([]);
 });
 
-test('an item that flaps every minute has one begin and one end in each hour', () => {
+test('one start and one end are notified in each hour for an item that starts and ends every minute', () => {
   const history = createHistory();
   const changes: AttentionChange[] = [];
   for (let minute = 0; minute < 6 * 60; minute += 1) {
@@ -152,7 +152,7 @@ test('10,000 items are gathered into one notification within a second', () => {
   expect(performance.now() - startedAt).toBeLessThan(1_000);
 });
 
-test('whatever happens, begins and ends of a problem alternate, and begins of an item are an hour apart', () => {
+test('for any sequence of checks, notified starts and ends of a problem alternate, and notified starts of an item are an hour apart', () => {
   const pool = [
     LOCKED,
     createItem('account-warned', 'shop'),

@@ -228,6 +228,6 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
   expect(items[0]?.text).toContain(`2030-01-01 00:00:00Z, because it responded with 410: ${suffix}`);
   expect(items[1]?.text).toContain(`because no attempt succeeded for five days: ${suffix}`);
   expect(JSON.stringify(items)).not.toContain('secret-word');
-  // The notification about an item begins and ends once, so its text stays the same.
+  // Only the start and the end of an item are notified, so the text of an item must not change in between.
   expect(listAttention({ ...createInput(RELAY, { store }), now: NOW + HOUR_MS })).toEqual(items);
 });
