@@ -9,8 +9,8 @@ import { usePollingInterval } from '../api/live-connection';
 import { MessageActions } from '../message/actions';
 import { MessageBody } from '../message/body';
 import { Explanation } from '../message/explanation';
+import { Outcome } from '../message/outcome';
 import { Timeline } from '../message/timeline';
-import { Verdict } from '../message/verdict';
 import { Copyable } from '../parts/copyable';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
@@ -55,7 +55,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
         <MessageActions message={message} />
       </PageHead>
       <Stack gap="lg">
-        <Verdict message={message} />
+        <Outcome message={message} />
         <dl className="facts head">
           <Fact name="state">
             <StateBadge state={state} />

@@ -7,11 +7,11 @@ import { formatCount } from '../parts/number';
 import { formatDuration, formatUtc } from '../parts/time';
 import { buildSuppressionUrl } from './suppression-links';
 
-export function Verdict({ message }: { readonly message: MessageDetails }) {
+export function Outcome({ message }: { readonly message: MessageDetails }) {
   const { end, follow } = describe(message);
   const own = message.suppressions.find(({ source }) => source === message.id) ?? message.suppressions[0];
   return (
-    <Paper component="section" withBorder p="md" className={`verdict ${message.state}`} aria-label="Result">
+    <Paper component="section" withBorder p="md" className={`outcome ${message.state}`} aria-label="Result">
       <Text fw={600}>{end}</Text>
       <Text c="dimmed" className="wrap">
         {follow}{' '}
