@@ -50,7 +50,7 @@ async function benchWithReceiver(parts: WebhookBenchParts, port: number, receive
     return service;
   };
 
-  // The acceptance alone: the nodes with the role `deliver` would send the webhooks.
+  // Measures the acceptance without webhooks. Nodes with the role `deliver` send the webhooks.
   const api = { POSTRIDER_ROLES: 'api' };
   const acceptors = [await start(api, false), await start(api, true)] as const;
   const accepting = await measurePairs(acceptors, 4 * MESSAGES, async (service) => {
@@ -76,7 +76,7 @@ async function benchWithReceiver(parts: WebhookBenchParts, port: number, receive
     recordRatios(record, 'end to end', delivering);
     await stopAndRemove(services[0]);
 
-    // The sender alone: a disabled endpoint keeps the events of all messages, and is then enabled.
+    // Measures the sending of webhooks. A disabled endpoint keeps the events of all messages, and is then enabled.
     const rates: number[] = [];
     const cpuUs: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {

@@ -117,7 +117,7 @@ function MenuGroup({ group, items, onNavigate }: MenuGroupProps) {
   );
 }
 
-/** The mark of the product: an envelope above a road. */
+/** The logo of the product: an envelope above a road. */
 export function Mark() {
   return (
     <span className="brand-mark">

@@ -128,7 +128,7 @@ export const ATTENTION_CODES = {
     family: 'volume',
     channel: 'all',
     command: 'postrider account show SUBJECT',
-    consequence: 'Messages of the account are refused with status 403 when its volume is used.',
+    consequence: 'Messages of the account are refused with status 403 when its volume is used up.',
   },
   'volume-exhausted': {
     family: 'volume',

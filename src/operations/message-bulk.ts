@@ -1,7 +1,8 @@
 /**
- * Counts the messages of a filter, and retries, cancels or resends them in small batches. One call performs one batch. The caller continues
- * with the cursor, shows the progress, and stops whenever it wants; what was done stays. New messages that arrive during a run are not
- * changed, because a run proceeds from the newest message to the oldest. The run has one audit log entry with the filter and the counts.
+ * Counts the messages of a filter, and retries, cancels or resends them in small batches. One call performs one batch.
+ * The caller continues with the cursor and can stop after any batch. Completed batches are not undone. New messages
+ * that arrive during a run are not changed, because a run proceeds from the newest message to the oldest. The run has
+ * one audit log entry with the filter and the counts.
  */
 import { BULK_ACTIONS, type BulkOutcome } from '../model/message.ts';
 import { Type } from '../model/schema.ts';

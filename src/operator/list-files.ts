@@ -23,7 +23,7 @@ import { readRequestInput, toErrorResponse } from './operation-route.ts';
 import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 import { TICKET } from './schemas.ts';
 
-/** The maximum size of an upload. It is sufficient for several million addresses. */
+/** The maximum size of an upload, which can contain several million addresses. */
 const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
 /** The minimum interval between two progress lines. */
 const PROGRESS_INTERVAL_MS = 200;

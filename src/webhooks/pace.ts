@@ -3,8 +3,8 @@
  * delivery of messages. Without I/O.
  *
  * Guarantees: while the node handles few messages, or its main thread has free time, there is no pause. While the main
- * thread is saturated and messages are handled, the pause increases to `MAX_PAUSE_MS`. After `MAX_YIELD_MS` of such a load
- * the pause is shorter, so that the delay of webhooks stays bounded under a load that does not end.
+ * thread is saturated and messages are handled, the pause increases to `MAX_PAUSE_MS`. After `MAX_YIELD_MS` of such a
+ * load the pause is shorter, so that the delay of webhooks has a limit under a continuous load.
  */
 
 /** The interval in which the load is measured. */

@@ -134,7 +134,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('old notifications are purged, newest are listed first', async () => {
+  test('old notifications are purged, and the newest notifications are listed first', async () => {
     const store = await openStore();
     for (const n of [1, 2, 3]) await addNotification(store, `n${n}`, NOW + n * INTERVAL_MS);
     expect((await store.listNotifications(HTTPS, 2)).map(({ id }) => id)).toEqual(['n3', 'n2']);

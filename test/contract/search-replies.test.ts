@@ -160,7 +160,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     expect(await find(ids.waiting)).toMatchObject({ state: 'queued', deferred: false, attempts: 0, lastOutcome: null });
     expect((await find(ids.hostile))?.lastOutcome?.detail).toBe(HOSTILE);
-    // A retry by an operator and a resend are no outcomes.
+    // A retry by an operator and a resend are not outcomes.
     await store.retryMessage(ids.busy ?? '', START + 99);
     expect(await find(ids.busy)).toMatchObject({ updatedAt: START + 99, lastOutcome: { verb: 'deferred' } });
     await store.resendMessage({ id: ids.unknown ?? '', newId: newIdAt(START + 100) }, START + 100);

@@ -1,6 +1,7 @@
 /**
  * A module that is loaded into a service before the code of the service (`NODE_OPTIONS=--import`). If the file `die`
- * exists in the working directory, the module ends the threads of the service. This simulates exhausted memory.
+ * exists in the working directory, the module ends the threads of the service. The end of the threads simulates
+ * exhausted memory.
  */
 import { existsSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -48,7 +48,7 @@ export function upload(apiPath: string, file: Blob, onStep: (step: UploadStep) =
     );
   });
   request.addEventListener('error', () => reject(new ApiError(0, CONNECTION_LOST_TEXT)));
-  request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was stopped. Nothing was added.')));
+  request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was stopped. No address was added.')));
   request.open('POST', url(apiPath));
   request.setRequestHeader('Content-Type', 'text/csv');
   for (const [name, value] of Object.entries(getSessionHeader())) request.setRequestHeader(name, value);

@@ -1,4 +1,7 @@
-/** The plain text, header fields and source of a captured message. All three are untrusted and shown as text. */
+/**
+ * The plain text, header fields and source of a captured message. All three contents are untrusted and are shown as
+ * text.
+ */
 import { Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';

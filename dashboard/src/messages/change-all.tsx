@@ -1,6 +1,7 @@
 /**
- * Retries, cancels or resends every message of the filter. The dialog first counts the messages. The run proceeds in batches, shows its
- * progress, and ends after the current batch when it is stopped or the dialog is closed; what was done stays.
+ * Retries, cancels or resends every message of the filter. The dialog first counts the messages. The run proceeds in
+ * batches and shows its progress. When the operator stops the run or closes the dialog, the run ends after the current
+ * batch. Completed batches are not undone.
  */
 import { Button, Group, Modal, Progress, Radio, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
@@ -163,9 +164,9 @@ interface RunResultProps {
 
 const PHASE_TEXTS: Readonly<Record<Run['phase'], string>> = {
   running: 'Running',
-  stopped: 'Stopped; what was done stays',
+  stopped: 'Stopped; completed changes are not undone',
   complete: 'Complete',
-  failed: 'Ended early; what was done stays',
+  failed: 'Failed; completed changes are not undone',
 };
 
 function RunResult({ run: { phase, done, refused, reasons, error }, total, onStop, onClose }: RunResultProps) {

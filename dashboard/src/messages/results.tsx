@@ -38,7 +38,7 @@ function Rows({ messages, columns, current, selected, onSelect }: ResultsProps) 
   const [, navigate] = useLocation();
   const open = (event: MouseEvent, id: string) => {
     const target = event.target instanceof Element ? event.target : null;
-    // A click on a control and a selection of text have their own meaning.
+    // A click on a control or a selection of text does not open the message.
     if (target?.closest('a, button, input, label') != null || String(window.getSelection()) !== '') return;
     navigate(`/messages/${id}`);
   };

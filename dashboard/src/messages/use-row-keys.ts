@@ -1,6 +1,7 @@
 /**
- * The keyboard of the list: `j` and `k` move the current row, `Enter` opens it, `x` selects it. The frame focuses the search field on `/`. The keys are
- * ignored while a field, a button or a dialog has the focus, except that `j` and `k` continue from a focused row.
+ * The keyboard shortcuts of the list: `j` and `k` move the current row, `Enter` opens it, `x` selects it. The frame
+ * focuses the search field on `/`. The keys are ignored while a field, a button or a dialog has the focus, except that
+ * `j` and `k` continue from a focused row.
  */
 import { useEffect, useRef, useState } from 'react';
 
@@ -32,7 +33,7 @@ export function useRowKeys({ ids, onOpen, onSelect }: RowKeys): string | null {
         document.querySelector<HTMLElement>(`[data-row="${id}"]`)?.focus();
         return;
       }
-      // Enter and x act on the current row. Enter on a link or a button keeps its own meaning.
+      // Enter and x act on the current row. Enter on a link or a button activates that control.
       if (row === null || !rows.includes(row)) return;
       if (event.key === 'x') {
         event.preventDefault();

@@ -38,7 +38,7 @@ export function SettingsPage() {
       <PageHead title="Settings" />
       <Text size="sm" c="dimmed" mb="md">
         The effective settings of this node. To change a setting, change the environment or the file <Code>.env</Code>{' '}
-        and restart the service. <Code>postrider config</Code> prints the same.
+        and restart the service. <Code>postrider config</Code> prints the same settings.
       </Text>
       {settings.isPending ? <Loading /> : null}
       {settings.isError ? <ErrorAlert error={settings.error} retry={settings.refetch} /> : null}

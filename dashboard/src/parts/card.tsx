@@ -1,4 +1,4 @@
-/** A card answers one question, which its title names. A link at the top right leads to the full page. */
+/** A card shows one subject, which its title names. A link at the top right leads to the full page. */
 import { type ReactNode, useId } from 'react';
 import { Link } from 'wouter';
 

@@ -11,7 +11,7 @@ interface PageHeadProps {
   readonly badge?: ReactNode;
   /** A short text beside the title, such as the number of entries. */
   readonly secondary?: ReactNode;
-  /** The actions. The primary action stands last. */
+  /** The actions. The primary action is last. */
   readonly children?: ReactNode;
 }
 

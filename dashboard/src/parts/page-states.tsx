@@ -6,7 +6,7 @@ import { TextWithCode } from './text-with-code';
 
 const ROWS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'];
 
-/** Shows the shape of a list while it loads. */
+/** Shows a placeholder while a list loads. */
 export function Loading() {
   return (
     <div className="card flush" role="status" aria-label="Loading">

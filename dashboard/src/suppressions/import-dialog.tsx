@@ -131,7 +131,9 @@ function ImportRunning({ step, onAbort }: { readonly step: UploadStep; readonly 
           Sent {formatBytes(sent)} of {formatBytes(size)}
         </Text>
         <ProgressBar fraction={part} label="Sent" text={`${formatBytes(sent)} of ${formatBytes(size)}`} />
-        <Text role="status">{part >= 1 ? 'The file is sent. The service reads it.' : 'Nothing is added yet.'}</Text>
+        <Text role="status">
+          {part >= 1 ? 'The upload is complete. The service reads the file.' : 'No address has been added yet.'}
+        </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onAbort}>
             Stop upload

@@ -1,4 +1,4 @@
-/** One delivery. Its attempts are shown below it on request. */
+/** One delivery of an endpoint. The operator can open its attempts below the row. */
 import { Anchor, Button, Collapse, Group, Table, Text } from '@mantine/core';
 import { useDisclosure, useId } from '@mantine/hooks';
 import { Link } from 'wouter';

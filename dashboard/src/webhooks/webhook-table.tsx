@@ -9,7 +9,7 @@ import { RelativeTime } from '../parts/relative-time';
 import { EndpointBadge } from './badges';
 import { describeEvents } from './event-text';
 
-/** The number of rows that are added at once. An installation may have 10,000 endpoints. */
+/** The number of rows that each step adds. An installation may have 10,000 endpoints. */
 const ROWS_STEP = 100;
 
 interface WebhookTableProps {

@@ -3,8 +3,8 @@
  * subscribes.
  *
  * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until its end. A change of the
- * subscriptions waits for the transactions that have such a lock (`waitForUsers`). So every event that is recorded
- * after the change is recorded under the new subscriptions.
+ * subscriptions waits for the transactions that have such a lock (`waitForUsers`). Therefore the new subscriptions
+ * apply to every event that is recorded after the change.
  */
 import type { State } from '../../model/message.ts';
 import { getEventBit, type ResourceEventType, type WebhookEventType } from '../../model/webhook.ts';

@@ -44,7 +44,7 @@ describe('the trend of the queue', () => {
     expect(status.emptyAt).toBe(NOW + 4 * MINUTE_MS);
   });
 
-  test('averages from the start of the traffic, so that a burst of this minute is not spread over five', () => {
+  test('averages from the start of the traffic, so that a burst of this minute is not averaged over five minutes', () => {
     expect(getQueueStatus({ queued: 600, recent: [createStep(NOW - MINUTE_MS, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
       departuresPerMinute: 600,

@@ -62,7 +62,7 @@ test('the reason contains the figure, the limit and the window', () => {
   });
 });
 
-test('thresholds of an account replace the defaults, and a threshold of 100 % never locks', () => {
+test('thresholds of an account replace the defaults, and an account with a threshold of 100 % is never locked', () => {
   expect(getKind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
   expect(getKind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
 });

@@ -93,7 +93,7 @@ test('the changes of one minute are gathered into one notification, failures fir
   ]);
 });
 
-test('an item that ends before its begin was notified is not notified', () => {
+test('an item that ends before its start was notified is not notified', () => {
   const history = createHistory();
   history.check(START, [LOCKED]);
   expect(history.check(START + 10_000, [LOCKED, createItem('node-lost', 'n')])).toBeNull();
@@ -106,7 +106,7 @@ test('the next stage of a problem replaces the earlier stage, and the end of the
   const at = (minute: number) => START + minute * MINUTE_MS;
   expect(summarize(history.check(at(0), [failing]))).toEqual([['domain-failing:d'], []]);
   expect(summarize(history.check(at(5), [refused]))).toEqual([['domain-refused:d'], []]);
-  // Within the hour, the begin of the earlier stage is not notified again.
+  // Within the hour, the start of the earlier stage is not notified again.
   expect(history.check(at(10), [failing])).toBeNull();
   expect(summarize(history.check(at(15), []))).toEqual([[], ['domain-failing:d']]);
 });

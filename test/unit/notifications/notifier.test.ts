@@ -1,4 +1,4 @@
-/** Tests the notifiers of one and of several nodes over both stores: begin, end, restart, crash, retries, outage. */
+/** Tests the notifiers of one and of several nodes over both stores: start, end, restart, crash, retries, outage. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { NotificationTarget } from '../../../src/model/notification.ts';
 import type { TargetResult } from '../../../src/notifications/target.ts';
@@ -25,7 +25,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     return { ...{ store }, rig: createNotifierRig(store, targets) };
   }
 
-  test('the begin and the end of an item are delivered once to each target, and mail receives no failure of the transport', async () => {
+  test('the start and the end of an item are delivered once to each target, and mail receives no failure of the transport', async () => {
     const { store, rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     rig.startNode('a');
     rig.items = [LOCKED, BREAKER];
@@ -100,7 +100,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect([second?.id, second?.payload]).toEqual([first?.id, first?.payload]);
   });
 
-  test('a failed attempt is repeated with the same id, and fails for good after the last attempt', async () => {
+  test('a failed attempt is repeated with the same id, and fails permanently after the last attempt', async () => {
     const { store, rig } = await createRig();
     rig.startNode('a');
     rig.answer = () => REFUSED;

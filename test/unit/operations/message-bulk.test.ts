@@ -26,7 +26,7 @@ test('a run changes every message of the filter in batches, and has one audit lo
   expect(await runAll(rig, { ...filter, action: 'cancel' })).toEqual({ done: 120, refused: 0, batches: 3 });
   expect(await rig.listAudit()).toEqual(['cli:tester message.change state=queued domain=example.com']);
   expect(rig.events.filter(({ type }) => type === 'message.cancelled')).toHaveLength(120);
-  // A second run resends each message once, and a third run resends none.
+  // The second run resends each message once, and the third run resends no message.
   const ended = { domain: 'example.com', state: 'cancelled', action: 'resend' };
   expect(await runAll(rig, ended)).toMatchObject({ done: 120, refused: 0 });
   expect(await runAll(rig, ended)).toMatchObject({ done: 0, refused: 120 });
