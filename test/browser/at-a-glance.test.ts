@@ -1,15 +1,19 @@
 /** Tests the overview, the navigation on a phone, and the audit log. */
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { scenario } from '../scenarios/running-service.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
 const browsers = createBrowserRig();
+let service: RunningService;
+
+beforeAll(async () => {
+  service = await rig.serve(rig.folder());
+});
 
 test('with many problems the queue and the health stay on the first screen, and a button shows all problems', async () => {
-  const service = await rig.serve(rig.folder());
   for (const name of ['one', 'two', 'three', 'four', 'five', 'six']) {
     await browsers.callApi(service, 'POST', '/accounts', { name });
     await browsers.callApi(service, 'POST', `/accounts/${name}/lock`, { reason: 'unpaid' });
@@ -33,7 +37,6 @@ test('with many problems the queue and the health stay on the first screen, and 
 });
 
 test('the total of a state links to its messages, unless it is zero', async () => {
-  const service = await rig.serve(rig.folder());
   for (const recipient of ['ada@example.com', 'bounce@simulator.postrider.test'])
     await submitAccepted(service.publicUrl, service.key, { to: recipient, subject: `To ${recipient}` });
   const { page } = await browsers.openSignedIn(service, '/?range=1h');
@@ -49,13 +52,15 @@ test('the total of a state links to its messages, unless it is zero', async () =
   expect(new URL(page.url()).search).toBe('?state=bounced&since=1h');
 });
 
-test('on a phone the menu has the color scheme and the sign-out, and the state of the live updates is a status', async () => {
-  const service = await rig.serve(rig.folder());
-  const { page, allowFaults } = await browsers.openSignedIn(service, '/messages', { width: 360 });
+test('on a phone the top bar has the live updates as a status and the color scheme, and the menu has the sign-out', async () => {
+  // The sign-out ends the session of this service, which the other tests do not use.
+  const ownService = await rig.serve(rig.folder());
+  const { page, allowFaults } = await browsers.openSignedIn(ownService, '/messages', { width: 360 });
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
-  await page.getByRole('button', { name: 'Navigation' }).click();
   await page.getByRole('button', { name: 'Switch to dark mode' }).click();
   await page.getByRole('button', { name: 'Switch to light mode' }).waitFor();
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Navigation' }).click();
   expect(await findHorizontalOverflow(page)).toEqual([]);
   // Requests after the sign-out are refused.
   allowFaults(/status of 401/);
@@ -68,7 +73,6 @@ test('on a phone the menu has the color scheme and the sign-out, and the state o
 });
 
 test('the audit log names the address that was added to a suppression list and removed from it', async () => {
-  const service = await rig.serve(rig.folder());
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
   await browsers.callApi(service, 'DELETE', '/accounts/default/suppressions/ada@example.com');
   const { page } = await browsers.openSignedIn(service, '/audit');

@@ -101,7 +101,7 @@ export function MessageActions({ message }: { readonly message: MessageDetails }
         onClose={() => setDialogAction(null)}
       >
         <Text component="div">
-          The same content is submitted to <span className="wrap">{to}</span> as a new message. It counts towards the
+          The same content is submitted to <span className="wrap">{to}</span> as a new message. It counts toward the
           volume of the account. The recipient may receive it twice.
         </Text>
       </FormDialog>

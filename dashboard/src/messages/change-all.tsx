@@ -22,7 +22,7 @@ const ACTIONS = [
   {
     value: 'resend',
     label: 'Resend',
-    description: 'Ended messages are submitted again, each only once. They count towards the volume.',
+    description: 'Ended messages are submitted again, each only once. They count toward the volume.',
   },
 ] as const;
 type Action = (typeof ACTIONS)[number]['value'];

@@ -25,7 +25,7 @@ const ACTIONS: Readonly<Record<Action, { readonly button: string; readonly text:
   },
   resend: {
     button: 'Resend',
-    text: 'Ended messages are submitted again as new messages and count towards the volume. Other messages are refused.',
+    text: 'Ended messages are submitted again as new messages and count toward the volume. Other messages are refused.',
     done: 'sent again',
   },
 };

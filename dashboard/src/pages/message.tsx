@@ -58,7 +58,10 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
         <Outcome message={message} />
         <dl className="facts head">
           <Fact name="state">
-            <StateBadge state={state} />
+            <StateBadge
+              state={state}
+              deferred={state === 'queued' && message.attempts.at(-1)?.outcome === 'deferred'}
+            />
           </Fact>
           <Fact name="to">{to}</Fact>
           <Fact name="from">{from}</Fact>

@@ -30,7 +30,7 @@ export function FirstMessageStatus({ captured }: { readonly captured: boolean })
           <Text className="wrap">
             Your message to <b>{message.to}</b> has arrived:
           </Text>
-          <StateBadge state={message.state} />
+          <StateBadge state={message.state} deferred={message.deferred} />
           {captured && message.state === 'delivered' ? (
             <Anchor component={Link} href={`/inbox/${message.id}`}>
               Show in the inbox

@@ -13,7 +13,7 @@ interface GaugeProps {
 
 export function Gauge({ label, text, usage, children }: GaugeProps) {
   const fraction = Math.min(1, Math.max(0, usage ?? 0));
-  const color = fraction >= 1 ? '#c4392c' : fraction >= 0.5 ? '#b8690f' : '#2b8a4b';
+  const color = `var(--pr-${fraction >= 1 ? 'bounced' : fraction >= 0.5 ? 'deferred' : 'delivered'})`;
   return (
     <Stack gap={6}>
       <Group justify="space-between" gap="xs">
@@ -39,7 +39,7 @@ interface ProgressBarProps {
 }
 
 /** Shows a progress bar. A screen reader reads `text` in place of a percentage. */
-export function ProgressBar({ fraction, label, text, color = '#2f80d8' }: ProgressBarProps) {
+export function ProgressBar({ fraction, label, text, color = 'var(--pr-accent)' }: ProgressBarProps) {
   return (
     <Progress.Root size="md">
       <Progress.Section value={fraction * 100} color={color} aria-label={label} aria-valuetext={text} />

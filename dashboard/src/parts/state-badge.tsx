@@ -25,12 +25,21 @@ const LOOKS: Readonly<Record<State, readonly [tone: string, Icon: TablerIcon]>> 
   uncertain: ['deferred', IconAlertTriangle],
 };
 
-export function StateBadge({ state }: { readonly state: State }) {
-  const [tone, Icon] = LOOKS[state];
+/** `queued` is shown as `deferred` if the last attempt was deferred. The states of the API stay the same. */
+const DEFERRED: readonly [tone: string, Icon: TablerIcon] = ['deferred', IconClock];
+
+interface StateBadgeProps {
+  readonly state: State;
+  /** True for a queued message whose last attempt was deferred. */
+  readonly deferred: boolean;
+}
+
+export function StateBadge({ state, deferred }: StateBadgeProps) {
+  const [tone, Icon] = deferred ? DEFERRED : LOOKS[state];
   return (
-    <span className={`badge tone-${tone}`}>
+    <span className={`badge tone-${tone}`} {...(deferred ? { title: `${state}; the last attempt was deferred` } : {})}>
       <Icon size={14} stroke={2} aria-hidden />
-      <span className="badge-word">{state}</span>
+      <span className="badge-word">{deferred ? 'deferred' : state}</span>
     </span>
   );
 }
