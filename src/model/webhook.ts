@@ -80,6 +80,9 @@ export const DELIVERY_LEASE_MS = 60_000;
  */
 export const MAX_START_DELAY_MS = 2_000;
 
+/** The retention of an event in the outbox, and of every delivery after its creation. */
+export const DELIVERY_RETENTION_MS = 30 * 24 * 3_600_000;
+
 /** The service disables an endpoint whose attempts have failed for this time without a success. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 

@@ -9,7 +9,7 @@
 import type { Clock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
-import { DELIVERY_LEASE_MS, MAX_FAILING_MS } from '../model/webhook.ts';
+import { DELIVERY_LEASE_MS, DELIVERY_RETENTION_MS, MAX_FAILING_MS } from '../model/webhook.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import { LEASE_MS } from './attempt.ts';
@@ -39,9 +39,8 @@ const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
 const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
 const PURGE_DELIVERIES_INTERVAL_MS = 60_000;
 const DISABLE_FAILING_WEBHOOKS_INTERVAL_MS = 60_000;
-/** The retention of a delivery of a webhook after its success, and of every delivery after its creation. */
+/** The retention of a delivery of a webhook after its success. */
 const DELIVERED_RETENTION_MS = 7 * 24 * 3_600_000;
-const DELIVERY_RETENTION_MS = 30 * 24 * 3_600_000;
 /** The maximum number of stored reports that were not understood. The oldest reports are purged. */
 const MAX_STORED_REPORTS = 10_000;
 /**

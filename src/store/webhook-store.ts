@@ -113,10 +113,15 @@ export interface DeliveryRecovery {
   readonly now: number;
   /** The latest end of a lease that began at or before `now`. */
   readonly until: number;
-  /** The node that calls. Its own leases stay unchanged. */
+  /** The node that calls. Without `ownLeasesExcept` its own leases stay unchanged. */
   readonly node: string;
   /** True if no other node can be alive. False: leases of live nodes stay unchanged. */
   readonly includeAllLeases: boolean;
+  /**
+   * Given: only leases of `node` itself end, except those of these deliveries. They are leases of a claim whose response
+   * was lost, or of a release that failed.
+   */
+  readonly ownLeasesExcept?: readonly string[];
 }
 
 /** The operations of the webhook worker. */
@@ -125,12 +130,14 @@ export interface WebhookWorkerStore {
    * Moves up to `limit` events from the outbox to deliveries, one for each endpoint that receives the event, in one
    * transaction. The deliveries are due at `now`. Any number of nodes may call the method concurrently. `seed` is a
    * random text of 16 hexadecimal digits, which makes the ids of the deliveries unique. Resolves to the numbers of
-   * events and deliveries. If `hasMore` is true, the caller must call the method again at once.
+   * events and deliveries. If `hasMore` is true, the caller must call the method again at once. An event that was
+   * recorded before `keptSince` is removed without a delivery.
    */
   fanOutEvents(
     now: number,
     seed: string,
     limit: number,
+    keptSince: number,
   ): Promise<{ readonly events: number; readonly deliveries: number; readonly hasMore: boolean }>;
   /**
    * Leases due deliveries of enabled endpoints until `leaseUntil`: of each endpoint the earliest due ones. One claim

@@ -3,8 +3,10 @@
  * and records their results.
  *
  * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so under a lease that lasts
- * longer than the attempt. A delivery holds a slot (slots.ts) until its result is recorded, so a store that fails stops
- * further attempts. A delivery may be sent more than once: a node may end after the response and before the record. No
+ * longer than the attempt. After a claim or a release that failed, the node ends its leases of deliveries that it does
+ * not have in memory, so that these deliveries do not wait for the end of their leases. A delivery holds a slot
+ * (slots.ts) until its result is recorded, so a store that fails stops further attempts. A delivery may be sent more than
+ * once: a node may end after the response and before the record. No
  * delivery is lost: after any failure its lease expires, and the delivery is due again.
  *
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
@@ -46,6 +48,8 @@ const WAKE_DELAY_AFTER_EMPTY_RUN_MS = 200;
 const MAX_EVENTS_PER_RUN = 256;
 /** The delays before each further try to record a result. The last delay repeats. */
 const RECORD_RETRY_DELAYS_MS = [100, 500, 1_000, 5_000] as const;
+/** The minimum time between two recoveries of the leases of failed claims. */
+const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
 
 export interface WebhookWorkerParts {
@@ -55,7 +59,12 @@ export interface WebhookWorkerParts {
   readonly random: () => number;
   /** Returns a random text of 16 hexadecimal digits, for the ids of deliveries. */
   readonly createSeed: () => string;
-  readonly store: Pick<WebhookWorkerStore, 'fanOutEvents' | 'claimDeliveries' | 'releaseDeliveryLeases'> & {
+  /** Returns the time before which an event was recorded if its retention has ended. */
+  readonly getKeptSince: () => number;
+  readonly store: Pick<
+    WebhookWorkerStore,
+    'fanOutEvents' | 'claimDeliveries' | 'releaseDeliveryLeases' | 'recoverDeliveries'
+  > & {
     listWebhooks(): Promise<readonly Pick<Webhook, 'id' | 'failingSince'>[]>;
   };
   /** Records one result, in a group commit over `settleDeliveries`. */
@@ -87,7 +96,7 @@ export interface WebhookWorker {
 
 /** Starts the worker. */
 export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
-  const { node, clock, random, createSeed, store, settle, attempt, pace, openSecret, publish } = parts;
+  const { node, clock, random, createSeed, store, settle, attempt, pace, openSecret, publish, getKeptSince } = parts;
   /** The leased deliveries of this node, from the claim until the result is recorded. */
   const inProgress = new Map<string, LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
@@ -97,6 +106,10 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   let restUntil = 0;
   /** The monotonic time at which the last run started. */
   let runStartedAt = 0;
+  /** The monotonic time until which the store may have leases of a failed claim that the node does not know. */
+  let recoverUntil = 0;
+  /** The monotonic time of the last recovery. */
+  let recoveredAt = 0;
   let isStopping = false;
   let isWoken = false;
   let isRunning = false;
@@ -154,10 +167,25 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       onError('fan out webhooks', error);
     }
     try {
+      await recoverOwnLeases();
       await claim();
     } catch (error) {
       onError('claim webhooks', error);
     }
+  }
+
+  /**
+   * Ends the leases that a failed claim may have left. The claim may be committed after its failure, so the recovery
+   * repeats until the leases of the claim have ended.
+   */
+  async function recoverOwnLeases(): Promise<void> {
+    const startedAt = clock.monotonic();
+    if (isStopping || startedAt >= recoverUntil || startedAt < recoveredAt + RECOVERY_INTERVAL_MS) return;
+    recoveredAt = startedAt;
+    const now = clock.now();
+    const ownLeasesExcept = [...inProgress.keys()];
+    const until = now + 2 * DELIVERY_LEASE_MS;
+    await store.recoverDeliveries({ now, until, node, includeAllLeases: false, ownLeasesExcept });
   }
 
   async function fanOut(): Promise<void> {
@@ -166,7 +194,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     for (let hasMore = true; hasMore && !isStopping; ) {
       const isPaced = pace.getPauseMs() > 0;
       const maxEvents = isPaced ? MAX_EVENTS_PER_PACED_RUN : MAX_EVENTS_PER_RUN;
-      const step = await store.fanOutEvents(clock.now(), createSeed(), maxEvents);
+      const step = await store.fanOutEvents(clock.now(), createSeed(), maxEvents, getKeptSince());
       eventCount += step.events;
       hasMore = step.hasMore;
       if (!hasMore) break;
@@ -180,8 +208,17 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     lastRunFoundEvents = eventCount > 0;
   }
 
-  /** Claims due deliveries in one pass over all endpoints, or until every slot is used. */
   async function claim(): Promise<void> {
+    try {
+      await claimInPass();
+    } catch (error) {
+      recoverUntil = clock.monotonic() + DELIVERY_LEASE_MS;
+      throw error;
+    }
+  }
+
+  /** Claims due deliveries in one pass over all endpoints, or until every slot is used. */
+  async function claimInPass(): Promise<void> {
     hasBacklog = true;
     const passStartedAt = clock.monotonic();
     const end = position;

@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import type { Settings } from '../config/settings.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
-import type { DeliverySettlement, DeliverySettleResult } from '../model/webhook.ts';
+import { DELIVERY_RETENTION_MS, type DeliverySettlement, type DeliverySettleResult } from '../model/webhook.ts';
 import type { Events } from '../observability/events.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { WebhookStore, WebhookWorkerStore } from '../store/webhook-store.ts';
@@ -56,6 +56,7 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     clock,
     random: Math.random,
     createSeed: () => randomBytes(8).toString('hex'),
+    getKeptSince: () => node.ages.getCutoff(DELIVERY_RETENTION_MS),
     store,
     settle: settleCommits.submit,
     attempt: client.attempt,

@@ -20,6 +20,7 @@ import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const LEASE_MS = 60_000;
+const DAY_MS = 24 * 3_600_000;
 const LIMITS = { total: 1_000, free: [], defaultFree: 1_000, after: 0 };
 const LISTED_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type.startsWith('message.')).map((type) =>
   type.slice('message.'.length),
@@ -45,10 +46,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return result.value;
   }
 
-  async function fanOut(store: Store, now = Date.now()): Promise<{ events: number; deliveries: number }> {
+  async function fanOut(
+    store: Store,
+    now = Date.now(),
+    keptSince = 0,
+  ): Promise<{ events: number; deliveries: number }> {
     const total = { events: 0, deliveries: 0 };
     for (;;) {
-      const { events, deliveries, hasMore } = await store.fanOutEvents(now, createSeed(), 100);
+      const { events, deliveries, hasMore } = await store.fanOutEvents(now, createSeed(), 100, keptSince);
       total.events += events;
       total.deliveries += deliveries;
       if (!hasMore) return total;
@@ -410,6 +415,52 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const recovered = await claim(store, now, 'node-a');
     expect(recovered.map(({ id }) => id).toSorted()).toEqual([dead.id, ofLive.id].toSorted());
     expect(await settle(store, ofCaller, { kind: 'delivered' }, now)).toEqual([{ kind: 'settled', disabled: null }]);
+  });
+
+  test('a node ends the leases of its own lost claims, and its known leases and those of other nodes stay unchanged', async () => {
+    const store = await createStore();
+    const { id } = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept([newMessage(), newMessage(), newMessage()]);
+    const now = Date.now();
+    await fanOut(store, now);
+    const claimOne = async (owner: string) => {
+      const limits = { ...LIMITS, total: 1 };
+      return (await store.claimDeliveries(limits, owner, now + LEASE_MS, now)).deliveries[0]?.id ?? '';
+    };
+    const [lost, known] = [await claimOne('node-a'), await claimOne('node-a')];
+    await claimOne('node-b');
+    const recovery = { now, until: now + LEASE_MS, node: 'node-a', includeAllLeases: false, ownLeasesExcept: [known] };
+    expect(await store.recoverDeliveries(recovery)).toBe(1);
+    expect(await store.recoverDeliveries(recovery)).toBe(0);
+    expect(await store.listDeliveryLeases(id, now, now + LEASE_MS)).toHaveLength(2);
+    expect((await claim(store, now)).map((delivery) => delivery.id)).toEqual([lost]);
+    expect(await store.recoverDeliveries({ ...recovery, ownLeasesExcept: [] })).toBe(2);
+  });
+
+  test('an event that was recorded before its retention is removed in bounded steps, and no delivery is created', async () => {
+    const store = await createStore();
+    const { id } = await createWebhook(store);
+    const now = Date.now();
+    const acceptedAt = now - 31 * DAY_MS;
+    const old = Array.from({ length: 3 }, () => newMessage({ acceptedAt, id: newIdAt(acceptedAt) }));
+    const [first] = old;
+    if (first === undefined) throw new Error('not created');
+    await store.accept(old);
+    await store.addSuppressions('default', [
+      { address: 'a@example.com', reason: 'manual', source: null, at: acceptedAt },
+    ]);
+    // A recent event of an old message is kept.
+    await store.cancelMessage(first.id, now);
+    await store.accept([newMessage()]);
+    const keptSince = now - 30 * DAY_MS;
+    expect(await store.fanOutEvents(now, createSeed(), 2, keptSince)).toEqual({
+      ...{ events: 2, deliveries: 0, hasMore: true },
+    });
+    await fanOut(store, now, keptSince);
+    const claimed = await claim(store);
+    expect(listTypes(claimed).toSorted()).toEqual(['message.accepted', 'message.cancelled']);
+    expect(await store.readWebhookStatistics()).toMatchObject([{ webhookId: id, pending: 2 }]);
+    expect(await fanOut(store, now, keptSince)).toEqual({ events: 0, deliveries: 0 });
   });
 
   test('a claim takes at most the free places of each endpoint, so that a backlog of one endpoint delays no other', async () => {

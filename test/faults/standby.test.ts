@@ -327,7 +327,7 @@ test('after repeated cancelled waits and a failover, every 201, every suppressio
   );
   // Moves the events to deliveries during the faults.
   const mover = keepTrying(async (turn) => {
-    await store.fanOutEvents(Date.now() + turn, randomBytes(8).toString('hex'), 50).catch(() => null);
+    await store.fanOutEvents(Date.now() + turn, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
     return true;
   });
   const waitForMore = async (count: number) => {

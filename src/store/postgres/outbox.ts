@@ -8,8 +8,9 @@
  */
 import type { State } from '../../model/message.ts';
 import { getEventBit, type ResourceEventType, type WebhookEventType } from '../../model/webhook.ts';
+import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
-import type { Database, Session, Statement } from './session.ts';
+import type { Session, Statement } from './session.ts';
 
 /** Selects the subscribed types as a sum of bits. */
 export const SELECT_SUBSCRIBED = 'SELECT events FROM webhook_subscription';
@@ -93,10 +94,17 @@ const MAX_POLLS = 1_500;
 
 /**
  * Waits until every transaction has ended that may have read the subscribed types or the endpoint before a change, at
- * most for about 30 seconds. The caller must call the function after the commit of the change.
+ * most for about 30 seconds. The caller must call the function after the commit of the change. `change` describes the
+ * committed change for the error, such as `the update of endpoint wh_1`, and `remedy` is a clause for the operator.
+ *
+ * @throws StoreError if such a transaction still runs after the time
  */
-export async function waitForUsers(database: Database): Promise<void> {
+export async function waitForUsers(database: Session, change: string, remedy: string): Promise<void> {
   let users = (await database.query(LIST_USERS, [])).map((row) => rows.readText(row, 'transaction'));
   for (let poll = 0; users.length > 0 && poll < MAX_POLLS; poll += 1)
     users = (await database.query(LIST_REMAINING_USERS, [users])).map((row) => rows.readText(row, 'transaction'));
+  if (users.length === 0) return;
+  throw new StoreError(
+    `${change} is recorded, but a transaction of the database that began earlier has lasted for more than 30 s, and its events and attempts may not use the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
+  );
 }

@@ -16,9 +16,10 @@ const RECOVER: Statement = {
     ), dead AS MATERIALIZED (
       SELECT l.row FROM seen s CROSS JOIN LATERAL (
         SELECT p.ctid AS row FROM webhook_delivery p
-        WHERE p.status = 'pending' AND p.webhook_id = s.webhook_id AND p.due_at > $1 AND p.due_at <= $2 AND p.owner <> $3
-          AND ($4 OR NOT EXISTS (SELECT 1 FROM node n WHERE n.name = p.owner
-            AND n.alive_until > coalesce($5::bigint, extract(epoch FROM clock_timestamp()) * 1000)))
+        WHERE p.status = 'pending' AND p.webhook_id = s.webhook_id AND p.due_at > $1 AND p.due_at <= $2
+          AND CASE WHEN $6::uuid[] IS NOT NULL THEN p.owner = $3 AND p.id <> ALL($6::uuid[])
+            ELSE p.owner <> $3 AND ($4 OR NOT EXISTS (SELECT 1 FROM node n WHERE n.name = p.owner
+              AND n.alive_until > coalesce($5::bigint, extract(epoch FROM clock_timestamp()) * 1000))) END
         FOR UPDATE SKIP LOCKED) l
     )
     UPDATE webhook_delivery d SET due_at = $1, owner = NULL WHERE d.ctid = ANY(ARRAY(SELECT row FROM dead)) RETURNING 1 AS one`,
@@ -29,7 +30,9 @@ export function prepareDeliveryRecovery(
   serverTime: ServerTimeOverride,
 ): Pick<WebhookWorkerStore, 'recoverDeliveries'> {
   return {
-    recoverDeliveries: async ({ now, until, node, includeAllLeases }) =>
-      (await database.query(RECOVER, [now, until, node, includeAllLeases, serverTime()])).length,
+    async recoverDeliveries({ now, until, node, includeAllLeases, ownLeasesExcept = null }) {
+      const values = [now, until, node, includeAllLeases, serverTime(), ownLeasesExcept];
+      return (await database.query(RECOVER, values)).length;
+    },
   };
 }

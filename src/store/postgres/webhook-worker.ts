@@ -44,7 +44,13 @@ const LOCK_EVENTS: Statement = {
   name: 'outbox_lock',
   text: `SELECT o.position, o.xid::text::bigint AS "order", o.type, o.account_id, o.message_id, o.state, o.suppressed, o.at, o.data,
       o.webhook_id, CASE WHEN o.n IS NULL THEN o.sequence
-        ELSE (SELECT count(*) FROM event e WHERE e.id = o.message_id AND e.n <= o.n)::int END AS sequence
+        ELSE (SELECT count(*) FROM event e WHERE e.id = o.message_id AND e.n <= o.n)::int END AS sequence,
+      CASE WHEN o.message_id IS NULL THEN o.at < $2
+        WHEN o.message_id >= $3::uuid THEN false
+        WHEN o.n IS NOT NULL THEN (SELECT e.at < $2 FROM event e WHERE e.id = o.message_id AND e.n = o.n)
+        WHEN o.sequence = 0 THEN true
+        ELSE (SELECT v.at < $2 FROM event v WHERE v.id = o.message_id ORDER BY v.n OFFSET greatest(o.sequence - 1, 0) LIMIT 1)
+      END AS expired
     FROM outbox o ORDER BY o.position LIMIT $1 FOR UPDATE OF o SKIP LOCKED`,
 };
 const SELECT_SUBSCRIBERS: Statement = {
@@ -105,6 +111,9 @@ const LEASE: Statement = {
         WHERE l.sequence > 0 AND v.id = l.message_id ORDER BY v.n OFFSET greatest(l.sequence - 1, 0) LIMIT 1) e ON true
     ORDER BY l.webhook_id, l.id`,
 };
+// A transaction with an id is visible to a change of an endpoint (`waitForUsers`). The lease must have the id before its
+// snapshot reads the endpoints.
+const ASSIGN_ID: Statement = { name: 'webhook_assign_id', text: 'SELECT pg_current_xact_id()' };
 const VALID_LEASES = `SELECT d.webhook_id, d.id, d.type, d.attempts, s.position
   FROM (SELECT * FROM unnest($1::int[], $2::uuid[], $3::text[], $4::int[]) WITH ORDINALITY AS u(webhook_id, id, owner, lease, position)
     ORDER BY webhook_id, id) s
@@ -177,9 +186,9 @@ type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease
 
 export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStore, 'recoverDeliveries'> {
   return {
-    fanOutEvents: (now, seed, limit) =>
+    fanOutEvents: (now, seed, limit, keptSince) =>
       database.transaction(async (transaction) => {
-        const found = await transaction.query(LOCK_EVENTS, [limit]);
+        const found = await transaction.query(LOCK_EVENTS, [limit, keptSince, getMinIdAt(keptSince)]);
         if (found.length === 0) return { events: 0, deliveries: 0, hasMore: false };
         // This statement follows the lock on the events, so it reads every subscription that was changed before one of
         // the events.
@@ -190,7 +199,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
           if (deliveries.length >= MAX_DELIVERIES_PER_STEP) break;
           const event = toOutboxEvent(row);
           const bit = getEventBit(event.type);
-          for (const subscriber of subscribers)
+          for (const subscriber of row.expired === true ? [] : subscribers)
             if (receivesEvent(subscriber, event, bit)) deliveries.push({ webhookId: subscriber.id, row });
           positions.push(rows.readInteger(row, 'position'));
         }
@@ -222,7 +231,10 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
           owner,
           limits.total,
         ];
-        const leased = waiting.length === 0 ? [] : await transaction.query(LEASE, values);
+        const [, leased] =
+          waiting.length === 0
+            ? [[], []]
+            : await Promise.all([transaction.query(ASSIGN_ID, []), transaction.query(LEASE, values)]);
         const deliveries = leased.map((row) => toLeasedDelivery(row, owner, now));
         const lastServed = deliveries.at(-1)?.webhookId;
         if (deliveries.length >= limits.total && lastServed !== undefined) return { deliveries, next: lastServed };

@@ -157,6 +157,13 @@ const COUNT_FAILED: Statement = {
   text: `SELECT webhook_id, count(*)::int AS failed FROM webhook_delivery WHERE status = 'failed' GROUP BY webhook_id`,
 };
 
+/** What an operator does after a change whose wait has failed. */
+const REPEAT = 'then repeat the command';
+const REMEDIES: Readonly<Record<string, string>> = {
+  delete: 'which completes the change',
+  rotate: 'then rotate again, because the new secret was not shown',
+};
+
 const MIN_ID = '00000000-0000-0000-0000-000000000000';
 const MAX_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
@@ -181,7 +188,10 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       await writeChange(transaction, actor, action, formatWebhookId(id), toAuditedWebhook(before), audited);
       return { kind: 'done', value: after ?? before };
     });
-    if (result.kind === 'done') await waitForUsers(database);
+    if (result.kind === 'done') {
+      const verb = action.slice('webhook.'.length);
+      await waitForUsers(database, `the change of endpoint ${formatWebhookId(id)} (${verb})`, REMEDIES[verb] ?? REPEAT);
+    }
     return result;
   }
 
@@ -225,7 +235,11 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         await writeChange(transaction, actor, 'webhook.create', target, null, toAuditedWebhook(created));
         return { kind: 'done', value: created } as const;
       });
-      if (result.kind === 'done') await waitForUsers(database);
+      if (result.kind === 'done') {
+        const webhookId = formatWebhookId(result.value.id);
+        const remedy = 'then rotate the signing secret of the endpoint, because the secret was not shown';
+        await waitForUsers(database, `the creation of endpoint ${webhookId}`, remedy);
+      }
       return result;
     },
     listWebhooks: async () => (await database.query(SELECT_ALL, [])).map(toWebhook),

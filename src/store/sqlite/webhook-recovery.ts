@@ -8,11 +8,14 @@ export function prepareDeliveryRecovery(database: DatabaseSync) {
     `UPDATE webhook_delivery SET due_at = :now, owner = NULL WHERE rowid IN (
        SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_due
        WHERE status = 'pending' AND webhook_id IN (SELECT id FROM webhook) AND due_at > :now AND due_at <= :until
-         AND owner <> :node
-         AND (:every OR NOT EXISTS (SELECT 1 FROM node WHERE name = webhook_delivery.owner AND alive_until > :now)))`,
+         AND CASE WHEN :except IS NOT NULL THEN owner = :node AND id NOT IN (SELECT value FROM json_each(:except))
+           ELSE owner <> :node
+             AND (:every OR NOT EXISTS (SELECT 1 FROM node WHERE name = webhook_delivery.owner AND alive_until > :now)) END)`,
   );
   return {
-    recoverDeliveries: ({ now, until, node, includeAllLeases }: DeliveryRecovery): number =>
-      Number(recover.run({ now, until, node, every: includeAllLeases ? 1 : 0 }).changes),
+    recoverDeliveries: ({ now, until, node, includeAllLeases, ownLeasesExcept }: DeliveryRecovery): number => {
+      const except = ownLeasesExcept === undefined ? null : JSON.stringify(ownLeasesExcept);
+      return Number(recover.run({ now, until, node, every: includeAllLeases ? 1 : 0, except }).changes);
+    },
   };
 }

@@ -234,6 +234,17 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     return toRecordedEvent(row, message, entry === undefined ? null : rows.toHistoryEntry(entry));
   }
 
+  /** Returns true if the event was recorded before `keptSince`. */
+  function isExpired(row: rows.Row, keptSince: number): boolean {
+    const messageId = rows.readTextOrNull(row, 'message_id');
+    if (messageId === null) return (rows.readIntegerOrNull(row, 'at') ?? keptSince) < keptSince;
+    if (messageId >= getMinIdAt(keptSince)) return false;
+    const sequence = rows.readInteger(row, 'sequence');
+    if (sequence === 0) return true;
+    const entry = selectEntry.get(toSeq(messageId), sequence);
+    return entry !== undefined && rows.readInteger(entry, 'at') < keptSince;
+  }
+
   /** Leases up to `limit` due deliveries of an endpoint, earliest due first. */
   function leaseDue(
     webhook: rows.Row,
@@ -403,7 +414,11 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       });
     },
 
-    fanOutEvents(now: number, seed: string, limit: number): { events: number; deliveries: number; hasMore: boolean } {
+    fanOutEvents(...[now, seed, limit, keptSince]: [number, string, number, number]): {
+      events: number;
+      deliveries: number;
+      hasMore: boolean;
+    } {
       const found = selectEvents.all(limit);
       const subscribers = found.length === 0 ? [] : selectSubscribers.all().map(toSubscriber);
       let events = 0;
@@ -413,7 +428,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
         if (deliveries >= MAX_DELIVERIES_PER_STEP) break;
         const event = toOutboxEvent(row);
         const bit = getEventBit(event.type);
-        for (const subscriber of subscribers) {
+        for (const subscriber of isExpired(row, keptSince) ? [] : subscribers) {
           if (!receivesEvent(subscriber, event, bit)) continue;
           insertDelivery.run(
             subscriber.id,

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
+import { waitForUsers } from '../../../src/store/postgres/outbox.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -32,7 +33,7 @@ async function connect(url: string): Promise<pg.Client> {
 }
 
 const createWebhook = (store: Store) => store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
-const fanOut = (store: Store) => store.fanOutEvents(Date.now(), SEED, 100);
+const fanOut = (store: Store) => store.fanOutEvents(Date.now(), SEED, 100, 0);
 
 test('an event whose transaction commits after later events were moved is moved as well', async () => {
   const url = await createTemporaryDatabase();
@@ -60,7 +61,7 @@ test('nodes that move events at the same time move each event once', async () =>
   const moveAll = async (node: Store, seed: string) => {
     let deliveries = 0;
     for (let now = Date.now(); ; now += 1) {
-      const step = await node.fanOutEvents(now, seed, 10);
+      const step = await node.fanOutEvents(now, seed, 10, 0);
       deliveries += step.deliveries;
       if (step.events === 0) return deliveries;
     }
@@ -88,6 +89,67 @@ test('an endpoint receives the event of a transaction that read the subscription
   expect(isCreated).toBe(false);
   await client.query('COMMIT');
   expect((await creation).kind).toBe('done');
+});
+
+// On SQLite one transaction runs at a time, so no transaction can have read the endpoint before a change and end later.
+test.each([
+  { name: 'moves events', hold: (store: Store) => fanOut(store), hasLease: false },
+  {
+    name: 'claims deliveries',
+    async hold(store: Store) {
+      const now = Date.now();
+      return store.claimDeliveries({ total: 1, free: [], defaultFree: 1, after: 0 }, 'node-a', now + 60_000, now);
+    },
+    hasLease: true,
+  },
+])(
+  'a change of an endpoint resolves after a transaction that $name and that read the endpoint before',
+  async ({ hold, hasLease }) => {
+    const url = await createTemporaryDatabase();
+    const store = await openNode(url);
+    await store.createAccount('default', NO_LIMITS, Date.now());
+    await createWebhook(store);
+    await store.accept([newMessage()]);
+    if (hasLease) await fanOut(store);
+    const client = await connect(url);
+    // The statement has its snapshot when the trigger runs, and has not changed a row.
+    await client.query(`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock_shared(17); RETURN NULL; END'`);
+    await client.query(`CREATE TRIGGER wait_for_test BEFORE INSERT OR UPDATE ON webhook_delivery
+    FOR EACH STATEMENT EXECUTE FUNCTION wait_for_test()`);
+    await client.query('SELECT pg_advisory_lock(17)');
+    const count = async (sql: string) =>
+      (await client.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${sql}`)).rows[0]?.n;
+    const held = hold(store);
+    await expect.poll(() => count(`pg_locks WHERE locktype = 'advisory' AND objid = 17 AND NOT granted`)).toBe(1);
+    let isReturned = false;
+    const change = store
+      .updateWebhook(1, { url: 'https://hooks.example.com/new', events: ['message.bounced'] })
+      .then(() => {
+        isReturned = true;
+      });
+    // A change that does not wait returns. A change that waits polls.
+    const isPolling = () =>
+      count(`pg_stat_activity WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()
+      AND query LIKE '%pg_sleep(0.02)%'`);
+    await expect.poll(async () => isReturned || (await isPolling()) === 1, { interval: 5, timeout: 10_000 }).toBe(true);
+    expect(isReturned).toBe(false);
+    await client.query('SELECT pg_advisory_unlock(17)');
+    await change;
+    // What the earlier transaction did is visible when the change resolves.
+    const now = Date.now();
+    if (hasLease) expect(await store.listDeliveryLeases(1, now, now + 120_000)).toHaveLength(1);
+    else expect(await store.listDeliveries(1, null, null, 10)).toMatchObject({ value: [{ type: 'message.accepted' }] });
+    await held;
+  },
+);
+
+test('a change whose wait for an earlier transaction does not end fails in one line, which states that it is recorded', async () => {
+  const busy = { query: async () => [{ transaction: '3/7' }] };
+  await expect(waitForUsers(busy, 'the change of endpoint wh_1 (rotate)', 'then rotate again')).rejects.toThrow(
+    /^the change of endpoint wh_1 \(rotate\) is recorded, but .* lasted for more than 30 s, [^\n]* then rotate again\.$/,
+  );
+  await expect(waitForUsers({ query: async () => [] }, 'the change', 'then repeat it')).resolves.toBeUndefined();
 });
 
 test('while an endpoint exists, an earlier version of the schema cannot be used', async () => {

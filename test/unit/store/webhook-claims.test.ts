@@ -73,7 +73,7 @@ describe.each([
     const [removed, kept] = [newMessage(), newMessage()];
     await store.accept([removed, kept]);
     const now = Date.now();
-    await store.fanOutEvents(now, SEED, 100);
+    await store.fanOutEvents(now, SEED, 100, 0);
     await run(`DELETE FROM mail_request WHERE id = '${removed.id}'`);
     const { deliveries } = await store.claimDeliveries({ ...LIMITS, after: 0 }, 'node', now + 1_000, now);
     expect(deliveries.map(({ event }) => event).toSorted((a, b) => (a.kind < b.kind ? -1 : 1))).toMatchObject([
@@ -91,7 +91,7 @@ describe.each([
     expect(await store.createWebhook({ ...ENDPOINT, events: [] }, Date.now())).toEqual({ kind: 'too-many' });
     await store.accept([newMessage(), newMessage()]);
     const steps = [];
-    for (let count = 0; count < 3; count += 1) steps.push(await store.fanOutEvents(Date.now() + count, SEED, 100));
+    for (let count = 0; count < 3; count += 1) steps.push(await store.fanOutEvents(Date.now() + count, SEED, 100, 0));
     expect(steps).toEqual([
       { events: 1, deliveries: MAX_WEBHOOKS, hasMore: true },
       { events: 1, deliveries: MAX_WEBHOOKS, hasMore: false },

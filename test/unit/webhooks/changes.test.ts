@@ -6,12 +6,13 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { formatWebhookId } from '../../../src/model/webhook.ts';
+import { DELIVERY_LEASE_MS, formatWebhookId, MAX_START_DELAY_MS } from '../../../src/model/webhook.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { deleteWebhook, disableWebhook, rotateWebhook, updateWebhook } from '../../../src/operations/webhooks.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { startWebhookWorker } from '../../../src/webhooks/worker.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 import { STORES } from '../../rig/stores.ts';
 
@@ -46,6 +47,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           },
         },
         createSeed: () => randomBytes(8).toString('hex'),
+        getKeptSince: () => 0,
         settle: async (settlement) => {
           const [result] = await store.settleDeliveries([settlement], Date.now());
           return result ?? { kind: 'lost' };
@@ -122,4 +124,67 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await stop();
     }
   });
+
+  test.each([
+    { name: 'an update', change: updateWebhook, input: { url: NEW_URL } },
+    { name: 'a rotation', change: rotateWebhook, input: { grace: '1h' } },
+    { name: 'a disabled endpoint', change: disableWebhook, input: {} },
+    { name: 'a deleted endpoint', change: deleteWebhook, input: {} },
+  ])(
+    '$name is returned after the attempt of an earlier claim, or after the time in which an attempt may begin',
+    async ({ change, input }) => {
+      const store = await openStore();
+      const endpoint = {
+        url: OLD_URL,
+        account: null,
+        name: null,
+        events: ['message.accepted'],
+        sealed: 'unused',
+      } as const;
+      const ids = await Promise.all(
+        [1, 2].map(async () => {
+          const created = await store.createWebhook(endpoint, Date.now());
+          if (created.kind !== 'done') throw new Error(created.kind);
+          return created.value.id;
+        }),
+      );
+      await store.accept([newMessage()]);
+      const clock = createVirtualClock(Date.now());
+      const now = clock.now();
+      await store.fanOutEvents(now, '0'.repeat(16), 10, 0);
+      const limits = { total: 10, free: [], defaultFree: 10, after: 0 };
+      const { deliveries } = await store.claimDeliveries(limits, 'node-a', now + DELIVERY_LEASE_MS, now);
+      expect(deliveries).toHaveLength(2);
+      for (const webhookId of ids) {
+        let listCount = 0;
+        const listDeliveryLeases: Store['listDeliveryLeases'] = (...args) => {
+          listCount += 1;
+          return store.listDeliveryLeases(...args);
+        };
+        let isReturned = false;
+        const parts = { ...context(store), clock, store: { ...store, listDeliveryLeases } };
+        const operation: Parameters<typeof perform>[0] = change;
+        const returned = perform(operation, { id: formatWebhookId(webhookId), ...input }, parts).then(({ ok }) => {
+          isReturned = true;
+          return ok;
+        });
+        // An operation that does not wait returns. An operation that waits has listed the lease.
+        await expect.poll(() => isReturned || listCount > 0, { interval: 1, timeout: 10_000 }).toBe(true);
+        expect(isReturned).toBe(false);
+        const startedAt = clock.now();
+        if (webhookId === ids[0]) {
+          const lease = deliveries.filter((delivery) => delivery.webhookId === webhookId);
+          await store.releaseDeliveryLeases(lease, now);
+        }
+        const tick = async () => {
+          await clock.advance(50);
+          return isReturned;
+        };
+        await expect.poll(tick, { interval: 5, timeout: 10_000 }).toBe(true);
+        expect(await returned).toBe(true);
+        // The lease of the other endpoint does not end.
+        if (webhookId !== ids[0]) expect(clock.now() - startedAt).toBeGreaterThanOrEqual(MAX_START_DELAY_MS);
+      }
+    },
+  );
 });

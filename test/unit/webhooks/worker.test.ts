@@ -5,13 +5,14 @@ import { describe, expect, it } from 'vitest';
 import type { ServiceEvent } from '../../../src/model/events.ts';
 import { FEEDBACK_PREFIX } from '../../../src/model/feedback.ts';
 import {
+  DELIVERY_LEASE_MS,
   type DeliverySettlement,
   type DeliverySettleResult,
   type LeasedDelivery,
   MAX_START_DELAY_MS,
   type RecordedWebhookEvent,
 } from '../../../src/model/webhook.ts';
-import type { DeliveryClaimLimits } from '../../../src/store/webhook-store.ts';
+import type { DeliveryClaimLimits, DeliveryRecovery } from '../../../src/store/webhook-store.ts';
 import type { WebhookAttemptResult, WebhookRequest } from '../../../src/webhooks/attempt.ts';
 import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
@@ -54,6 +55,8 @@ function createRig(
     readonly settle?: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
     readonly failingWebhooks?: readonly number[];
     readonly openSecret?: (sealed: string) => KeyObject;
+    /** Returns true if the response of the next claim is lost after its commit. */
+    readonly losesResponse?: () => boolean;
     /** Returns the duration of the next claim. */
     readonly getClaimMs?: () => number;
     /** The number of events that each run finds. */
@@ -71,6 +74,8 @@ function createRig(
   const settlements: DeliverySettlement[] = [];
   const events: ServiceEvent[] = [];
   const released: string[] = [];
+  const recoveries: DeliveryRecovery[] = [];
+  const orphans: LeasedDelivery[] = [];
   let fanOuts = 0;
   let nextId = 1;
   const add = (webhookId: number, members: Partial<LeasedDelivery> & { readonly dueAt?: number } = {}) => {
@@ -114,12 +119,22 @@ function createRig(
       clock,
       random: () => 0.5,
       createSeed: () => '0'.repeat(16),
+      getKeptSince: () => 0,
       store: {
         async fanOutEvents() {
           fanOuts += 1;
           return { events: options.eventsPerRun ?? 0, deliveries: 0, hasMore: false };
         },
-        claimDeliveries,
+        async claimDeliveries(limits) {
+          const claimed = await claimDeliveries(limits);
+          if (options.losesResponse?.() !== true) return claimed;
+          orphans.push(...claimed.deliveries);
+          throw new Error('the connection was lost');
+        },
+        async recoverDeliveries(recovery) {
+          recoveries.push(recovery);
+          return due.push(...orphans.splice(0));
+        },
         async releaseDeliveryLeases(leases) {
           released.push(...leases.map(({ id }) => id));
         },
@@ -143,7 +158,8 @@ function createRig(
     await clock.advance(1);
     await whenDrained;
   };
-  return { clock, add, start, stop, requests, settlements, events, released, due, claims, fanOutCount: () => fanOuts };
+  const state = { requests, settlements, events, released, recoveries, due, claims };
+  return { clock, add, start, stop, ...state, fanOutCount: () => fanOuts };
 }
 
 describe('the worker', () => {
@@ -382,6 +398,29 @@ describe('the worker', () => {
     rig.add(1);
     await rig.clock.advance(1_000);
     expect(rig.settlements).toHaveLength(1);
+    await rig.stop(worker);
+  });
+
+  it('sends the deliveries of a claim whose response was lost within two seconds, and not at the end of their leases', async () => {
+    const losses = [false, true];
+    const unanswered = Promise.withResolvers<WebhookAttemptResult>();
+    const rig = createRig({
+      losesResponse: () => losses.shift() ?? false,
+      attempt: async ({ url }) => (url === 'https://1.test/' ? unanswered.promise : respondWith(200)),
+    });
+    const running = rig.add(1);
+    const worker = rig.start();
+    await rig.clock.advance(10);
+    rig.add(2);
+    await rig.clock.advance(3_000);
+    expect(rig.settlements.map(({ webhookId }) => webhookId)).toEqual([2]);
+    // The lease of the running attempt stays unchanged.
+    expect(rig.recoveries[0]).toMatchObject({ node: 'node', includeAllLeases: false, ownLeasesExcept: [running] });
+    await rig.clock.advance(DELIVERY_LEASE_MS);
+    const { length } = rig.recoveries;
+    await rig.clock.advance(DELIVERY_LEASE_MS);
+    expect(rig.recoveries).toHaveLength(length);
+    unanswered.resolve(respondWith(200));
     await rig.stop(worker);
   });
 
