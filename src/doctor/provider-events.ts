@@ -3,6 +3,7 @@
  * and of each provider whose events are set up.
  */
 import {
+  BROKEN_HTTP_REASON,
   type NodeStatus,
   type RefusedReports,
   type RuntimeStatus,
@@ -75,8 +76,9 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${getEventsPath(provider)}`;
   const refusals = describeRefusals(parts);
   const unmatched = describeUnmatched(parts);
-  const unknownPaths = describeUnknownPaths(parts);
-  const detail = [last, unmatched, refusals?.text ?? null, unknownPaths].filter((text) => text !== null).join('; ');
+  const detail = [last, unmatched, refusals?.text ?? null, describeUnknownPaths(parts), describeBrokenHttp(parts)]
+    .filter((text) => text !== null)
+    .join('; ');
   if (refusals?.isLatest === true)
     return createWarning(check, detail, createRefusalRemedy(provider, refusals.lastReason));
   if (feedbackUrl === null && name !== 'ses')
@@ -171,4 +173,12 @@ function describeUnknownPaths({ provider, refused }: ProviderEventsParts): strin
   const count = refused.find(({ reason }) => reason === UNKNOWN_PATH_REASON)?.count ?? 0;
   if (provider.name === 'ses' || count === 0) return null;
   return `${count === 1 ? 'one request' : `${count} requests`} below /events got 404 since the start`;
+}
+
+/** Returns the requests that were too slow or not valid HTTP as a text. They may be of any provider. Null if there are none. */
+function describeBrokenHttp({ provider, refused }: ProviderEventsParts): string | null {
+  const count = refused.find(({ reason }) => reason === BROKEN_HTTP_REASON)?.count ?? 0;
+  if (provider.name === 'ses' || count === 0) return null;
+  const noun = count === 1 ? 'one request was' : `${count} requests were`;
+  return `${noun} not valid HTTP or too slow since the start`;
 }

@@ -12,7 +12,7 @@ import type { Bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type HttpListen, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
-import { UNKNOWN_PATH_REASON } from '../model/node.ts';
+import { BROKEN_HTTP_REASON, UNKNOWN_PATH_REASON } from '../model/node.ts';
 import {
   type BodyReader,
   type CertificatePair,
@@ -66,7 +66,7 @@ export function createEventListener(parts: EventListenerParts): EventListener {
         if (result !== null) sendAnswer(response, result);
       });
   };
-  const onBroken = () => publish({ type: 'report.refused', at: clock.now(), reason: 'http-broken' });
+  const onBroken = () => publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
   const { server, renewCertificate } = createEventServer(certificate, connections, handle, onBroken, parts.timeLimits);
 
   async function answer(request: IncomingMessage): Promise<HttpAnswer | null> {

@@ -5,7 +5,7 @@ import { getIdTimestamp } from '../model/submission.ts';
 
 /**
  * Returns the events of a report. `result` is the result of recording the report. A pending report has no event, because it
- * is applied later.
+ * is applied later. A provider's report without events only records the key of a request. The receiver counts that request.
  */
 export function createReportEvents(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
@@ -50,6 +50,7 @@ export function createReportEvents(
     case 'repeated':
       return [{ type: 'report.repeated', at }];
     case 'unrelated':
+      if (report.isProviderEvent === true && report.events.length === 0) return [];
       return [{ type: 'report.unrelated', at, source: reportedBy }];
     case 'stored':
       return [{ type: 'report.not_understood', at, feedbackId: result.feedbackId, reason: result.reason, summary }];

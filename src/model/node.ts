@@ -95,6 +95,9 @@ export function unmatchedReason(source: string): string {
 /** The reason for a 404 below `/events`: no provider with a secret has the path. */
 export const UNKNOWN_PATH_REASON = 'events-not-found';
 
+/** The reason for a request to the listener for provider events that is too slow or is not valid HTTP. */
+export const BROKEN_HTTP_REASON = 'http-broken';
+
 export interface RuntimeStatus {
   readonly node: string;
   readonly version: string;

@@ -24,8 +24,11 @@ export interface EventRequest {
 export interface EventSender {
   /** The value of POSTRIDER_EVENTS_<PROVIDER>. */
   readonly secret: string;
-  /** Returns the authenticated request. `url` is the public URL of the endpoint. */
-  readonly sign: (body: Buffer, url: string) => EventRequest;
+  /**
+   * Returns the authenticated request. `url` is the public URL of the endpoint. `at` is the time of the signature in milliseconds
+   * since the epoch, if the signature has a time. The default is the current time.
+   */
+  readonly sign: (body: Buffer, url: string, at?: number) => EventRequest;
 }
 
 export interface EventSenderRow {
@@ -161,8 +164,8 @@ function createSendgridSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   return {
     secret: publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),
-    sign(body) {
-      const timestamp = String(Math.floor(Date.now() / 1000));
+    sign(body, _url, at = Date.now()) {
+      const timestamp = String(Math.floor(at / 1000));
       const signature = createSign('sha256').update(timestamp).update(body).sign(privateKey, 'base64');
       const headers = {
         'x-twilio-email-event-webhook-signature': signature,
@@ -180,10 +183,10 @@ function createMailgunSender(): EventSender {
   const secret = randomBytes(16).toString('hex');
   return {
     secret,
-    sign(body) {
+    sign(body, _url, at = Date.now()) {
       const request: { signature: { token: string } } = JSON.parse(body.toString());
       const { token } = request.signature;
-      const timestamp = String(Math.floor(Date.now() / 1000));
+      const timestamp = String(Math.floor(at / 1000));
       const signature = createHmac('sha256', secret).update(`${timestamp}${token}`).digest('hex');
       return {
         headers: JSON_TYPE,
@@ -218,9 +221,9 @@ function createResendSender(): EventSender {
   const key = randomBytes(24);
   return {
     secret: `whsec_${key.toString('base64')}`,
-    sign(body) {
+    sign(body, _url, at = Date.now()) {
       const id = `msg_${createHash('sha256').update(body).digest('hex').slice(0, 27)}`;
-      const timestamp = String(Math.floor(Date.now() / 1000));
+      const timestamp = String(Math.floor(at / 1000));
       const signature = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
       const headers = { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': `v1,${signature}` };
       return { headers: { ...JSON_TYPE, ...headers }, body };

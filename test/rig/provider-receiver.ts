@@ -1,4 +1,6 @@
-/** Runs the receivers of provider events on loopback, with the store and the intake of the service. */
+/** Runs the receivers of provider events on loopback, with the store and the intake of the service, and sends requests to them. */
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createEventListener, type EventRoute } from '../../src/feedback/http-listener.ts';
@@ -11,8 +13,12 @@ import type { ServiceEvent } from '../../src/model/events.ts';
 import type { EventFormat, EventProviderName } from '../../src/providers/provider.ts';
 import { PROVIDERS } from '../../src/providers/providers.ts';
 import { createGroupCommit } from '../../src/store/commits.ts';
-import type { FeedbackStore } from '../../src/store/contract.ts';
+import type { FeedbackStore, Store } from '../../src/store/contract.ts';
+import { openStore } from '../../src/store/open.ts';
 import { createConnections } from './connections.ts';
+import { createTemporaryFolder } from './folder.ts';
+import { NO_LIMITS, newAttempt, newMessage, newSettlement } from './messages.ts';
+import { createReference, type EventRequest } from './provider-events.ts';
 
 /** The maximum number of reports in one commit. A small number, so that one request has several commits. */
 const MAX_BATCH_REPORTS = 4;
@@ -99,4 +105,70 @@ export async function startReceiver(
   });
   const refusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
   return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, refusals, faults };
+}
+
+/** Opens an SQLite store with the account `default`. The store closes with the test. */
+export async function createReceiverStore(): Promise<Store> {
+  const store = await openReceiverStore(createTemporaryFolder());
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Opens an SQLite store with the account `default`. The caller closes the store. */
+export async function openReceiverStore(folder: string): Promise<Store> {
+  const store = await openStore({ kind: 'sqlite', path: join(folder, 'postrider.db') }, { exclusive: true });
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  return store;
+}
+
+const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
+const ACCEPTED = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+
+/** Stores a message of the account `default` that the relay has accepted. Resolves to its id. */
+export async function storeDelivered(store: Store, to: string): Promise<string> {
+  const message = newMessage({ lease: LEASE, to });
+  await store.accept([message]);
+  const reference = `mailersend:${createReference(message.id)}`;
+  const attempt = newAttempt({ kind: 'delivered', reply: ACCEPTED, reference });
+  const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
+  await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
+  return message.id;
+}
+
+export const readVerbs = async (store: Store, id: string) =>
+  (await store.findMessage(id))?.events.map(({ verb }) => verb) ?? [];
+export async function countBounces(store: Store): Promise<number> {
+  const window = await store.readReputation('default', Date.now());
+  return window.kind === 'done' ? window.value.bounces : -1;
+}
+
+/** Sends a request to the endpoint of the receiver. */
+export async function postEvents({ url }: Pick<ReceiverRig, 'url'>, { headers, body }: EventRequest) {
+  const response = await fetch(url, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) });
+  await response.arrayBuffer();
+  return { status: response.status, retryAfter: response.headers.get('retry-after') };
+}
+
+/** Returns the bytes of the request. `contentLength` replaces the size of the body. */
+export function formatRequest(path: string, { headers, body }: EventRequest, contentLength = body.length): Buffer {
+  const fields = { host: 'localhost', 'content-length': String(contentLength), ...headers };
+  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
+}
+
+export interface RawConnection {
+  readonly socket: Socket;
+  readonly received: () => string;
+  readonly closed: Promise<void>;
+}
+
+/** Opens a TCP connection to the listener. The connection ends with the test. */
+export function openConnection({ port }: Pick<ReceiverRig, 'port'>): RawConnection {
+  const socket = connect(port, '127.0.0.1');
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  socket.on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return { socket, received: () => Buffer.concat(chunks).toString(), closed };
 }

@@ -374,6 +374,10 @@ describe('provider events', () => {
       result: 'ok',
       detail: expect.stringContaining('2 requests below /events got 404 since the start'),
     });
+    const brokenHttp = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
+    expect(checkProviderEvents(parts({ refused: brokenHttp })).detail).toContain(
+      'one request was not valid HTTP or too slow since the start',
+    );
     expect(checkProviderEvents(parts(keepsSender(false))).detail).toBe(
       'later bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
     );

@@ -3,89 +3,36 @@
  * that a failing store refused is applied once when it is repeated.
  */
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ReadResult } from '../../../../src/providers/event.ts';
 import type { EventFormat } from '../../../../src/providers/provider.ts';
 import { PROVIDERS } from '../../../../src/providers/providers.ts';
-import type { FeedbackStore, Store } from '../../../../src/store/contract.ts';
+import type { FeedbackStore } from '../../../../src/store/contract.ts';
 import { StoreError } from '../../../../src/store/error.ts';
-import { openStore } from '../../../../src/store/open.ts';
-import { createTemporaryFolder } from '../../../rig/folder.ts';
 import { DISCONNECTS, sendAndDisconnect } from '../../../rig/hostile-peer.ts';
-import { NO_LIMITS, newAttempt, newMessage, newSettlement } from '../../../rig/messages.ts';
-import { createEventBody, createReference, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
-import { type ReceiverRig, startReceiver } from '../../../rig/provider-receiver.ts';
+import { newMessage } from '../../../rig/messages.ts';
+import { createEventBody, EVENT_SENDERS } from '../../../rig/provider-events.ts';
+import {
+  countBounces,
+  createReceiverStore,
+  formatRequest,
+  openConnection,
+  postEvents,
+  readVerbs,
+  startReceiver,
+  storeDelivered,
+} from '../../../rig/provider-receiver.ts';
 
-const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const MAX_BODY_BYTES = 10_000_000;
 /** More than the buffers of both ends of a loopback connection. */
 const MAX_BUFFER_BYTES = 16_000_000;
-
-async function createStore(): Promise<Store> {
-  const path = join(createTemporaryFolder(), 'postrider.db');
-  const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
-  onTestFinished(() => store.close());
-  await store.createAccount('default', NO_LIMITS, Date.now());
-  return store;
-}
-
-const ACCEPTED = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-
-/** Stores a message that the relay has accepted. Resolves to its id. */
-async function storeDelivered(store: Store, to: string): Promise<string> {
-  const message = newMessage({ lease: LEASE, to });
-  await store.accept([message]);
-  const reference = `mailersend:${createReference(message.id)}`;
-  const attempt = newAttempt({ kind: 'delivered', reply: ACCEPTED, reference });
-  const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
-  await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
-  return message.id;
-}
-
-const readVerbs = async (store: Store, id: string) =>
-  (await store.findMessage(id))?.events.map(({ verb }) => verb) ?? [];
-async function countBounces(store: Store): Promise<number> {
-  const window = await store.readReputation('default', Date.now());
-  return window.kind === 'done' ? window.value.bounces : -1;
-}
-
-async function post({ url }: ReceiverRig, { headers, body }: EventRequest) {
-  const response = await fetch(url, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) });
-  await response.arrayBuffer();
-  return { status: response.status, retryAfter: response.headers.get('retry-after') };
-}
-
-/** Returns the bytes of the request. `contentLength` replaces the size of the body. */
-function formatRequest(path: string, { headers, body }: EventRequest, contentLength = body.length): Buffer {
-  const fields = { host: 'localhost', 'content-length': String(contentLength), ...headers };
-  const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
-  return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
-}
-
-interface RawConnection {
-  readonly socket: Socket;
-  readonly received: () => string;
-  readonly closed: Promise<void>;
-}
-
-function openConnection({ port }: ReceiverRig): RawConnection {
-  const socket = connect(port, '127.0.0.1');
-  const chunks: Buffer[] = [];
-  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-  socket.on('error', () => undefined);
-  onTestFinished(() => void socket.destroy());
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-  return { socket, received: () => Buffer.concat(chunks).toString(), closed };
-}
 
 describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoint of %s', (name, row) => {
   const path = `/events/${name}`;
   const storeFailureStatus = name === 'brevo' ? 429 : 503;
 
   async function createRig(options: Parameters<typeof startReceiver>[3] = {}) {
-    const store = await createStore();
+    const store = await createReceiverStore();
     const sender = row.createSender();
     const failure: { isActive: boolean } = { isActive: false };
     const recordFeedback: FeedbackStore['recordFeedback'] = (batch) =>
@@ -129,7 +76,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
       const bytes = formatRequest(path, request);
       await sendAndDisconnect({ port: receiver.port, tls: false }, bytes, bytes.length - request.body.length / 2, kind);
       expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
-      expect((await post(receiver, request)).status).toBe(200);
+      expect((await postEvents(receiver, request)).status).toBe(200);
       expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
       expect([receiver.refusals(), receiver.faults]).toEqual([[], []]);
     },
@@ -152,11 +99,13 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
   test(`a failing store answers ${storeFailureStatus}, and the repeated request is applied once`, async () => {
     const { receiver, store, id, failure, request } = await createRig();
     failure.isActive = true;
-    expect(await post(receiver, request)).toEqual({ status: storeFailureStatus, retryAfter: '20' });
+    expect(await postEvents(receiver, request)).toEqual({ status: storeFailureStatus, retryAfter: '20' });
     expect(receiver.refusals()).toEqual([`${name}-store`]);
     expect(receiver.faults).toEqual([expect.stringContaining('the disk is full')]);
     failure.isActive = false;
-    expect([(await post(receiver, request)).status, (await post(receiver, request)).status]).toEqual([200, 200]);
+    expect([(await postEvents(receiver, request)).status, (await postEvents(receiver, request)).status]).toEqual([
+      200, 200,
+    ]);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(await countBounces(store)).toBe(1);
   });
@@ -183,7 +132,7 @@ describe('a request with several events', () => {
     async (status) => {
       const row = EVENT_SENDERS.find(({ name }) => name === 'postmark');
       if (row === undefined) throw new Error('Postmark has no row');
-      const store = await createStore();
+      const store = await createReceiverStore();
       const sender = row.createSender();
       const recipients = Array.from({ length: 12 }, (_, at) => `gone${at}@example.net`);
       const ids = await Promise.all(recipients.map((to) => storeDelivered(store, to)));
@@ -204,12 +153,14 @@ describe('a request with several events', () => {
         createEventBody(row, row.samples.hardBounce, { id: ids[at] ?? '', recipient }).toString(),
       );
       const request = sender.sign(Buffer.from(`[${bodies.join(',')}]`), receiver.url);
-      expect(await post(receiver, request)).toEqual({ status, retryAfter: '20' });
+      expect(await postEvents(receiver, request)).toEqual({ status, retryAfter: '20' });
       const first = await Promise.all(ids.map((id) => readVerbs(store, id)));
       expect(first.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
       isFailing = false;
       const reversed = sender.sign(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
-      expect([(await post(receiver, reversed)).status, (await post(receiver, request)).status]).toEqual([200, 200]);
+      expect([(await postEvents(receiver, reversed)).status, (await postEvents(receiver, request)).status]).toEqual([
+        200, 200,
+      ]);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
       expect(await countBounces(store)).toBe(recipients.length);
     },
@@ -218,12 +169,12 @@ describe('a request with several events', () => {
   test('with a member that is not an event records the others and counts the broken member', async () => {
     const row = EVENT_SENDERS.find(({ name }) => name === 'postmark');
     if (row === undefined) throw new Error('Postmark has no row');
-    const store = await createStore();
+    const store = await createReceiverStore();
     const sender = row.createSender();
     const id = await storeDelivered(store, 'gone@example.net');
     const receiver = await startReceiver('postmark', sender.secret, store, { format: createArrayFormat(503) });
     const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
-    expect((await post(receiver, sender.sign(Buffer.from(`[7,${body}]`), receiver.url))).status).toBe(200);
+    expect((await postEvents(receiver, sender.sign(Buffer.from(`[7,${body}]`), receiver.url))).status).toBe(200);
     expect(receiver.refusals()).toEqual(['postmark-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
@@ -232,7 +183,7 @@ describe('a request with several events', () => {
 test('the token of a Mailgun request for an unknown message or an event without a meaning authenticates no other event', async () => {
   const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
   if (row === undefined) throw new Error('Mailgun has no row');
-  const store = await createStore();
+  const store = await createReceiverStore();
   const sender = row.createSender();
   const id = await storeDelivered(store, 'gone@example.net');
   const receiver = await startReceiver('mailgun', sender.secret, store);
@@ -243,20 +194,31 @@ test('the token of a Mailgun request for an unknown message or an event without 
     createEventBody(row, 'opened.json', about),
   ]) {
     const captured = sender.sign(body, receiver.url);
-    expect((await post(receiver, captured)).status).toBe(200);
+    expect((await postEvents(receiver, captured)).status).toBe(200);
     const { signature }: { signature: unknown } = JSON.parse(captured.body.toString());
     const bounce: object = JSON.parse(createEventBody(row, row.samples.hardBounce, about).toString());
     const replayed = Buffer.from(JSON.stringify({ ...bounce, signature }));
-    expect((await post(receiver, { ...captured, body: replayed })).status).toBe(200);
+    expect((await postEvents(receiver, { ...captured, body: replayed })).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   }
+});
+
+test('a Mailgun event without a meaning is not counted as an event without a message', async () => {
+  const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
+  if (row === undefined) throw new Error('Mailgun has no row');
+  const store = await createReceiverStore();
+  const sender = row.createSender();
+  const receiver = await startReceiver('mailgun', sender.secret, store);
+  const body = createEventBody(row, 'opened.json', { id: newMessage().id, recipient: 'gone@example.net' });
+  expect((await postEvents(receiver, sender.sign(body, receiver.url))).status).toBe(200);
+  expect(receiver.events).toEqual([{ type: 'report.unrelated', at: expect.any(Number), count: 1 }]);
 });
 
 describe('a body of more than 512 KB', () => {
   async function createSparkPostRig() {
     const row = EVENT_SENDERS.find(({ name }) => name === 'sparkpost');
     if (row === undefined) throw new Error('SparkPost has no row');
-    const store = await createStore();
+    const store = await createReceiverStore();
     const sender = row.createSender();
     const id = await storeDelivered(store, 'gone@example.net');
     const receiver = await startReceiver('sparkpost', sender.secret, store);
@@ -267,7 +229,7 @@ describe('a body of more than 512 KB', () => {
   test('has the same effect as a smaller body', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const body = Buffer.from(`[7,${'{"msys":{}},'.repeat(50_000)}${event}]`);
-    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(receiver.refusals()).toEqual(['sparkpost-broken']);
     expect(receiver.events).toContainEqual(expect.objectContaining({ type: 'report.unrelated', count: 50_000 }));
@@ -276,7 +238,7 @@ describe('a body of more than 512 KB', () => {
   test('that is not JSON gets 400', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const body = Buffer.from(`[${event},${'{"msys":{}},'.repeat(50_000)}`);
-    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(400);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(400);
     expect(receiver.refusals()).toEqual(['sparkpost-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
@@ -284,10 +246,10 @@ describe('a body of more than 512 KB', () => {
   test('that exhausts the memory of its thread gets 503, and the next request is applied', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const hostile = Buffer.from(`[${'{"msys":{"a":{"type":"bounce"}}},'.repeat(300_000)}{}]`);
-    expect((await post(receiver, sender.sign(hostile, receiver.publicUrl))).status).toBe(503);
+    expect((await postEvents(receiver, sender.sign(hostile, receiver.publicUrl))).status).toBe(503);
     expect(receiver.refusals()).toEqual(['sparkpost-unread']);
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}${event}]`);
-    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
 
@@ -301,11 +263,11 @@ describe('a body of more than 512 KB', () => {
     const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
     if (row === undefined) throw new Error(`${name} has no row`);
     const sender = row.createSender();
-    const receiver = await startReceiver(name, sender.secret, await createStore(), {
+    const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), {
       readLarge: () => Promise.resolve(result),
     });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
-    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
     expect(receiver.refusals()).toEqual([`${name}-unread`]);
   });
 
@@ -318,9 +280,9 @@ describe('a body of more than 512 KB', () => {
     if (row === undefined) throw new Error(`${name} has no row`);
     const sender = row.createSender();
     const readLarge = () => Promise.reject(new Error('no memory'));
-    const receiver = await startReceiver(name, sender.secret, await createStore(), { readLarge });
+    const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), { readLarge });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
-    expect((await post(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
     expect(receiver.refusals()).toEqual([`${name}-busy`]);
     expect(receiver.faults).toEqual([`${name} events: Error: no memory`]);
   });

@@ -1,0 +1,254 @@
+/**
+ * Bad input at the endpoint of each provider, over real sockets and a store: it changes nothing, it is counted, and `doctor` names
+ * it by provider and reason.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkProviderEvents } from '../../../../src/doctor/provider-events.ts';
+import type { RefusedReports } from '../../../../src/model/node.ts';
+import { trackRuntimeStatus } from '../../../../src/observability/runtime-status.ts';
+import { findProvider } from '../../../../src/providers/providers.ts';
+import type { Store } from '../../../../src/store/contract.ts';
+import { newMessage } from '../../../rig/messages.ts';
+import { BATCH_FORMS, readMember, removeType } from '../../../rig/provider-batches.ts';
+import { createEventBody, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
+import {
+  countBounces,
+  formatRequest,
+  openConnection,
+  openReceiverStore,
+  postEvents,
+  type ReceiverRig,
+  readVerbs,
+  startReceiver,
+  storeDelivered,
+} from '../../../rig/provider-receiver.ts';
+
+const MAX_BODY_BYTES = 10_000_000;
+const HOUR_MS = 3_600_000;
+const DELIVERED = ['accepted', 'delivered'];
+const BOUNCED = [...DELIVERED, 'bounced'];
+/** Values in the place of an event. */
+const BROKEN_VALUES = [7, null, true, 'bounce', [], {}];
+
+/** The age of a request that the provider's documentation permits to refuse. Absent: the signature has no time. */
+const MAX_AGES_MS: Readonly<Record<string, number>> = {
+  sendgrid: 25 * HOUR_MS,
+  mailgun: 60 * 24 * HOUR_MS,
+  resend: HOUR_MS / 12,
+};
+
+/** The providers whose requests contain a name and a password, and no signature. */
+const USES_BASIC: ReadonlySet<string> = new Set(['postmark', 'brevo', 'mailjet', 'sparkpost']);
+/** The providers whose signature is or covers a part of the parsed body. A body that cannot be parsed gets 401. */
+const SIGNS_PARSED_BODY: ReadonlySet<string> = new Set(['mailgun', 'mandrill']);
+
+/** Returns the refused requests and the unmatched events by reason, as the runtime status contains them. */
+function readRefused({ events }: ReceiverRig): readonly RefusedReports[] {
+  const { handlers, readRefusedReports } = trackRuntimeStatus();
+  for (const event of events) {
+    if (event.type === 'report.refused') handlers[event.type]?.(event);
+    if (event.type === 'report.unrelated') handlers[event.type]?.(event);
+  }
+  return readRefusedReports();
+}
+
+const readCounts = (receiver: ReceiverRig): Record<string, number> =>
+  Object.fromEntries(readRefused(receiver).map(({ reason, count }) => [reason, count]));
+
+describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input from %s', (name, row) => {
+  let folder = '';
+  let store: Store;
+  let tests = 0;
+  // The tests share a store, because creating a store takes longer than a test. Each test has recipients of its own.
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
+    store = await openReceiverStore(folder);
+  });
+  afterAll(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Returns the suppressed addresses of a domain. */
+  async function listSuppressed(domain: string): Promise<readonly string[]> {
+    const result = await store.listSuppressions('default', null, 1_000);
+    if (result.kind !== 'done') throw new Error(result.kind);
+    return result.value.flatMap(({ address }) => (address.endsWith(`@${domain}`) ? [address] : []));
+  }
+
+  const forms = BATCH_FORMS[name];
+  const createBounce = (id: string, recipient: string) =>
+    createEventBody(row, row.samples.hardBounce, { id, recipient });
+  const createMember = (id: string, recipient: string) => readMember(name, createBounce(id, recipient));
+
+  async function createRig() {
+    const domain = `test${++tests}.example.net`;
+    const sender = row.createSender();
+    const receiver = await startReceiver(name, sender.secret, store);
+    const sign = (body: Buffer, at?: number) => sender.sign(body, receiver.publicUrl, at);
+    const post = async (request: EventRequest) => (await postEvents(receiver, request)).status;
+    const bouncesBefore = await countBounces(store);
+    const countNewBounces = async () => (await countBounces(store)) - bouncesBefore;
+    return { domain, countNewBounces, receiver, sign, post };
+  }
+
+  for (const { title, create } of forms) {
+    test(`${title} with broken members records each good event once, and counts each broken member`, async () => {
+      const { domain, countNewBounces, receiver, sign, post } = await createRig();
+      const recipients = [`a@${domain}`, `b@${domain}`, `c@${domain}`];
+      const ids = await Promise.all(recipients.map((to) => storeDelivered(store, to)));
+      const victim = await storeDelivered(store, `victim@${domain}`);
+      const [a, b, c] = ids.map((id, at) => createMember(id, recipients[at] ?? ''));
+      const broken = [...BROKEN_VALUES, removeType(name, createMember(victim, `victim@${domain}`))];
+      const members = [
+        broken[0],
+        a,
+        ...broken.slice(1, 4),
+        b,
+        createMember(victim, `other@${domain}`),
+        createMember(newMessage().id, `victim@${domain}`),
+        ...broken.slice(4),
+        c,
+      ];
+      expect(await post(sign(create(members)))).toBe(200);
+      for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED);
+      expect(readCounts(receiver)).toEqual({ [`${name}-broken`]: broken.length, [`${name}-unmatched`]: 2 });
+      // The same events again: in the reverse order, twice in one request, and in requests with one event.
+      for (const body of [members.toReversed(), [a, a, b], [c], [a]].map(create))
+        expect(await post(sign(body))).toBe(200);
+      for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED);
+      expect(await readVerbs(store, victim)).toEqual(DELIVERED);
+      expect(await listSuppressed(domain)).toEqual(recipients);
+      expect(await countNewBounces()).toBe(recipients.length);
+    });
+  }
+
+  if (forms.length === 0)
+    test('a list of events, of which the format has only one, gets 4xx and changes nothing', async () => {
+      const { domain, receiver, sign, post } = await createRig();
+      const id = await storeDelivered(store, `gone@${domain}`);
+      const request = sign(createBounce(id, `gone@${domain}`));
+      for (const list of [`[${request.body}]`, `[${request.body},${request.body}]`, `[]`]) {
+        // The signature of Mailgun is in the body, which must be an object.
+        const isMailgun = name === 'mailgun';
+        const body = Buffer.from(list);
+        expect(await post(isMailgun ? { ...request, body } : sign(body))).toBe(isMailgun ? 401 : 400);
+      }
+      expect(await readVerbs(store, id)).toEqual(DELIVERED);
+      expect(readCounts(receiver)).toEqual({ [`${name}-${name === 'mailgun' ? 'unauthenticated' : 'broken'}`]: 3 });
+    });
+
+  test('a replayed request changes nothing, also after its suppression was removed and in a later signature', async () => {
+    const { domain, countNewBounces, receiver, sign, post } = await createRig();
+    const id = await storeDelivered(store, `gone@${domain}`);
+    const body = createBounce(id, `gone@${domain}`);
+    const maxAgeMs = MAX_AGES_MS[name];
+    const tooOld = maxAgeMs === undefined ? null : sign(body, Date.now() - maxAgeMs - 60_000);
+    if (tooOld !== null) {
+      expect(await post(tooOld)).toBe(401);
+      expect(await readVerbs(store, id)).toEqual(DELIVERED);
+    }
+    const captured = sign(body);
+    expect([await post(captured), await post(captured)]).toEqual([200, 200]);
+    await store.removeSuppression('default', `gone@${domain}`);
+    const later = sign(body, Date.now() + 1_000);
+    expect([await post(captured), await post(later)]).toEqual([200, 200]);
+    expect(await readVerbs(store, id)).toEqual(BOUNCED);
+    expect(await listSuppressed(domain)).toEqual([]);
+    expect(await countNewBounces()).toBe(1);
+    expect(readCounts(receiver)).toEqual(tooOld === null ? {} : { [`${name}-unauthenticated`]: 1 });
+  });
+
+  test('a bad request changes nothing, doctor names its reason, and the next good event is applied', async () => {
+    const { domain, countNewBounces, receiver, sign, post } = await createRig();
+    const [to, path] = [`gone@${domain}`, `/events/${name}`];
+    const id = await storeDelivered(store, to);
+    const before = await store.findMessage(id);
+    const good = createBounce(id, to);
+    const signed = sign(good);
+
+    // Requests that are not authenticated.
+    const stranger = row.createSender();
+    const other = createBounce(newMessage().id, to);
+    const forged = [
+      stranger.sign(good, receiver.publicUrl),
+      { ...stranger.sign(good, receiver.publicUrl), headers: {} },
+      ...(USES_BASIC.has(name) || name === 'mailgun' ? [] : [{ ...sign(other), body: good }]),
+    ];
+    for (const request of forged) expect(await post(request)).toBe(401);
+
+    // Bodies that are not in the format.
+    const utf16 = Buffer.from(good.toString(), 'utf16le');
+    const damaged = [
+      good.subarray(0, good.length / 2),
+      utf16,
+      Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]),
+      Buffer.concat([Buffer.from([0x22, 0xe9, 0xff]), good]),
+      gzipSync(good),
+      Buffer.alloc(0),
+    ];
+    const signsParsedBody = SIGNS_PARSED_BODY.has(name);
+    for (const body of damaged)
+      expect(await post(signsParsedBody ? { ...signed, body } : sign(body))).toBe(signsParsedBody ? 401 : 400);
+
+    // An authenticated event without its type. The signature of a list, and of Mailgun, does not depend on its events.
+    const [form] = forms;
+    const untyped = removeType(name, createMember(id, to));
+    const isCounted = form !== undefined || name === 'mailgun';
+    expect(await post(sign(form?.create([untyped]) ?? Buffer.from(JSON.stringify(untyped))))).toBe(
+      isCounted ? 200 : 400,
+    );
+
+    // Events about a message of another installation, and about another recipient.
+    expect(await post(sign(other))).toBe(200);
+    expect(await post(sign(createBounce(id, `other@${domain}`)))).toBe(200);
+
+    // A body that exceeds the limit.
+    const { socket, received, closed } = openConnection(receiver);
+    socket.write(formatRequest(path, { ...signed, body: Buffer.alloc(0) }, MAX_BODY_BYTES + 1));
+    await closed;
+    expect(received()).toMatch(/^HTTP\/1\.1 413 /);
+
+    expect(await store.findMessage(id)).toEqual(before);
+    expect([await listSuppressed(domain), await countNewBounces()]).toEqual([[], 0]);
+    expect(receiver.faults).toEqual([]);
+    const counts = {
+      unauthenticated: forged.length + (signsParsedBody ? damaged.length : 0),
+      broken: 1 + (signsParsedBody ? 0 : damaged.length),
+      'too-large': 1,
+    };
+    // An event with an unknown id of the provider is pending for a minute.
+    const unmatched = row.metadata === null ? 1 : 2;
+    expect(readCounts(receiver)).toEqual({
+      [`${name}-unauthenticated`]: counts.unauthenticated,
+      [`${name}-broken`]: counts.broken,
+      [`${name}-too-large`]: 1,
+      [`${name}-unmatched`]: unmatched,
+    });
+    const provider = findProvider(name);
+    if (provider === null) throw new Error(`${name} is no provider`);
+    const finding = checkProviderEvents({
+      provider,
+      isRelay: true,
+      isSetUp: true,
+      hasFeedbackRole: true,
+      feedbackUrl: 'https://events.example.org',
+      lastEventAt: null,
+      refused: readRefused(receiver),
+      now: Date.now(),
+    });
+    expect(finding).toMatchObject({ check: `events ${name}`, result: 'warning' });
+    for (const [reason, count] of Object.entries(counts)) expect(finding.detail).toContain(`${reason} ${count}`);
+    expect(finding.detail).toContain(
+      `${unmatched === 1 ? 'one event' : '2 events'} without a message of this installation`,
+    );
+
+    expect(await post(signed)).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(BOUNCED);
+    expect(await listSuppressed(domain)).toEqual([to]);
+  });
+});
