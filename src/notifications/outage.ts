@@ -114,7 +114,8 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
   return {
     observe(item) {
       if (item === null) {
-        if (outage !== null) ended = outage;
+        // An outage that was not notified does not replace one whose end must still be notified.
+        if (outage !== null && (ended?.isNotified !== true || outage.isNotified)) ended = outage;
         outage = null;
       } else {
         outage ??= start(item);
@@ -142,7 +143,8 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
       return ended?.isNotified === true;
     },
     markRecorded() {
-      ended = null;
+      // The begin may still be delivered by a running attempt. Then the next check records the end.
+      if (ended?.inProgress.size === 0) ended = null;
     },
   };
 }

@@ -41,6 +41,8 @@ export interface NotifierRig {
   items: readonly Attention[];
   /** The item of a database that does not commit, or null. While it is not null, every call of the store fails. */
   outage: Attention | null;
+  /** True if every call of the store fails, although the nodes do not find the outage. */
+  isStoreFailing: boolean;
   /** The attempts of all nodes, in order. */
   readonly attempts: Delivered[];
   readonly events: ServiceEvent[];
@@ -53,14 +55,18 @@ export interface NotifierRig {
   listChanges(): (readonly [began: readonly string[], ended: readonly string[]])[];
 }
 
-export function createNotifierRig(store: Store, targets: readonly NotificationTarget[] = [HTTPS_TARGET]): NotifierRig {
-  const clock = createVirtualClock(NOTIFIER_START);
+export function createNotifierRig(
+  store: Store,
+  targets: readonly NotificationTarget[] = [HTTPS_TARGET],
+  startAt = NOTIFIER_START,
+): NotifierRig {
+  const clock = createVirtualClock(startAt);
   let pendingCalls = 0;
   let lastId = 0;
 
   const track = <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
     return async (...args: Args): Promise<Result> => {
-      if (rig.outage !== null) throw new Error('the store cannot commit');
+      if (rig.outage !== null || rig.isStoreFailing) throw new Error('the store cannot commit');
       pendingCalls += 1;
       try {
         return await call(...args);
@@ -85,6 +91,7 @@ export function createNotifierRig(store: Store, targets: readonly NotificationTa
     clock,
     items: [],
     outage: null,
+    isStoreFailing: false,
     attempts: [],
     events: [],
     answer: () => DELIVERED,

@@ -157,6 +157,43 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect(rig.attempts.every(({ target }) => target === HTTPS_TARGET.text)).toBe(true);
   });
 
+  test('the end of an outage is notified although its begin is delivered after a check has recorded the end', async () => {
+    const { rig } = await createRig();
+    rig.startNode('a');
+    const response = Promise.withResolvers<TargetResult>();
+    rig.answer = () => response.promise;
+    rig.outage = OUTAGE;
+    await rig.advance(45_000);
+    rig.outage = null;
+    await rig.advance(30_000);
+    rig.answer = () => DELIVERED;
+    response.resolve(DELIVERED);
+    await rig.advance(2 * MINUTE_MS);
+    expect(rig.listChanges()).toEqual([
+      [['database-unavailable'], []],
+      [[], ['database-unavailable']],
+    ]);
+  });
+
+  test('the end of an outage is notified although a shorter outage follows before the end is recorded', async () => {
+    const { rig } = await createRig();
+    rig.startNode('a');
+    rig.outage = OUTAGE;
+    await rig.advance(45_000);
+    rig.isStoreFailing = true;
+    rig.outage = null;
+    await rig.advance(15_000);
+    rig.outage = OUTAGE;
+    await rig.advance(15_000);
+    rig.outage = null;
+    rig.isStoreFailing = false;
+    await rig.advance(2 * MINUTE_MS);
+    expect(rig.listChanges()).toEqual([
+      [['database-unavailable'], []],
+      [[], ['database-unavailable']],
+    ]);
+  });
+
   test('a short outage is not notified, and a step of the clock repeats nothing', async () => {
     const { rig } = await createRig();
     rig.startNode('a');
