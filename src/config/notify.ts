@@ -1,9 +1,10 @@
 /** Parses the settings of notifications to operators, and checks the settings that depend on one another. */
 import { parseAddress } from '../model/address.ts';
 import type { NotificationTarget } from '../model/notification.ts';
+import { MASK } from '../printing/escape.ts';
 import { isSigningSecret } from '../webhooks/signature.ts';
 import { parseTargetUrl } from '../webhooks/target.ts';
-import { findDuplicate, invalid, type Parsed, quote, valid } from './units.ts';
+import { invalid, type Parsed, quote, valid } from './units.ts';
 
 const MAX_TARGETS = 10;
 /** The current secret and, during a rotation, the previous one. */
@@ -20,7 +21,29 @@ export function parseNotifyTargets(text: string): Parsed<readonly NotificationTa
   }
   if (targets.length > MAX_TARGETS)
     return invalid(`the list has ${targets.length} targets; give at most ${MAX_TARGETS}`);
-  return findDuplicate(targets.map((target) => target.text)) ?? valid(Object.freeze(targets));
+  const texts = targets.map((target) => target.text);
+  const duplicate = texts.find((text, index) => texts.indexOf(text) < index);
+  return duplicate === undefined
+    ? valid(Object.freeze(targets))
+    : invalid(`${quote(maskTargets(duplicate))} is given twice; remove one`);
+}
+
+/** Returns POSTRIDER_NOTIFY with the logins, paths and queries of its URLs masked. Never fails. */
+export function maskTargets(text: string): string {
+  return text
+    .split(',')
+    .map((element) => maskTarget(element.trim()))
+    .join(',');
+}
+
+function maskTarget(text: string): string {
+  if (!text.includes('//') && !text.toLowerCase().startsWith('http')) return text;
+  const url = URL.parse(text);
+  // A mistyped URL has no host, so all text after its scheme may be a secret.
+  if (url === null || url.host === '') return `${text.slice(0, text.indexOf(':') + 1)}${MASK}`;
+  const login = url.username === '' && url.password === '' ? '' : `${MASK}@`;
+  const path = `${url.pathname}${url.search}${url.hash}`;
+  return `${url.protocol}//${login}${url.host}${path === '/' ? path : `/${MASK}`}`;
 }
 
 function parseTarget(text: string): Parsed<NotificationTarget> {
@@ -33,12 +56,12 @@ function parseTarget(text: string): Parsed<NotificationTarget> {
   }
   if (!text.includes('://'))
     return invalid(
-      `${quote(text)} is not a target such as mailto:ops@example.com or https://hooks.example.com/postrider`,
+      `${quote(maskTargets(text))} is not a target such as mailto:ops@example.com or https://hooks.example.com/postrider`,
     );
   const url = parseTargetUrl(text, 'any');
   return url.ok
     ? valid({ kind: 'https', text: url.value.href, url: url.value.href })
-    : invalid(`${quote(text)} ${url.fault}`);
+    : invalid(`${quote(maskTargets(text))} ${url.fault}`);
 }
 
 /** Parses POSTRIDER_NOTIFY_FROM. */
@@ -82,7 +105,7 @@ export function findNotifyFault(settings: NotifySettings, names: NotifyNames): s
   for (const target of notifyTargets) {
     if (target.kind !== 'https') continue;
     const url = parseTargetUrl(target.url, webhookTargets);
-    if (!url.ok) return `${names.targets}: ${quote(target.url)} ${url.fault}`;
+    if (!url.ok) return `${names.targets}: ${quote(maskTargets(target.url))} ${url.fault}`;
   }
   const hasHttps = notifyTargets.some(({ kind }) => kind === 'https');
   const hasMail = notifyTargets.some(({ kind }) => kind === 'mail');

@@ -20,7 +20,7 @@ import { SPARKPOST } from '../providers/sparkpost/sparkpost.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
-import { parseNotifyFrom, parseNotifySecrets, parseNotifyTargets } from './notify.ts';
+import { maskTargets, parseNotifyFrom, parseNotifySecrets, parseNotifyTargets } from './notify.ts';
 import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
 import {
@@ -46,9 +46,9 @@ interface ValueKind<T> {
 
 /**
  * The secret part of a value. `whole`: the value is a secret. `password`: the value is a URL that may contain a
- * password.
+ * password. `urls`: the value is a list of targets, and the paths and queries of its URLs may be secrets.
  */
-type Secrecy = 'no' | 'password' | 'whole';
+type Secrecy = 'no' | 'password' | 'urls' | 'whole';
 
 export interface SettingSpec<T> extends ValueKind<T> {
   readonly name: string;
@@ -69,6 +69,7 @@ const DAY_MS = 86_400_000;
 const MASKED_FORMATTERS: { readonly [secrecy in Secrecy]: (text: string) => string } = {
   no: (text) => text,
   password: maskUrl,
+  urls: maskTargets,
   whole: () => MASK,
 };
 
@@ -455,7 +456,7 @@ export const SETTINGS_TABLE = {
   ),
   notifyTargets: createSpec(
     'POSTRIDER_NOTIFY',
-    { default: null, example: 'mailto:ops@example.com,https://hooks.example.com/postrider' },
+    { default: null, example: 'mailto:ops@example.com,https://hooks.example.com/postrider', secrecy: 'urls' },
     createValueKind('comma list', parseNotifyTargets, '`mailto:ADDRESS`, `https://…`; at most 10'),
     'Targets that are notified when a problem that needs attention begins, and when it ends (docs/notifications.md). Failures of the transport are sent to HTTPS targets only. If unset, no notification is sent. Give every node the same value.',
   ),

@@ -35,6 +35,7 @@ function formatSettings(): string {
 const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
   no: 'no',
   password: 'the password that it contains; `…_FILE` works',
+  urls: 'the paths and queries of its URLs; `…_FILE` works',
   whole: 'yes; `…_FILE` works',
 };
 

@@ -15,6 +15,10 @@ const fileWith = (content: string) => (path: string) => {
 
 /** Further settings without which a setting is refused. */
 const COMPANIONS: Readonly<Record<string, Environment>> = {
+  POSTRIDER_NOTIFY: {
+    POSTRIDER_NOTIFY_FROM: 'postrider@example.com',
+    POSTRIDER_NOTIFY_SECRET: `whsec_${Buffer.alloc(32).toString('base64')}`,
+  },
   POSTRIDER_DATABASE_DIRECT: { POSTRIDER_DATABASE: 'postgres://me@db.example/postrider' },
 };
 
@@ -58,6 +62,14 @@ describe('a setting that contains a secret', () => {
       fileWith('0f'.repeat(32)),
     );
     expect(described.find(({ name }) => name === 'POSTRIDER_SECRET')).toMatchObject({ value: MASK, source: 'file' });
+  });
+
+  test('the paths and queries of the targets of notifications are masked, and their hosts are not', () => {
+    const value = 'mailto:ops@example.com, https://hooks.example.com:8443/a?token=b,https://other.example.com/';
+    const described = describeSettings({ ...COMPANIONS.POSTRIDER_NOTIFY, POSTRIDER_NOTIFY: value }, null);
+    expect(described.find(({ name }) => name === 'POSTRIDER_NOTIFY')).toMatchObject({
+      value: `mailto:ops@example.com,https://hooks.example.com:8443/${MASK},https://other.example.com/`,
+    });
   });
 
   test('the list of files names the setting of each file', () => {
