@@ -5,6 +5,7 @@
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
 import type { NotificationPayload } from '../../src/model/notification-payload.ts';
+import { createNotifierRig } from '../rig/notifier.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
@@ -59,7 +60,7 @@ async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver
   await run('account', 'lock', 'shop', '--reason', 'too many bounces');
   const service = await rig.serve(folder, settings);
   cleanups.push(() => service.stop());
-  return { service, run, runJson };
+  return { folder, service, run, runJson };
 }
 
 test('the lock of an account is notified by mail outside the limits, and by a signed request', async () => {
@@ -100,4 +101,26 @@ test('while mail is broken, the failure is notified by a request, and no notific
   const codes = listBegun(receiver);
   expect(new Set(codes).size).toBe(codes.length);
   expect(server.receivedMessages).toEqual([]);
+});
+
+test('a notification whose node is killed with SIGKILL during the attempt is delivered once its lease has expired', async () => {
+  const [receiver, server] = [await startReceiver(), await startServer()];
+  receiver.behave = () => 'stall';
+  const { folder, service } = await startNotifyingService(server.port, receiver);
+  await expect.poll(() => receiver.received.length, { timeout: TIMEOUT_MS, interval: 20 }).toBe(1);
+  service.child.kill('SIGKILL');
+  await service.ended;
+  // The clock of the next node is after the end of the lease.
+  const url = `${receiver.url}/ops?token=abc`;
+  const nodes = createNotifierRig(
+    await rig.openStore(folder),
+    [{ kind: 'https', text: url, url }],
+    Date.now() + 2 * 60_000,
+  );
+  const node = nodes.startNode('next');
+  await nodes.advance(10_000);
+  await node.stop(0);
+  const [received] = receiver.received;
+  const repeated = nodes.attempts.filter(({ id }) => id === received?.headers['webhook-id']);
+  expect(repeated.map(({ payload }) => payload)).toEqual([received?.body]);
 });

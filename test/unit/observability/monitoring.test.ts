@@ -12,6 +12,7 @@ const readMonitoringFile = (name: string) =>
 interface Dashboard {
   readonly uid: string;
   readonly panels: readonly {
+    readonly id?: number;
     readonly type: string;
     readonly title: string;
     readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
@@ -118,6 +119,17 @@ test('docs/monitoring.md lists every metric of the service and no others', async
   expect(rows.length).toBeGreaterThan(15);
   const usedText = [...page.matchAll(/^(\| `postrider_[^|]*\| \w+) \| \S/gm)].map(([, row]) => row);
   expect(usedText.toSorted()).toEqual(rows.toSorted());
+});
+
+test('every panel has an id of its own', () => {
+  const ids = DASHBOARD.panels.flatMap(({ type, id }) => (type === 'row' ? [] : [id ?? 'none']));
+  expect(ids.filter((id, index) => id === 'none' || ids.indexOf(id) < index)).toEqual([]);
+});
+
+test('a panel shows the notifications to operators by target and result', () => {
+  const expressions = DASHBOARD.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+  const [expression] = expressions.filter((text) => text.includes('postrider_notifications_total'));
+  expect(expression).toContain('sum by (target, result)');
 });
 
 test('panels do not overlap', () => {

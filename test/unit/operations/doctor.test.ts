@@ -17,7 +17,7 @@ describe('doctor', () => {
   test('returns a finding for each check, changes nothing and reports its progress', async () => {
     const rig = await operationRig();
     const lines: string[] = [];
-    const context = { ...rig.context, progress: (line: string) => void lines.push(line) };
+    const context = { ...rig.context, showProgress: (line: string) => void lines.push(line) };
     const performed = await perform(runDoctor, {}, context);
     const findings = await rig.performOk(runDoctor, {});
     expect(performed).toMatchObject({ ok: true, warnings: [] });

@@ -1,0 +1,112 @@
+/** Tests the findings of doctor about notifications to operators. */
+import { describe, expect, test } from 'vitest';
+import { checkNotifications, type NotificationTargetFacts } from '../../../src/doctor/notifications.ts';
+import type { StoredNotification } from '../../../src/model/notification.ts';
+import { HTTPS_TARGET, MAIL_TARGET } from '../../rig/notifier.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const MINUTE_MS = 60_000;
+const DELIVERED: StoredNotification = {
+  ...{ id: 'ntf_1', target: HTTPS_TARGET.text, status: 'delivered', createdAt: NOW - MINUTE_MS, attempts: 1 },
+  ...{ attemptedAt: NOW - MINUTE_MS, error: null, messageId: null },
+};
+const RETRIED: StoredNotification = { ...DELIVERED, id: 'ntf_2', status: 'pending', error: 'status 500' };
+const FAILED: StoredNotification = { ...RETRIED, id: 'ntf_3', status: 'failed' };
+const NOT_ATTEMPTED: StoredNotification = {
+  ...DELIVERED,
+  id: 'ntf_4',
+  status: 'pending',
+  attempts: 0,
+  attemptedAt: null,
+};
+
+const createFacts = (change: Partial<NotificationTargetFacts> = {}): NotificationTargetFacts => ({
+  ...{ target: HTTPS_TARGET, notifications: [DELIVERED], messageState: null, isSuppressed: false },
+  ...change,
+});
+const createMailFacts = (change: Partial<NotificationTargetFacts> = {}, attemptedAt = NOW - MINUTE_MS) =>
+  createFacts({ target: MAIL_TARGET, notifications: [{ ...DELIVERED, attemptedAt, messageId: 'm-1' }], ...change });
+const check = (...targets: readonly NotificationTargetFacts[]) =>
+  checkNotifications({ now: NOW, senderFault: null, targets });
+
+test('without a target, one finding names the setting', () => {
+  expect(check()).toMatchObject([{ check: 'notifications', result: 'ok' }]);
+  expect(check()[0]?.detail).toContain('POSTRIDER_NOTIFY');
+});
+
+test('targets without HTTPS are a warning, because failures of the transport are not notified', () => {
+  expect(check(createMailFacts())).toMatchObject([
+    { check: 'notifications', result: 'warning', remedy: expect.stringContaining('https') },
+    { check: 'notifications mailto:ops@example.com', result: 'ok' },
+  ]);
+});
+
+test('the finding of a URL contains its origin, and no path, which may be a secret', () => {
+  expect(check(createFacts())).toMatchObject([{ check: 'notifications https://hooks.example.com', result: 'ok' }]);
+  expect(JSON.stringify(check(createFacts()))).not.toContain('/ops');
+});
+
+describe('the result of a target', () => {
+  test.each([
+    [
+      'is ok before the first notification',
+      createFacts({ notifications: [] }),
+      'ok',
+      'no notification was delivered yet',
+    ],
+    ['is ok after a delivery', createFacts(), 'ok', 'was delivered'],
+    [
+      'is ok if an attempt succeeded after a failed notification',
+      createFacts({ notifications: [DELIVERED, FAILED] }),
+      'ok',
+      '',
+    ],
+    [
+      'is ok while the newest notification has no attempt',
+      createFacts({ notifications: [NOT_ATTEMPTED, DELIVERED] }),
+      'ok',
+      '',
+    ],
+    [
+      'is a warning while an attempt is repeated',
+      createFacts({ notifications: [RETRIED] }),
+      'warning',
+      'another attempt follows',
+    ],
+    [
+      'is a warning after the last attempt',
+      createFacts({ notifications: [FAILED, DELIVERED] }),
+      'warning',
+      'no attempt follows',
+    ],
+    [
+      'is a failure if the address is suppressed',
+      createMailFacts({ isSuppressed: true }),
+      'failure',
+      'suppression list',
+    ],
+    ['is a warning if the message bounced', createMailFacts({ messageState: 'bounced' }), 'warning', 'bounced'],
+    ['is ok if the message was delivered', createMailFacts({ messageState: 'delivered' }), 'ok', ''],
+    ['is ok while the message is queued for a minute', createMailFacts({ messageState: 'queued' }), 'ok', ''],
+    [
+      'is a warning while the message is queued for an hour',
+      createMailFacts({ messageState: 'queued' }, NOW - 60 * MINUTE_MS),
+      'warning',
+      'queued',
+    ],
+  ] as const)('%s', (_name, facts, result, detail) => {
+    const finding = check(facts, createFacts({ target: { ...HTTPS_TARGET, text: 'https://other.example.com/' } }))[0];
+    expect(finding).toMatchObject({ result, detail: expect.stringContaining(detail) });
+    expect(finding?.remedy === null).toBe(result === 'ok');
+  });
+
+  test.each([
+    ['refused', 'failure'],
+    ['waiting', 'warning'],
+  ] as const)('is that of the sender if its fault is %s, for mail only', (kind, result) => {
+    const senderFault = { kind, text: 'the sender has a fault', remedy: 'Correct the sender' };
+    const findings = checkNotifications({ now: NOW, senderFault, targets: [createMailFacts(), createFacts()] });
+    expect(findings.map((finding) => finding.result)).toEqual([result, 'ok']);
+    expect(findings[0]).toMatchObject({ detail: senderFault.text, remedy: senderFault.remedy });
+  });
+});
