@@ -142,6 +142,17 @@ export function createBrowserRig(): BrowserRig {
   };
 }
 
+/** Waits until the message has the given state. */
+export async function waitForState(
+  { callApi }: BrowserRig,
+  service: BrowsedService,
+  id: string,
+  state: string,
+): Promise<void> {
+  const readMessage = () => callApi<{ state: string }>(service, 'GET', `/messages/${id}`);
+  await expect.poll(async () => (await readMessage()).state).toBe(state);
+}
+
 /** Replaces the responses of the service to these addresses until the returned function is called. */
 export async function replaceResponses(
   page: Page,

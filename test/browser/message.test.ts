@@ -1,0 +1,180 @@
+/** Tests the page of a message: explanation, timeline, actions, several operators at the same time. */
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
+import { createBrowserRig, replaceResponses, waitForState as waitForMessageState } from '../rig/browser.ts';
+import { emulateDarkPhone, findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
+
+const rig = scenario();
+const browsers = createBrowserRig();
+let service: RunningService;
+const toSimulatorAddress = (name: string) => `${name}@simulator.postrider.test`;
+const submitMessage = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
+const waitForState = (id: string, state: string) => waitForMessageState(browsers, service, id, state);
+
+beforeAll(async () => {
+  service = await rig.serve(rig.folder());
+});
+
+test.each([
+  ['01990000-0000-7000-8000-000000000001', 'No message has this id'],
+  ['not-an-id', 'This is not a message id'],
+])('the page of an unknown message (%s) states the error and links to the search', async (id, title) => {
+  const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/audit');
+  allowFaults(/status of 40[04] .*\/messages\//);
+  await visit(`/messages/${id}`);
+  await page.getByText(title).waitFor();
+  expect(await page.getByText('postrider message list').count()).toBe(0);
+  await page.getByRole('link', { name: 'Search messages' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+});
+
+test.each([
+  ['success', 'delivered', /The attempt at .* succeeded/],
+  ['bounce', 'bounced', /bounced \(recipient-unknown; class hard, category mailbox-unknown\)/],
+  ['defer', 'queued', /One delivery attempt was made; the next one is at/],
+  ['complaint', 'complained', /recorded as complained/],
+  ['suppressed', 'suppressed', /the simulator always suppresses this address/],
+])(
+  'the page of a message to %s@simulator shows the state %s and its reason, in light and dark mode, on desktop and phone',
+  async (name, state, why) => {
+    const id = await submitMessage(toSimulatorAddress(name), `To ${name}`);
+    await waitForState(id, state);
+    const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
+    await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
+    if (name === 'defer') await page.getByTitle('queued; the last attempt was deferred').waitFor();
+    await page.getByRole('region', { name: 'Timeline' }).getByText('accepted', { exact: true }).waitFor();
+    await page.getByRole('region', { name: 'Body' }).getByText('Thank you.').waitFor();
+    expect(await findSeriousFaults(page)).toEqual([]);
+    await emulateDarkPhone(page);
+    expect(await findSeriousFaults(page)).toEqual([]);
+    expect(await findHorizontalOverflow(page)).toEqual([]);
+  },
+);
+
+test('the page of a suppressed message states why the address is suppressed and links to the list', async () => {
+  const address = 'complainer@example.com';
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
+  const id = await submitMessage('Complainer@Example.com', 'Never to be sent');
+  const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
+  const explanation = page.getByRole('region', { name: 'Explanation' });
+  await explanation.getByText(/on the suppression list of account default since .*, after a complaint/).waitFor();
+  const link = explanation.getByRole('link', { name: /on the suppression list of account default/ });
+  expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Complainer%40Example.com');
+});
+
+test('the list of queued messages and the page of a message show what a message waits for, such as a locked account', async () => {
+  await browsers.callApi(service, 'POST', '/accounts', { name: 'overdue' });
+  const { key } = await browsers.callApi<{ key: string }>(service, 'POST', '/accounts/overdue/keys', {});
+  const submit = () =>
+    submitAccepted(service.publicUrl, key, { to: toSimulatorAddress('defer'), subject: 'Waiting message' });
+  await expect
+    .poll(() =>
+      submit().then(
+        () => 'sent',
+        () => 'refused',
+      ),
+    )
+    .toBe('sent');
+  const id = await submit();
+  await waitForState(id, 'queued');
+  await browsers.callApi(service, 'POST', '/accounts/overdue/lock', { reason: 'invoice open' });
+  const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
+  await page.getByText(/It waits because account overdue was locked at .* \(invoice open\)/).waitFor();
+  await page.getByRole('link', { name: 'Account overdue' }).waitFor();
+  await page.getByRole('link', { name: 'Queued messages of this account' }).click();
+  const waits = page.getByRole('cell', { name: 'the unlock of its account: invoice open' });
+  await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);
+  await emulateDarkPhone(page);
+  await page.getByText('Waits for the unlock of its account: invoice open').first().waitFor();
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+});
+
+test('a message can be opened and cancelled with the keyboard alone', async () => {
+  const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by keyboard');
+  await waitForState(id, 'queued');
+  const { page } = await browsers.openSignedIn(service, '/');
+  const focusByTab = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
+    for (let n = 0; n < 80; n += 1) {
+      await page.keyboard.press('Tab');
+      const target = page.getByRole(role, { name, exact: true }).and(page.locator(':focus'));
+      if ((await target.count()) === 1) return;
+    }
+    throw new Error(`${role} ${name} cannot be reached by Tab`);
+  };
+  await focusByTab('Messages', 'link');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+  await focusByTab('Search', 'textbox');
+  await page.keyboard.type('cancelled by keyboard');
+  await page.getByText('All 1 shown').waitFor();
+  await focusByTab('Cancelled by keyboard', 'link');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Cancelled by keyboard' }).waitFor();
+  await focusByTab('Cancel…', 'button');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Cancel this message?' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  // The focus has returned to the button.
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Cancel this message?' }).waitFor();
+  await focusByTab('Cancel message', 'button');
+  await page.keyboard.press('Enter');
+  await page.getByText('The message is cancelled').waitFor();
+  await waitForState(id, 'cancelled');
+  await page.getByRole('region', { name: 'Timeline' }).getByText('by an operator').waitFor();
+  expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
+});
+
+test('when two operators cancel a message, the second operator gets an error and sees the cancelled message', async () => {
+  const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by two');
+  await waitForState(id, 'queued');
+  const firstOperator = await browsers.openSignedIn(service, `/messages/${id}`);
+  const secondOperator = await browsers.openSignedIn(service, `/messages/${id}`);
+  secondOperator.allowFaults(/status of 409/);
+  for (const { page } of [firstOperator, secondOperator]) await page.getByRole('button', { name: 'Cancel…' }).click();
+  expect(await findSeriousFaults(firstOperator.page)).toEqual([]);
+  const findConfirmButton = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel message' });
+  await findConfirmButton(firstOperator.page).click();
+  await firstOperator.page.getByText('The message is cancelled').waitFor();
+  await findConfirmButton(secondOperator.page).click();
+  const line = `message ${id} is cancelled; only queued and uncertain messages can be cancelled`;
+  await secondOperator.page.getByRole('dialog').getByText(line).waitFor();
+  await secondOperator.page.getByRole('button', { name: 'Go back' }).click();
+  await secondOperator.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+});
+
+test('the dialog that cancels an uncertain message states that the message may have arrived', async () => {
+  const id = await submitMessage(toSimulatorAddress('defer'), 'Perhaps delivered');
+  await waitForState(id, 'queued');
+  const { page, visit } = await browsers.openSignedIn(service, '/audit');
+  await replaceResponses(page, `**/api/v1/messages/${id}`, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), state: 'uncertain' } });
+  });
+  await visit(`/messages/${id}`);
+  await page.getByRole('button', { name: 'Cancel…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Cancel this message?' });
+  await dialog.getByText('may have received it').waitFor();
+  expect(await dialog.getByText('will not be sent').count()).toBe(0);
+});
+
+test('an ended message is sent again from its page, and both pages name the other message', async () => {
+  const id = await submitMessage('again@example.com', 'Sent a second time');
+  await waitForState(id, 'delivered');
+  const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
+  await page
+    .getByRole('region', { name: 'Result' })
+    .getByText(/^Delivered in /)
+    .waitFor();
+  await page.getByRole('button', { name: 'Resend…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Resend message' }).click();
+  await page.getByRole('link', { name: id }).first().waitFor();
+  expect(page.url()).not.toContain(id);
+  const newId = page.url().split('/').at(-1) ?? '';
+  await waitForState(newId, 'delivered');
+  await page.getByRole('link', { name: id }).first().click();
+  await page.getByRole('region', { name: 'Timeline' }).getByRole('link', { name: newId }).waitFor();
+});
