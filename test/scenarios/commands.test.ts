@@ -34,7 +34,7 @@ describe('--json', () => {
       subject: 'Rechnung \u202e Nr. 1',
       at: ISO_TIME,
     };
-    await expect.poll(listMessages).toEqual([{ ...message, state: 'delivered' }]);
+    await expect.poll(listMessages).toMatchObject([{ ...message, state: 'delivered' }]);
     expect(await runJsonCommand(folder, ['message', 'list', '--state', 'bounced'])).toEqual([]);
     expect(
       await runJsonCommand(folder, ['message', 'list', '--account', 'default', '--since', '1h', '--limit', '1']),

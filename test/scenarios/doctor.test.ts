@@ -18,6 +18,9 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([dns.close(), relay.close()]));
 
+/** On a busy machine, a synced write of more than one second causes a warning. */
+const SYNCED_WRITE = expect.stringMatching(/^(ok|warning)$/);
+
 interface Finding {
   readonly check: string;
   readonly result: string;
@@ -31,7 +34,7 @@ test('before the first start, no check of doctor fails, and doctor creates no fi
   const folder = rig.folder();
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(readResults(stdout)).toMatchObject({ database: 'ok', transport: 'ok' });
+  expect(readResults(stdout)).toMatchObject({ database: SYNCED_WRITE, transport: 'ok' });
   expect(readdirSync(folder)).toEqual([]);
 });
 
@@ -44,9 +47,10 @@ test('while the service runs, doctor runs every check and sends no message', asy
   await rig.serve(folder, settings);
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(readResults(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
-  // On a busy machine, a synced write of more than one second causes a warning.
-  expect(readResults(stdout).database).toMatch(/^(ok|warning)$/);
+  expect(readResults(stdout)).toMatchObject({
+    ...{ database: SYNCED_WRITE, clock: 'ok', transport: 'ok' },
+    'host name': 'ok',
+  });
   expect(relay.receivedMessages).toEqual([]);
 });
 
@@ -58,7 +62,7 @@ test('if the relay does not answer, doctor prints the remedy in plain lines and 
   const { code, stdout, stderr } = await runCommand(rig.folder(), ['doctor'], settings);
   expect(code).toBe(1);
   expect(stderr).toMatch(/^postrider: 1 of \d checks failed: transport\n$/);
-  expect(stdout).toMatch(/^failure {2}transport {4}127.0.0.1:1 refused the connection/m);
+  expect(stdout).toMatch(/^failure {2}transport +127.0.0.1:1 refused the connection/m);
   expect(stdout).toMatch(/^ +→ check 127.0.0.1:1 in POSTRIDER_TRANSPORT/m);
   for (const forbiddenText of ['\u001b', 'secret-word']) expect(stdout + stderr).not.toContain(forbiddenText);
 });

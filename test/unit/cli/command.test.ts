@@ -258,7 +258,7 @@ describe('messages', () => {
       subject: 'Hi \u001b[31mred\u202e',
       at: '2030-03-17T17:46:40.000Z',
     };
-    expect(await runJson(folder, ['message', 'list', '--state', 'bounced'])).toEqual([bouncedMessage]);
+    expect(await runJson(folder, ['message', 'list', '--state', 'bounced'])).toMatchObject([bouncedMessage]);
     expect(await runJson(folder, ['message', 'list', '--account', 'acme', '--to', 'eve@example.com'])).toMatchObject([
       { id: OTHER_ID },
     ]);
