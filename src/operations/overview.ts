@@ -8,7 +8,7 @@ import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
 import { listAttention } from './overview/attention.ts';
-import { computeTrafficFigures } from './overview/figures.ts';
+import { computeTotals, computeTrafficFigures, getPreviousStart, getRangeStart } from './overview/figures.ts';
 import { listHealth } from './overview/health.ts';
 import { type OverviewInput, readOverviewInput } from './overview/input.ts';
 import { computeQueueStatus, type QueueStatus } from './overview/queue.ts';
@@ -30,13 +30,18 @@ export const showOverview = operation({
   result: Overview,
   errors: [],
   async run({ range }, { store, settings, clock, status }) {
-    const overviewInput = await readOverviewInput(store, settings, status?.() ?? null, range, clock.now());
+    const now = clock.now();
+    const [overviewInput, previousSteps] = await Promise.all([
+      readOverviewInput(store, settings, status?.() ?? null, range, now),
+      store.readTraffic(getPreviousStart(range, now), getRangeStart(range, now), RANGES[range].stepMs),
+    ]);
     const { oldest, emptyAt, nextDueAt, ...queue } = readQueueStatus(overviewInput);
     return ok({
       range,
       stepMs: RANGES[range].stepMs,
       everAccepted: overviewInput.store.everAccepted,
       ...computeTrafficFigures(range, overviewInput.now, overviewInput.steps),
+      previous: computeTotals(previousSteps),
       queue: {
         ...queue,
         oldestId: oldest?.id ?? null,

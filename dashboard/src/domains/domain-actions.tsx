@@ -55,10 +55,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
   const error = verify.error ?? subdomains.error;
   return (
     <>
-      <Group gap="xs" mb="md">
-        <Button loading={verify.isPending} onClick={() => verify.mutate(undefined, { onSuccess: cacheDomain })}>
-          Verify now
-        </Button>
+      <Group gap="xs">
         {hasStagedKeys ? (
           <Button variant="default" onClick={() => setDialog('cancel')}>
             Cancel rotation
@@ -81,8 +78,15 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
         <Button variant="default" onClick={() => setDialog('remove')}>
           Remove
         </Button>
+        <Button loading={verify.isPending} onClick={() => verify.mutate(undefined, { onSuccess: cacheDomain })}>
+          Verify now
+        </Button>
       </Group>
-      {error === null ? null : <ErrorAlert error={error} />}
+      {error === null ? null : (
+        <div style={{ width: '100%' }}>
+          <ErrorAlert error={error} />
+        </div>
+      )}
       <ConfirmDialog
         opened={dialog === 'rotate'}
         title={`Rotate the keys of ${domain.domain}?`}

@@ -28,7 +28,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
         )}
       </dl>
       {transcript.length === 0 ? null : (
-        <details>
+        <details className="transcript-box">
           <summary>
             <Text span size="sm">
               SMTP transcript, {transcript.length} {transcript.length === 1 ? 'line' : 'lines'}
@@ -48,7 +48,9 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
   );
 }
 
-/** Returns the sender of a line. A line without `C:` or `S:` is a remark. */
-function parseLineSender(line: string): 'client' | 'server' | 'remark' {
-  return line.startsWith('C:') ? 'client' : line.startsWith('S:') ? 'server' : 'remark';
+/** Returns the kind of a line. A line without `C:` or `S:` is a remark, such as the start of TLS. */
+function parseLineSender(line: string): 'client' | 'server' | 'secured' | 'remark' {
+  if (line.startsWith('C:')) return 'client';
+  if (line.startsWith('S:')) return 'server';
+  return line.includes(', TLSv') ? 'secured' : 'remark';
 }

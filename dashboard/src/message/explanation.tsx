@@ -1,9 +1,10 @@
 /** Explains why a message is in its state: the sentences of the service, with links to the messages that they name. */
-import { Anchor, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Code, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import type { Explanation as Explained, MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { get, path } from '../api/client';
+import { Card } from '../parts/card';
 import { ErrorAlert } from '../parts/page-states';
 import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
@@ -21,10 +22,7 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
     refetchInterval: message.ended === null ? REFRESH_INTERVAL_MS : false,
   });
   return (
-    <Paper component="section" withBorder p="md" aria-labelledby="explanation">
-      <Title order={2} size="h4" id="explanation" mb="xs">
-        Explanation
-      </Title>
+    <Card title="Explanation">
       {explanation.isPending ? <Skeleton height={72} role="status" aria-label="Loading" /> : null}
       {explanation.data === undefined && explanation.isError ? (
         <ErrorAlert error={explanation.error} retry={() => explanation.refetch()} />
@@ -35,7 +33,7 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
         ))}
       </Stack>
       <Related message={message} />
-    </Paper>
+    </Card>
   );
 }
 
@@ -47,7 +45,7 @@ function Sentence({ text, first, ownId }: { readonly text: string; readonly firs
       </Code>
     );
   return (
-    <Text className="wrap" {...(first ? { fw: 600 } : {})}>
+    <Text size="sm" className="wrap" {...(first ? { fw: 600 } : {})}>
       {text.split(LINKED_PARTS).map((part, index) => {
         // The parts with an odd index match the expression.
         const key = `${index} ${part}`;

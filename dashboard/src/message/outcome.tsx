@@ -1,27 +1,32 @@
 /** States in one sentence how the message ended or what it waits for, and in a second sentence what follows. */
-import { Anchor, Paper, Text } from '@mantine/core';
+import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { formatLabel } from '../messages/labels';
 import { formatCount } from '../parts/number';
+import { STATE_LOOKS } from '../parts/state-badge';
 import { formatDuration, formatUtc } from '../parts/time';
 import { buildSuppressionUrl } from './suppression-links';
 
 export function Outcome({ message }: { readonly message: MessageDetails }) {
   const { end, follow } = describe(message);
+  const [tone, Icon] = STATE_LOOKS[message.state];
   const own = message.suppressions.find(({ source }) => source === message.id) ?? message.suppressions[0];
   return (
-    <Paper component="section" withBorder p="md" className={`outcome ${message.state}`} aria-label="Result">
-      <Text fw={600}>{end}</Text>
-      <Text c="dimmed" className="wrap">
-        {follow}{' '}
-        {own === undefined ? null : (
-          <Anchor component={Link} href={buildSuppressionUrl(own.list, message.to)} inherit>
-            Show the suppression entry
-          </Anchor>
-        )}
-      </Text>
-    </Paper>
+    <section className={`attention-row tone-${tone}`} aria-label="Result">
+      <Icon size={20} stroke={1.8} aria-hidden />
+      <div className="attention-text sentence">
+        <b>{end}</b>
+        <div>
+          {follow}{' '}
+          {own === undefined ? null : (
+            <Anchor component={Link} href={buildSuppressionUrl(own.list, message.to)} inherit>
+              Show the suppression entry
+            </Anchor>
+          )}
+        </div>
+      </div>
+    </section>
   );
 }
 

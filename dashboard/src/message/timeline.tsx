@@ -1,5 +1,6 @@
 /** The history of a message in order: accepted, attempts, reports, actions of operators. */
-import { Anchor, Group, Text, Title } from '@mantine/core';
+import { Anchor, Group, Text } from '@mantine/core';
+import { IconPoint, type TablerIcon } from '@tabler/icons-react';
 import { Link } from 'wouter';
 import type {
   AttemptDetails as Attempt,
@@ -8,7 +9,9 @@ import type {
 } from '../../../src/operations/messages/schemas.ts';
 import { toPrintable } from '../../../src/printing/escape.ts';
 import { formatLabel } from '../messages/labels';
+import { Card } from '../parts/card';
 import { RelativeTime } from '../parts/relative-time';
+import { STATE_LOOKS } from '../parts/state-badge';
 import { formatUtc } from '../parts/time';
 import { AttemptDetails } from './attempt';
 import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
@@ -17,13 +20,11 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
   // Events are only appended, so the index is a stable key.
   const entries = groupDeferrals(message.events);
   return (
-    <section aria-labelledby="timeline">
-      <Title order={2} size="h4" id="timeline" mb="xs">
-        Timeline
-      </Title>
+    <Card title="Timeline" secondary="times in UTC">
       <ol className="plain timeline">
         {entries.map(({ event, earlier }) => (
           <li key={event.sequence}>
+            <Mark type={event.type} />
             {earlier.length === 0 ? null : (
               <details className="earlier">
                 <summary>
@@ -47,6 +48,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
           .filter(({ source }) => source === message.id)
           .map(({ list, at }) => (
             <li key={list}>
+              <Mark type="suppressed" />
               <Head type="recipient suppressed" at={at} by={null} />
               <Text size="sm" className="wrap">
                 {message.to} was added to{' '}
@@ -57,9 +59,25 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
             </li>
           ))}
       </ol>
-    </section>
+    </Card>
   );
 }
+
+/** The icon of an event. An event that is no state of a message has a neutral dot. */
+function Mark({ type }: { readonly type: string }) {
+  const [tone, Icon] = MARKS.get(type) ?? ['neutral', IconPoint];
+  return (
+    <span className={`timeline-mark tone-${tone}`}>
+      <Icon size={14} stroke={2} aria-hidden />
+    </span>
+  );
+}
+
+const MARKS: ReadonlyMap<string, readonly [tone: string, Icon: TablerIcon]> = new Map([
+  ...Object.entries(STATE_LOOKS),
+  ['accepted', STATE_LOOKS.queued],
+  ['deferred', STATE_LOOKS.expired],
+]);
 
 /** The minimum number of successive deferrals that are collapsed. */
 const MIN_COLLAPSED = 3;
@@ -105,11 +123,7 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
           )}
         </Text>
       )}
-      {event.category === null ? null : (
-        <Text size="sm" c="dimmed">
-          {formatLabel(event.category)}
-        </Text>
-      )}
+      {event.category === null ? null : <span className="category">{formatLabel(event.category)}</span>}
       {attempt === undefined ? null : <AttemptDetails attempt={attempt} />}
     </>
   );
@@ -118,8 +132,12 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
 function Head({ type, at, by }: { readonly type: string; readonly at: string; readonly by: string | null }) {
   return (
     <Group gap="xs" align="baseline">
-      <Text fw={600}>{type}</Text>
-      <Text size="sm">{formatUtc(at)}</Text>
+      <Text fw={600} className="badge-word">
+        {type}
+      </Text>
+      <Text size="sm" c="dimmed">
+        {formatUtc(at)}
+      </Text>
       <Text size="sm" c="dimmed">
         <RelativeTime at={at} />
         {by === null ? '' : `, by ${by}`}

@@ -1,13 +1,14 @@
 /** The page of a domain: the DNS records to publish with their states, and the actions on it. */
-import { Anchor, Group, Text, Title } from '@mantine/core';
+import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
 import { DomainActions } from '../domains/domain-actions';
-import { DomainBadge, formatFoundRecords } from '../domains/domain-badge';
+import { DomainBadge, formatFoundRecords, KeyBadge } from '../domains/domain-badge';
 import { useDomain } from '../domains/queries';
-import { RecordCard } from '../domains/record-card';
+import { RecordTable } from '../domains/record-table';
 import { Callout } from '../parts/callout';
+import { Card, Fact } from '../parts/card';
 import { LoadError } from '../parts/load-error';
 import { PageHead } from '../parts/page-head';
 import { Loading } from '../parts/page-states';
@@ -15,15 +16,16 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
 import type { PageProps } from './index';
 
+const LIST = { href: '/domains', text: 'Domains' };
+
 export function DomainPage({ parameters, session }: PageProps) {
   const name = parameters.name ?? '';
   const domain = useDomain(name);
+  if (domain.data !== undefined) return <Content domain={domain.data} transport={session.transport} />;
   return (
     <>
-      <PageHead title={name} />
-      {domain.data !== undefined ? (
-        <Content domain={domain.data} transport={session.transport} />
-      ) : domain.isError ? (
+      <PageHead title={name} parent={LIST} />
+      {domain.isError ? (
         <LoadError
           error={domain.error}
           retry={domain.refetch}
@@ -41,39 +43,70 @@ export function DomainPage({ parameters, session }: PageProps) {
 function Content({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   return (
     <>
-      <Group mb="md" gap="md">
-        <DomainBadge status={domain.status} />
-        {domain.unicode === domain.domain ? null : <Text className="wrap">{domain.unicode}</Text>}
-        <Text>
-          of account{' '}
-          <Anchor component={Link} underline="always" href={path`/accounts/${domain.account}`} className="wrap">
-            {domain.account}
-          </Anchor>
-        </Text>
-        <Text c="dimmed">Subdomains {domain.subdomains ? 'allowed' : 'not allowed'}</Text>
-        <Text c="dimmed" role="status">
-          {domain.checked === null ? (
-            'Not checked yet'
-          ) : (
-            <>
-              Checked <RelativeTime at={domain.checked} />: {formatFoundRecords(domain)}
-            </>
-          )}
-        </Text>
-      </Group>
+      <PageHead
+        title={domain.domain}
+        parent={LIST}
+        badge={<DomainBadge status={domain.status} />}
+        secondary={
+          <span className="sentence" role="status">
+            account{' '}
+            <Anchor component={Link} href={path`/accounts/${domain.account}`} inherit className="wrap">
+              {domain.account}
+            </Anchor>{' '}
+            ·{' '}
+            {domain.checked === null ? (
+              'not checked yet'
+            ) : (
+              <>
+                checked <RelativeTime at={domain.checked} />: {formatFoundRecords(domain)}
+              </>
+            )}
+          </span>
+        }
+      >
+        <DomainActions domain={domain} transport={transport} />
+      </PageHead>
       <StatusNote domain={domain} />
-      <DomainActions domain={domain} transport={transport} />
       <Rotation domain={domain} />
       <ReturnPathNote domain={domain} />
-      <Title order={2} size="h4" mb="sm">
-        Records to publish
-      </Title>
-      <ul className="cards">
-        {domain.records.map((record) => (
-          <RecordCard key={`${record.type} ${record.name} ${record.value}`} record={record} />
-        ))}
-      </ul>
+      <div className="stack">
+        <RecordTable domain={domain} />
+        <div className="columns halves">
+          <Keys domain={domain} />
+          <Facts domain={domain} />
+        </div>
+      </div>
     </>
+  );
+}
+
+function Keys({ domain: { keys } }: { readonly domain: DomainDetails }) {
+  return (
+    <Card title="Keys">
+      {keys.map(({ selector, algorithm, state, retires }) => (
+        <Fact key={selector} name={<code className="wrap">{selector}</code>}>
+          {algorithm === 'rsa' ? 'RSA' : 'Ed25519'}{' '}
+          {retires === null ? null : <span className="muted">until {formatUtc(retires)} </span>}
+          <KeyBadge state={state} />
+        </Fact>
+      ))}
+    </Card>
+  );
+}
+
+function Facts({
+  domain: { unicode, domain, subdomains, created, authenticated, sends },
+}: {
+  readonly domain: DomainDetails;
+}) {
+  return (
+    <Card title="Details">
+      {unicode === domain ? null : <Fact name="Name">{unicode}</Fact>}
+      <Fact name="Messages">{sends ? 'accepted' : 'refused'}</Fact>
+      <Fact name="Subdomains">{subdomains ? 'allowed' : 'not allowed'}</Fact>
+      <Fact name="Added">{formatUtc(created)}</Fact>
+      <Fact name="Authenticated since">{authenticated === null ? 'not yet' : formatUtc(authenticated)}</Fact>
+    </Card>
   );
 }
 

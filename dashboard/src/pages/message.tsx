@@ -1,5 +1,5 @@
-/** The page of a message: state, explanation, timeline, body, and the actions on it. */
-import { Anchor, Stack } from '@mantine/core';
+/** The page of a message: outcome, timeline, body, details, explanation, and the actions on it. */
+import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
@@ -11,7 +11,9 @@ import { MessageBody } from '../message/body';
 import { Explanation } from '../message/explanation';
 import { Outcome } from '../message/outcome';
 import { Timeline } from '../message/timeline';
-import { Copyable } from '../parts/copyable';
+import { Card } from '../parts/card';
+import { CopyIcon } from '../parts/copyable';
+import { formatNumber } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { StateBadge } from '../parts/state-badge';
@@ -48,62 +50,78 @@ function MessageNotFound({ error, retry }: { readonly error: unknown; readonly r
 }
 
 function Message({ message, captured }: { readonly message: MessageDetails; readonly captured: boolean }) {
-  const { state, to, from, subject, account, id, at, ended, confirmedAt } = message;
+  const { state, subject, id } = message;
   return (
     <>
-      <PageHead title={subject.trim() === '' ? '(blank subject)' : subject}>
+      <PageHead
+        title={subject.trim() === '' ? '(blank subject)' : subject}
+        parent={{ href: '/messages', text: 'Messages' }}
+        badge={
+          <StateBadge state={state} deferred={state === 'queued' && message.attempts.at(-1)?.outcome === 'deferred'} />
+        }
+      >
         <MessageActions message={message} />
       </PageHead>
-      <Stack gap="lg">
+      <div className="stack">
         <Outcome message={message} />
-        <dl className="facts head">
-          <Fact name="state">
-            <StateBadge
-              state={state}
-              deferred={state === 'queued' && message.attempts.at(-1)?.outcome === 'deferred'}
+        <div className="columns wide-side">
+          <div className="stack">
+            <Timeline message={message} />
+            <MessageBody
+              message={message}
+              inInbox={captured && message.attempts.some(({ outcome }) => outcome === 'delivered')}
             />
-          </Fact>
-          <Fact name="to">{to}</Fact>
-          <Fact name="from">{from}</Fact>
-          <Fact name="account">
-            {account === null ? (
-              'deleted'
-            ) : (
-              <Anchor component={Link} href={`/accounts/${encodeURIComponent(account)}`} inherit>
-                {account}
-              </Anchor>
-            )}
-          </Fact>
-          <Fact name="accepted">{formatUtc(at)}</Fact>
-          {ended === null ? null : <Fact name="ended">{formatUtc(ended)}</Fact>}
-          {confirmedAt === null ? null : <Fact name="confirmed">{formatUtc(confirmedAt)}</Fact>}
-          {message.resendOf === null ? null : (
-            <Fact name="resend of">
-              <Anchor component={Link} href={`/messages/${message.resendOf}`} inherit>
-                {message.resendOf}
-              </Anchor>
-            </Fact>
-          )}
-          <Fact name="id">
-            <Copyable value={id} label="id" />
-          </Fact>
-        </dl>
-        <Explanation message={message} />
-        <Timeline message={message} />
-        <MessageBody
-          message={message}
-          inInbox={captured && message.attempts.some(({ outcome }) => outcome === 'delivered')}
-        />
-      </Stack>
+          </div>
+          <div className="stack">
+            <Details key={id} message={message} />
+            <Explanation message={message} />
+          </div>
+        </div>
+      </div>
     </>
   );
 }
 
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+function Details({ message }: { readonly message: MessageDetails }) {
+  const { to, from, account, id, at, ended, confirmedAt, attemptCount, resendOf } = message;
   return (
-    <div>
+    <Card title="Details">
+      <dl className="record">
+        <Entry name="To">{to}</Entry>
+        <Entry name="From">{from}</Entry>
+        <Entry name="Account">
+          {account === null ? (
+            'deleted'
+          ) : (
+            <Anchor component={Link} href={`/accounts/${encodeURIComponent(account)}`} inherit>
+              {account}
+            </Anchor>
+          )}
+        </Entry>
+        <Entry name="Attempts">{formatNumber(attemptCount)}</Entry>
+        <Entry name="Accepted">{formatUtc(at)}</Entry>
+        {ended === null ? null : <Entry name="Ended">{formatUtc(ended)}</Entry>}
+        {confirmedAt === null ? null : <Entry name="Confirmed">{formatUtc(confirmedAt)}</Entry>}
+        {resendOf === null ? null : (
+          <Entry name="Resend of">
+            <Anchor component={Link} href={`/messages/${resendOf}`} inherit>
+              {resendOf}
+            </Anchor>
+          </Entry>
+        )}
+        <Entry name="Id">
+          <code className="wrap">{id}</code> <CopyIcon value={id} label="id" />
+        </Entry>
+      </dl>
+    </Card>
+  );
+}
+
+function Entry({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <>
       <dt>{name}</dt>
       <dd>{children}</dd>
-    </div>
+    </>
   );
 }

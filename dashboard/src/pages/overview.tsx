@@ -1,14 +1,15 @@
-/** The overview: problems, queue, health, and figures over time. */
-import { SegmentedControl, Stack } from '@mantine/core';
+/** The overview: problems, tiles, outcomes over time, queue, and health. */
+import { SegmentedControl } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'wouter';
 import type { Overview, Range } from '../../../src/operations/overview/schemas.ts';
 import { get } from '../api/client';
 import { FirstMessage } from '../parts/first-message';
-import { FiguresTitle, OverviewFigures } from '../parts/overview-figures';
+import { OutcomesChart, OverviewDetails } from '../parts/overview-figures';
 import { OverviewAttention, OverviewHealth } from '../parts/overview-health';
 import { OverviewQueue } from '../parts/overview-queue';
+import { OverviewTiles } from '../parts/overview-tiles';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import type { PageProps } from './index';
@@ -55,23 +56,33 @@ function Content({ overview, session }: { readonly overview: Overview } & Pick<P
   const [isNew] = useState(!everAccepted);
   const phrase = RANGES.find(({ value }) => value === range)?.phrase ?? range;
   return (
-    <Stack gap="lg">
+    <div className="stack">
       {isNew ? <FirstMessage session={session} /> : null}
-      <div className="glance" data-no-problems={attention.length === 0}>
-        <OverviewAttention attention={attention} />
-        <OverviewQueue queue={queue} />
-        <OverviewHealth health={health} />
-      </div>
-      <Stack gap="sm">
-        <FiguresTitle>{`Last ${phrase}`}</FiguresTitle>
+      {everAccepted ? (
+        <>
+          <OverviewAttention attention={attention} />
+          <OverviewTiles overview={overview} period={phrase} />
+        </>
+      ) : null}
+      <div className="columns wide-side">
         {everAccepted ? (
-          <OverviewFigures overview={overview} />
+          <OutcomesChart overview={overview} />
         ) : (
-          <EmptyState title="No messages">
-            Charts of accepted, delivered and bounced messages appear here after the first message.
-          </EmptyState>
+          <div className="stack">
+            <OverviewAttention attention={attention} />
+            <section className="card">
+              <EmptyState title="No messages">
+                Charts of accepted, delivered and bounced messages appear here after the first message.
+              </EmptyState>
+            </section>
+          </div>
         )}
-      </Stack>
-    </Stack>
+        <div className="stack">
+          <OverviewQueue queue={queue} />
+          <OverviewHealth health={health} />
+        </div>
+      </div>
+      {everAccepted ? <OverviewDetails overview={overview} /> : null}
+    </div>
   );
 }

@@ -1,9 +1,9 @@
 /** The page of an endpoint: its state, its figures, the actions on it, and its deliveries. */
 import { Anchor, Space } from '@mantine/core';
-import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
 import { path } from '../api/client';
+import { Card, Fact } from '../parts/card';
 import { LoadError } from '../parts/load-error';
 import { formatNumber } from '../parts/number';
 import { PageHead } from '../parts/page-head';
@@ -69,58 +69,53 @@ function Content({ webhook, figures }: ContentProps) {
 
 function Facts({ webhook: { id, url, account, events, createdAt, previousSecretUntil }, figures }: ContentProps) {
   return (
-    <dl className="facts head">
-      <Fact name="id">{id}</Fact>
-      <Fact name="URL">{url}</Fact>
-      <Fact name="account">
-        {account === null ? (
-          'every account'
-        ) : (
-          <Anchor component={Link} href={path`/accounts/${account}`} inherit>
-            {account}
-          </Anchor>
+    <div className="columns halves">
+      <Card title="Endpoint">
+        <Fact name="URL">{url}</Fact>
+        <Fact name="Account">
+          {account === null ? (
+            'every account'
+          ) : (
+            <Anchor component={Link} href={path`/accounts/${account}`} inherit>
+              {account}
+            </Anchor>
+          )}
+        </Fact>
+        <Fact name="Events">
+          <details>
+            <summary>{describeEvents(events)}</summary>
+            <ul className="plain">
+              {events.map((type) => (
+                <li key={type}>{type}</li>
+              ))}
+            </ul>
+          </details>
+        </Fact>
+        <Fact name="Created">{formatUtc(createdAt)}</Fact>
+        {previousSecretUntil === null ? null : (
+          <Fact name="Old secret signs until">{formatUtc(previousSecretUntil)}</Fact>
         )}
-      </Fact>
-      <Fact name="events">
-        <details>
-          <summary>{describeEvents(events)}</summary>
-          <ul className="plain">
-            {events.map((type) => (
-              <li key={type}>{type}</li>
-            ))}
-          </ul>
-        </details>
-      </Fact>
-      <Fact name="created">{formatUtc(createdAt)}</Fact>
-      {previousSecretUntil === null ? null : (
-        <Fact name="old secret signs until">{formatUtc(previousSecretUntil)}</Fact>
-      )}
+        <Fact name="Id">
+          <code>{id}</code>
+        </Fact>
+      </Card>
       {figures === undefined ? null : (
-        <>
-          <Fact name="last success">
+        <Card title="Deliveries now">
+          <div className="big-figure">
+            {formatNumber(figures.pending)}
+            <small>pending</small>
+          </div>
+          {figures.oldestPendingAt === null ? null : (
+            <Fact name="Oldest pending">
+              <RelativeTime at={figures.oldestPendingAt} />
+            </Fact>
+          )}
+          <Fact name="Failed">{formatNumber(figures.failed)}</Fact>
+          <Fact name="Last success">
             {figures.lastSuccessAt === null ? 'none yet' : <RelativeTime at={figures.lastSuccessAt} />}
           </Fact>
-          <Fact name="pending">
-            {formatNumber(figures.pending)}
-            {figures.oldestPendingAt === null ? null : (
-              <>
-                {' '}
-                (oldest <RelativeTime at={figures.oldestPendingAt} />)
-              </>
-            )}
-          </Fact>
-          <Fact name="failed">{formatNumber(figures.failed)}</Fact>
-        </>
+        </Card>
       )}
-    </dl>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
     </div>
   );
 }

@@ -13,7 +13,7 @@ import {
 import type { State } from '../../../src/model/message.ts';
 
 /** The tone and the icon of a state. Tones are defined in styles/parts.css. */
-const LOOKS: Readonly<Record<State, readonly [tone: string, Icon: TablerIcon]>> = {
+export const STATE_LOOKS: Readonly<Record<State, readonly [tone: string, Icon: TablerIcon]>> = {
   queued: ['queued', IconDots],
   sending: ['queued', IconSend],
   delivered: ['delivered', IconCheck],
@@ -35,7 +35,7 @@ interface StateBadgeProps {
 }
 
 export function StateBadge({ state, deferred }: StateBadgeProps) {
-  const [tone, Icon] = deferred ? DEFERRED : LOOKS[state];
+  const [tone, Icon] = deferred ? DEFERRED : STATE_LOOKS[state];
   return (
     <span className={`badge tone-${tone}`} {...(deferred ? { title: `${state}; the last attempt was deferred` } : {})}>
       <Icon size={14} stroke={2} aria-hidden />

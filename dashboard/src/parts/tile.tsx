@@ -1,40 +1,52 @@
-/** A tile: a figure with its unit, a supporting figure, and its course over time as a sparkline. */
-import type { ReactNode } from 'react';
+/** A tile: a figure with its unit, its change against the period before, a supporting figure, and its course over time as a sparkline. */
 import { Link } from 'wouter';
+
+/** The change against the period before. */
+export interface Change {
+  /** The absolute value of the change, such as `0.6 pt`. */
+  readonly text: string;
+  readonly direction: 'up' | 'down' | 'none';
+  /** Whether the change is an improvement, whatever its direction. */
+  readonly meaning: 'better' | 'worse' | 'neutral';
+}
+
+const ARROWS = { up: '↑', down: '↓' } as const;
 
 interface TileProps {
   readonly label: string;
   readonly value: string;
   /** Shown smaller than the value, such as `%`. */
   readonly unit?: string | undefined;
+  readonly change?: Change | null;
   /** A supporting figure below the value. */
-  readonly support?: ReactNode;
+  readonly support: string;
   /** The page with the details; without it the tile is no link. */
   readonly href?: string | undefined;
-  /** The accessible name of the link; the label and the value by default. */
-  readonly linkName?: string;
   readonly tone: string;
   /** The course, oldest first; null without a value. */
   readonly course?: readonly (number | null)[];
 }
 
 /** Shows one term and its description. The parent is a `dl`. */
-export function Tile({ label, value, unit, support, href, linkName, tone, course }: TileProps) {
+export function Tile({ label, value, unit, change = null, support, href, tone, course }: TileProps) {
   return (
     <div className="tile">
       <dt className="tile-label">{label}</dt>
       <dd className="tile-figure">
-        {href === undefined ? (
-          value
-        ) : (
-          <Link href={href} aria-label={linkName ?? `${label}: ${value}`}>
-            {value}
-          </Link>
-        )}
+        {value}
         {unit === undefined ? null : <small className="tile-unit">{unit}</small>}
       </dd>
       <dd className="tile-foot">
-        <span className="muted">{support}</span>
+        {change === null ? null : <ChangeText change={change} />}
+        <span className="muted">
+          {href === undefined ? (
+            support
+          ) : (
+            <Link href={href} aria-label={`${label}: ${support}`}>
+              {support}
+            </Link>
+          )}
+        </span>
       </dd>
       {course === undefined ? null : (
         <dd className={`tile-spark tone-${tone}`}>
@@ -42,6 +54,17 @@ export function Tile({ label, value, unit, support, href, linkName, tone, course
         </dd>
       )}
     </div>
+  );
+}
+
+function ChangeText({ change: { text, direction, meaning } }: { readonly change: Change }) {
+  if (direction === 'none') return <span className="delta">unchanged</span>;
+  return (
+    <span className={`delta ${meaning}`}>
+      <span aria-hidden="true">{ARROWS[direction]} </span>
+      <span className="unseen">{direction} </span>
+      {text}
+    </span>
   );
 }
 

@@ -1,14 +1,15 @@
 /**
- * A line chart over time. Each line has its own color and dash pattern, so that lines are distinguishable without color. The page
- * has a table of the same figures. Times are UTC.
+ * A card with a chart over time: lines, or stacked areas. Each line has its own color and dash pattern, so that lines are
+ * distinguishable without color. A tooltip shows all values of an interval. The last interval is incomplete, so it is
+ * washed out. The page has a table of the same figures. Times are UTC.
  */
-import { Group, Text, Title, useComputedColorScheme } from '@mantine/core';
+import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
-import { useEffect, useId, useMemo, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { TOKENS } from '../theme';
-import { formatUtc } from './time';
+import { Card } from './card';
 
 export interface Line {
   readonly label: string;
@@ -22,6 +23,8 @@ export interface Line {
 
 export interface TimeChartProps {
   readonly title: string;
+  /** A short addition beside the title, such as `messages per 10 minutes`. */
+  readonly secondary: string;
   /** The times in ISO 8601 format. */
   readonly times: readonly string[];
   readonly lines: readonly Line[];
@@ -29,12 +32,21 @@ export interface TimeChartProps {
   /** Formats values of the axis; `format` by default. */
   readonly formatAxis?: (value: number) => string;
   readonly logarithmic?: boolean;
+  /** True for counts whose sum has a meaning: each area stands on the one before. */
+  readonly stacked?: boolean;
+  /** Shown below the chart. */
+  readonly children?: ReactNode;
 }
 
-const HEIGHT = 190;
+const HEIGHT = 230;
+const STACKED_HEIGHT = 340;
+/** The width of the tooltip in px, as in styles/parts.css, and its distance from the pointer. */
+const TIP_WIDTH = 176;
+const TIP_DISTANCE = 12;
+const INCOMPLETE_LABEL = 'incomplete';
 const AXIS_COLORS = {
-  light: { text: TOKENS.light.faint, grid: TOKENS.light.border },
-  dark: { text: TOKENS.dark.faint, grid: TOKENS.dark.border },
+  light: { text: TOKENS.light.faint, grid: TOKENS.light.border, surface: TOKENS.light.surface },
+  dark: { text: TOKENS.dark.faint, grid: TOKENS.dark.border, surface: TOKENS.dark.surface },
 } as const;
 /**
  * The minimum number of values of a line that is shown without points. A line with fewer values shows each value as a
@@ -42,14 +54,14 @@ const AXIS_COLORS = {
  */
 const MIN_VALUES_WITHOUT_POINTS = 24;
 
-export function TimeChart({ title, times, lines, format, formatAxis = format, logarithmic = false }: TimeChartProps) {
+export function TimeChart(props: TimeChartProps) {
+  const { title, secondary, times, lines, format, formatAxis = format, logarithmic = false, stacked = false } = props;
   const scheme = useComputedColorScheme('light');
-  const heading = useId();
   const { ref: frame, width } = useElementSize<HTMLDivElement>();
   const canvas = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
-  const [hoveredIndex, setHoveredIndex] = useState<number | null>(null);
-  const data = useMemo(() => toChartData(times, lines, logarithmic), [times, lines, logarithmic]);
+  const [hovered, setHovered] = useState<Hovered | null>(null);
+  const data = useMemo(() => toChartData(times, lines, logarithmic, stacked), [times, lines, logarithmic, stacked]);
   const latest = useRef({ data, format: formatAxis });
   useEffect(() => {
     latest.current = { data, format: formatAxis };
@@ -57,7 +69,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
 
   // A change of the lines creates a new chart. New values are set in the existing chart.
   const shape = JSON.stringify(
-    lines.map(({ label, colors, dash, values }) => [label, colors, dash, showsPoints(values)]),
+    lines.map(({ label, colors, dash, values }) => [label, colors, dash, !stacked && showsPoints(values)]),
   );
   useEffect(() => {
     if (canvas.current === null || width === 0) return;
@@ -67,7 +79,8 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
         width,
         scheme,
         logarithmic,
-        onHover: setHoveredIndex,
+        stacked,
+        onHover: setHovered,
         format: (value) => latest.current.format(value),
       }),
       latest.current.data,
@@ -78,60 +91,100 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
       chart.current = null;
       newChart.destroy();
     };
-  }, [shape, width, scheme, logarithmic]);
+  }, [shape, width, scheme, logarithmic, stacked]);
   useEffect(() => chart.current?.setData(data), [data]);
 
-  const at = hoveredIndex ?? -1;
+  const toColor = (line: Line) => line.colors[scheme === 'dark' ? 1 : 0];
+  const at = hovered === null ? undefined : times[hovered.index];
   return (
-    <section aria-labelledby={heading}>
-      <Title order={3} size="h5" id={heading}>
-        {title}
-      </Title>
-      <Group gap="md" my={4}>
-        {lines.map(({ label, colors, dash, values }) => {
-          const value = values[at];
-          return (
-            <Group key={label} gap={6} wrap="nowrap">
-              <svg width="26" height="8" aria-hidden="true" focusable="false">
-                <line
-                  x1="0"
-                  y1="4"
-                  x2="26"
-                  y2="4"
-                  stroke={colors[scheme === 'dark' ? 1 : 0]}
-                  strokeWidth="2.5"
-                  strokeDasharray={dash.join(' ')}
-                />
-              </svg>
-              <Text size="sm">
-                {label}
-                {value === undefined || value === null ? '' : ` ${format(value)}`}
-              </Text>
-            </Group>
-          );
-        })}
-        <Text size="sm" c="dimmed">
-          {times[at] === undefined ? '' : `from ${formatUtc(times[at])}`}
-        </Text>
-      </Group>
-      <div ref={frame}>
+    <Card
+      title={title}
+      secondary={secondary}
+      aside={
+        <div className="chart-keys">
+          {lines.map((line) => (
+            <span key={line.label} className="chart-key">
+              {stacked ? <Swatch color={toColor(line)} /> : <LineSample line={line} color={toColor(line)} />}
+              {line.label}
+            </span>
+          ))}
+        </div>
+      }
+    >
+      <div ref={frame} className="chart-frame">
         <div
           ref={canvas}
           role="img"
           aria-label={`${title}: ${describeLines(lines, format)}`}
-          style={{ minHeight: HEIGHT }}
+          style={{ minHeight: stacked ? STACKED_HEIGHT : HEIGHT }}
         />
+        {hovered === null || at === undefined ? null : (
+          <div className="chart-tip" style={{ left: placeTip(hovered.left, width), top: 12 }}>
+            <b>{`${at.slice(0, 16).replace('T', ' ')} UTC`}</b>
+            {lines.map((line) => (
+              <span key={line.label}>
+                <Swatch color={toColor(line)} />
+                {line.label}
+                <em>{formatValue(line.values[hovered.index], format)}</em>
+              </span>
+            ))}
+          </div>
+        )}
       </div>
-    </section>
+      {props.children}
+    </Card>
   );
+}
+
+interface Hovered {
+  readonly index: number;
+  /** The distance of the interval from the left side of the chart in px. */
+  readonly left: number;
+}
+
+function Swatch({ color }: { readonly color: string }) {
+  return <i className="swatch" style={{ color }} />;
+}
+
+function LineSample({ line, color }: { readonly line: Line; readonly color: string }) {
+  return (
+    <svg width="20" height="8" aria-hidden="true" focusable="false">
+      <line x1="0" y1="4" x2="20" y2="4" stroke={color} strokeWidth="2" strokeDasharray={line.dash.join(' ')} />
+    </svg>
+  );
+}
+
+/** Returns the left side of the tooltip, which stands beside the interval and inside the chart. */
+function placeTip(left: number, width: number): number {
+  return left + TIP_DISTANCE + TIP_WIDTH <= width ? left + TIP_DISTANCE : Math.max(0, left - TIP_DISTANCE - TIP_WIDTH);
+}
+
+function formatValue(value: number | null | undefined, format: TimeChartProps['format']): string {
+  return value === undefined || value === null ? '–' : format(value);
 }
 
 function showsPoints(values: Line['values']): boolean {
   return values.filter((value) => value !== null).length < MIN_VALUES_WITHOUT_POINTS;
 }
 
-function toChartData(times: readonly string[], lines: readonly Line[], logarithmic: boolean): uPlot.AlignedData {
+function toChartData(
+  times: readonly string[],
+  lines: readonly Line[],
+  logarithmic: boolean,
+  stacked: boolean,
+): uPlot.AlignedData {
   const seconds = times.map((time) => Date.parse(time) / 1_000);
+  if (stacked) {
+    const sums = times.map(() => 0);
+    const areas = lines.map(({ values }) =>
+      sums.map((sum, index) => {
+        const height = sum + (values[index] ?? 0);
+        sums[index] = height;
+        return height;
+      }),
+    );
+    return [seconds, ...areas];
+  }
   // A logarithmic scale has no zero.
   const values = lines.map((line) =>
     line.values.map((value) => (logarithmic && value !== null ? Math.max(1, value) : value)),
@@ -144,13 +197,14 @@ interface ChartShape {
   readonly width: number;
   readonly scheme: 'light' | 'dark';
   readonly logarithmic: boolean;
-  readonly onHover: (at: number | null) => void;
+  readonly stacked: boolean;
+  readonly onHover: (hovered: Hovered | null) => void;
   readonly format: (value: number) => string;
 }
 
-function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: ChartShape): uPlot.Options {
+function toChartOptions({ shape, width, scheme, logarithmic, stacked, onHover, format }: ChartShape): uPlot.Options {
   const lines = JSON.parse(shape) as readonly (readonly [string, Line['colors'], number[], boolean])[];
-  const { text, grid } = AXIS_COLORS[scheme];
+  const { text, grid, surface } = AXIS_COLORS[scheme];
   const axis = {
     stroke: text,
     grid: { stroke: grid, width: 1 },
@@ -159,7 +213,7 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
   };
   return {
     width,
-    height: HEIGHT,
+    height: stacked ? STACKED_HEIGHT : HEIGHT,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
@@ -177,7 +231,7 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
       },
       {
         ...axis,
-        size: 64,
+        size: 52,
         ...(logarithmic ? {} : { incrs: AXIS_STEPS }),
         grid: {
           ...axis.grid,
@@ -191,14 +245,49 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
       ...lines.map(([label, colors, dash, showPoints]) => ({
         label,
         stroke: colors[scheme === 'dark' ? 1 : 0],
-        width: 2,
+        width: stacked ? 0 : 1.5,
         dash,
         spanGaps: false,
         points: { show: showPoints, size: 5 },
+        ...(stacked ? { fill: `${colors[scheme === 'dark' ? 1 : 0]}${AREA_OPACITY}` } : {}),
       })),
     ],
-    hooks: { setCursor: [({ cursor }) => onHover(cursor.idx ?? null)] },
+    // The area of a series ends at the series below it.
+    bands: stacked ? lines.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [],
+    hooks: {
+      setCursor: [
+        (chart) => {
+          const { idx } = chart.cursor;
+          const at = idx === null || idx === undefined ? undefined : chart.data[0][idx];
+          if (idx === null || idx === undefined || at === undefined) return onHover(null);
+          onHover({ index: idx, left: chart.valToPos(at, 'x') + chart.bbox.left / uPlot.pxRatio });
+        },
+      ],
+      draw: [(chart) => washOutLastInterval(chart, surface, text)],
+    },
   };
+}
+
+/** The opacity of an area as two hexadecimal digits, which are appended to its color. */
+const AREA_OPACITY = 'a0';
+
+/** Covers the last interval, which is incomplete, with the color of the surface, and labels it. */
+function washOutLastInterval(chart: uPlot, surface: string, text: string): void {
+  const [from, until] = chart.data[0].slice(-2);
+  if (from === undefined || until === undefined) return;
+  const { ctx, bbox } = chart;
+  const left = chart.valToPos(from, 'x', true);
+  ctx.save();
+  ctx.globalAlpha = 0.65;
+  ctx.fillStyle = surface;
+  ctx.fillRect(left, bbox.top, bbox.left + bbox.width - left + 2 * uPlot.pxRatio, bbox.height);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = text;
+  ctx.font = `${11 * uPlot.pxRatio}px Inter, system-ui, sans-serif`;
+  ctx.textAlign = 'right';
+  ctx.textBaseline = 'top';
+  ctx.fillText(INCOMPLETE_LABEL, bbox.left + bbox.width, bbox.top + 2 * uPlot.pxRatio);
+  ctx.restore();
 }
 
 /** The steps of the axis, which are whole numbers, because messages are counted. */

@@ -17,6 +17,20 @@ export function getRangeStart(range: Range, now: number): number {
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
+/**
+ * Returns the start of the period before the range, which has the same number of steps. The period ends at
+ * `getRangeStart`.
+ */
+export function getPreviousStart(range: Range, now: number): number {
+  const { stepMs, steps } = RANGES[range];
+  return getRangeStart(range, now) - steps * stepMs;
+}
+
+/** Computes the sums and percentiles of a period. */
+export function computeTotals(steps: readonly TrafficStep[]): Figures {
+  return toFigures(sumTraffic(steps));
+}
+
 /** Computes points, sums and percentiles. `steps` are the steps with traffic since `getRangeStart`. */
 export function computeTrafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
   const { stepMs, steps: stepCount } = RANGES[range];

@@ -95,6 +95,9 @@ export const Overview = Type.Object({
     description: 'Oldest first, without gaps; `at` is the beginning of the step. The last step has not ended.',
   }),
   totals: Totals,
+  previous: Type.Object(figureMembers, {
+    description: 'The totals of the period before the range, with the same number of steps.',
+  }),
   queue: Type.Object({
     queued: Type.Integer(),
     sending: Type.Integer(),

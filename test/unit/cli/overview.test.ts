@@ -114,6 +114,7 @@ describe('the trend of the queue', () => {
 interface OverviewResult {
   readonly points: readonly { readonly at: string; readonly accepted: number }[];
   readonly totals: { readonly accepted: number; readonly latencyMs: { readonly p50: number } | null };
+  readonly previous: { readonly accepted: number };
   readonly attention: readonly { readonly level: string; readonly text: string; readonly page: string | null }[];
   readonly health: readonly { readonly part: string; readonly level: string; readonly text: string }[];
   readonly queue: { readonly oldestAt: string | null; readonly trend: string };
@@ -123,7 +124,7 @@ interface OverviewResult {
 const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 describe('the command', () => {
-  test('prints every step of a range, and totals that equal the sums of the steps', async () => {
+  test('prints every step of a range, totals that equal the sums of the steps, and the totals of the period before', async () => {
     const rig = await commandRig();
     const row = { ...createStep(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
     await rig.store.writeTraffic('one', [
@@ -132,15 +133,16 @@ describe('the command', () => {
       { ...row, spanMs: 3_600_000, at: NOW - 3_600_000 },
       { ...row, spanMs: 3_600_000, at: NOW - 10 * DAY_MS },
     ]);
-    for (const [range, points, accepted] of [
-      ['1h', 60, 7],
-      ['24h', 144, 14],
-      ['7d', 168, 7],
-      ['30d', 120, 14],
+    for (const [range, points, accepted, previous] of [
+      ['1h', 60, 7, 7],
+      ['24h', 144, 14, 0],
+      ['7d', 168, 7, 7],
+      ['30d', 120, 14, 0],
     ] as const) {
       const result = await rig.runJson<OverviewResult>('overview', '--range', range);
       expect([range, result.points.length, result.totals.accepted]).toEqual([range, points, accepted]);
       expect(result.points.reduce((sum, point) => sum + point.accepted, 0)).toBe(accepted);
+      expect(result.previous.accepted).toBe(previous);
       const gaps = result.points.map(({ at }, n) => Date.parse(at) - Date.parse(result.points[n - 1]?.at ?? at));
       expect(new Set(gaps.slice(1)).size).toBe(1);
       expect(result.totals.latencyMs?.p50).toBeGreaterThan(900);
