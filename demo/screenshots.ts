@@ -3,7 +3,7 @@
  * seed and a fixed time, so the same code produces the same screenshots with the same browser. The command fails if a
  * page does not show the expected text.
  */
-import { mkdirSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
@@ -16,8 +16,13 @@ const NOW = Date.UTC(2026, 10, 20, 14, 32);
 const SEED = 1;
 const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 360, height: 740 };
+const WEBP_QUALITY = 0.9;
+/** The position of the pointer over a chart, as a share of the width of the chart. */
+const HOVER_SHARE = 0.8;
 /** The maximum size of all screenshots together, which limits the size of the repository. */
 const MAX_TOTAL_BYTES = 1_500_000;
+
+const getFileName = (name: string): string => `${name}.webp`;
 
 interface Screenshot {
   readonly name: string;
@@ -29,6 +34,8 @@ interface Screenshot {
   readonly frameText?: string;
   /** The text of an element that is clicked before the screenshot, such as the title of a collapsed section. */
   readonly click?: string | RegExp;
+  /** The accessible name of a chart over which the pointer rests. */
+  readonly hover?: RegExp;
   /** The height in px; by default the height of `DESKTOP`. */
   readonly height?: number;
   readonly dark?: boolean;
@@ -46,16 +53,19 @@ interface MessageDetails {
 }
 
 const SCREENSHOTS: readonly Screenshot[] = [
-  { name: 'overview', path: '/', text: 'marketplace', height: 1_400 },
-  { name: 'overview-dark', path: '/?range=7d', text: 'marketplace', dark: true },
+  { name: 'overview', path: '/', text: 'marketplace', hover: /^Outcomes: /, height: 1_240 },
+  { name: 'overview-dark', path: '/', text: 'marketplace', dark: true, height: 1_240 },
   { name: 'overview-phone', path: '/', text: 'marketplace', phone: true },
   { name: 'messages', path: '/messages?state=bounced', text: 'bounced' },
   { name: 'message', path: findGreylistedMessage, text: 'Greylisted', click: /^SMTP transcript/, height: 1_150 },
+  { name: 'message-dark', path: findGreylistedMessage, text: 'Greylisted', dark: true },
   { name: 'message-phone', path: findGreylistedMessage, text: 'Greylisted', phone: true },
   { name: 'inbox', path: findOrderInInbox, text: /^Your order/, frameText: 'Total' },
-  { name: 'account', path: '/accounts/marketplace', text: /hard bounces/i, height: 1_100 },
-  { name: 'domain', path: '/domains/market.example', text: /_domainkey/ },
+  { name: 'account', path: '/accounts/marketplace', text: /hard bounces/i },
+  { name: 'domain', path: '/domains/market.example', text: /_domainkey/, height: 1_000 },
   { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'complaint', dark: true },
+  { name: 'providers', path: '/providers', text: 'Postmark' },
+  { name: 'health', path: '/health', text: /database/i },
 ];
 
 async function findGreylistedMessage(getJson: GetJson): Promise<string> {
@@ -90,7 +100,7 @@ async function takeScreenshot(
   screenshot: Screenshot,
   baseUrl: string,
 ): Promise<void> {
-  const { name, path, text, frameText, click, height = DESKTOP.height, dark, phone } = screenshot;
+  const { name, path, text, frameText, click, hover, height = DESKTOP.height, dark, phone } = screenshot;
   const context = await browser.newContext({
     baseURL: baseUrl,
     viewport: phone === true ? PHONE : { ...DESKTOP, height },
@@ -117,10 +127,39 @@ async function takeScreenshot(
     await waitForText(page, name, text);
     if (frameText !== undefined) await page.frameLocator('iframe').getByText(frameText).waitFor();
     if (click !== undefined) await page.getByText(click).first().click();
-    await page.screenshot({ path: join(FOLDER, `${name}.png`), animations: 'disabled', caret: 'hide' });
+    if (hover !== undefined) await restPointer(page, hover);
+    const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });
+    writeFileSync(join(FOLDER, getFileName(name)), await compress(context, png));
   } finally {
     await context.close();
   }
+}
+
+/** Rests the pointer over the chart, so that its tooltip is shown. */
+async function restPointer(page: Page, chartName: RegExp): Promise<void> {
+  const chart = page.getByRole('img', { name: chartName });
+  const box = await chart.boundingBox();
+  if (box === null) throw new Error(`no chart has the name ${String(chartName)}`);
+  await page.mouse.move(box.x + box.width * HOVER_SHARE, box.y + box.height / 2);
+  await page.locator('.chart-tip').waitFor();
+}
+
+/** Converts a PNG file to WebP, which is less than half as large. */
+async function compress(context: BrowserContext, png: Buffer): Promise<Buffer> {
+  const page = await context.newPage();
+  // The expression runs in the browser. It is text, because the types of this file are those of Node.
+  const dataUrl = await page.evaluate<string>(`(async () => {
+    const image = new Image();
+    image.src = 'data:image/png;base64,${png.toString('base64')}';
+    await image.decode();
+    const canvas = document.createElement('canvas');
+    canvas.width = image.naturalWidth;
+    canvas.height = image.naturalHeight;
+    canvas.getContext('2d').drawImage(image, 0, 0);
+    return canvas.toDataURL('image/webp', ${WEBP_QUALITY});
+  })()`);
+  await page.close();
+  return Buffer.from(dataUrl.slice(dataUrl.indexOf(',') + 1), 'base64');
 }
 
 /** Waits for the text and for the end of loading. */
@@ -154,7 +193,7 @@ async function run(): Promise<void> {
   } finally {
     await demo.stop();
   }
-  const sizes = SCREENSHOTS.map(({ name }) => ({ name, bytes: statSync(join(FOLDER, `${name}.png`)).size }));
+  const sizes = SCREENSHOTS.map(({ name }) => ({ name, bytes: statSync(join(FOLDER, getFileName(name))).size }));
   const bytes = sizes.reduce((sum, file) => sum + file.bytes, 0);
   for (const file of sizes) process.stdout.write(`${file.name.padEnd(20)} ${String(file.bytes).padStart(8)}\n`);
   if (bytes > MAX_TOTAL_BYTES) throw new Error(`the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}`);
