@@ -26,7 +26,7 @@ export interface NodeBenchParts {
    */
   load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<LoadRate>;
   withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T>;
-  secondsUntilReceived(
+  measureSecondsUntilReceived(
     receivedCount: () => Promise<number>,
     count: number,
     startLoad: () => Promise<LoadRate>,
@@ -49,7 +49,12 @@ async function stopNodes(nodes: readonly BenchService[]): Promise<void> {
   for (const { folder } of nodes) removeFolder(folder);
 }
 
-export async function benchNodes({ record, load, withSink, secondsUntilReceived }: NodeBenchParts): Promise<void> {
+export async function benchNodes({
+  record,
+  load,
+  withSink,
+  measureSecondsUntilReceived: secondsUntilReceived,
+}: NodeBenchParts): Promise<void> {
   const server = await startServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } });
   try {
     const embedded = await startPostrider({ POSTRIDER_ROLES: 'api' });
@@ -100,9 +105,9 @@ export async function benchNodes({ record, load, withSink, secondsUntilReceived 
     const [idle] = await startNodes(server, 1, {});
     if (idle !== undefined) {
       await new Promise((resolve) => setTimeout(resolve, 5_000));
-      const before = { cpu: idle.cpuMs(), commits: await countCommits(server) };
+      const before = { cpu: idle.readCpuMs(), commits: await countCommits(server) };
       await new Promise((resolve) => setTimeout(resolve, 20_000));
-      record('processor time of an idle node on PostgreSQL', (idle.cpuMs() - before.cpu) / 200, '%', 'under 1');
+      record('processor time of an idle node on PostgreSQL', (idle.readCpuMs() - before.cpu) / 200, '%', 'under 1');
       record('transactions of an idle node on PostgreSQL', ((await countCommits(server)) - before.commits) / 20, '/s');
       await stopNodes([idle]);
     }

@@ -27,9 +27,17 @@ export async function measureOverview(name: string, store: Store, now: number, r
       await store.writeTraffic(node, rows.slice(offset, offset + BATCH));
   }
   const settings = loadSettings({}, null);
-  const status = () => ({ node: 'bench', version: '0', storeFault: null, refusedReports: [], delivery: null });
+  const getStatus = () => ({ node: 'bench', version: '0', storeFault: null, refusedReports: [], delivery: null });
   const publish = () => undefined;
-  const context = { actor: 'bench', clock: systemClock, store, settings, random: randomBytes, status, publish };
+  const context = {
+    actor: 'bench',
+    clock: systemClock,
+    store,
+    settings,
+    random: randomBytes,
+    status: getStatus,
+    publish,
+  };
   let worstMs = 0;
   for (const range of RANGES) {
     const durations: number[] = [];

@@ -17,9 +17,9 @@ export interface BenchService {
   readonly folder: string;
   readonly startedMs: number;
   /** Returns the resident size in MB. */
-  residentMb(): number;
+  readResidentMb(): number;
   /** Returns the processor time used so far, in ms. */
-  cpuMs(): number;
+  readCpuMs(): number;
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
   /** Ends the process with SIGKILL. */
@@ -52,7 +52,7 @@ export async function startPostrider(
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const startLine = JSON.parse(await firstLine(child)) as {
+  const startLine = JSON.parse(await readFirstLine(child)) as {
     publicUrl: string | null;
     operatorUrl: string | null;
     key: string | null;
@@ -66,8 +66,8 @@ export async function startPostrider(
     key,
     folder,
     startedMs,
-    residentMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024,
-    cpuMs: () => {
+    readResidentMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024,
+    readCpuMs: () => {
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
       return (Number(fields[11]) + Number(fields[12])) * 10;
     },
@@ -97,7 +97,7 @@ export async function runCommand(folder: string, settings: Record<string, string
 }
 
 /** Resolves to the first line that a process prints. Rejects if the process ends before it prints a line. */
-export function firstLine(child: ChildProcess): Promise<string> {
+export function readFirstLine(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     if (child.stdout === null) return reject(new Error('the process has no standard output'));
     const lines = createInterface(child.stdout);

@@ -23,7 +23,7 @@ import { isPostfixInstalled, startPostfix } from './postfix.ts';
 import {
   type BenchService,
   createBenchFolder,
-  firstLine,
+  readFirstLine,
   removeFolder,
   runCommand,
   startPostrider,
@@ -96,7 +96,7 @@ async function load(
     'load.ts',
     JSON.stringify({ port, key, connections, requests, bytes: MESSAGE_BYTES, rate }),
   );
-  const result = JSON.parse(await firstLine(child)) as LoadResult;
+  const result = JSON.parse(await readFirstLine(child)) as LoadResult;
   const createdCount = result.statuses['201'] ?? 0;
   if (createdCount !== requests)
     throw new Error(`expected ${requests} answers of 201: ${JSON.stringify(result.statuses)}`);
@@ -140,7 +140,7 @@ async function measureSecondsUntilReceived(
 
 async function benchAccept(): Promise<void> {
   const bareServer = startScript('bare.ts');
-  const { port } = JSON.parse(await firstLine(bareServer)) as { port: number };
+  const { port } = JSON.parse(await readFirstLine(bareServer)) as { port: number };
   const service = await setLimits(await startPostrider({ POSTRIDER_ROLES: 'api' }));
   await load(port, 'none', 64, 10_000);
   await load(service.port, service.key, 64, 10_000);
@@ -148,11 +148,11 @@ async function benchAccept(): Promise<void> {
     const lastRound = { bare: 0, accept: 0, cpu: 0 };
     const ratio = await calculateMedianRatio(3, async () => {
       const bareResult = await load(port, 'none', connections, 40_000);
-      const cpu = service.cpuMs();
+      const cpu = service.readCpuMs();
       const acceptResult = await load(service.port, service.key, connections, 40_000);
       lastRound.bare = bareResult.perSecond;
       lastRound.accept = acceptResult.perSecond;
-      lastRound.cpu = ((service.cpuMs() - cpu) * 1000) / 40_000;
+      lastRound.cpu = ((service.readCpuMs() - cpu) * 1000) / 40_000;
       return acceptResult.perSecond / bareResult.perSecond;
     });
     record(`bare Fastify, ${connections} connections (last round)`, lastRound.bare, '/s');
@@ -284,7 +284,7 @@ async function benchSigned(): Promise<void> {
     let [postriderRate, baselineRate] = [0, 0];
     const ratio = await calculateMedianRatio(3, async () => {
       const rsa = startScript('rsa.ts');
-      baselineRate = (JSON.parse(await firstLine(rsa)) as { perSecond: number }).perSecond;
+      baselineRate = (JSON.parse(await readFirstLine(rsa)) as { perSecond: number }).perSecond;
       postriderRate = 10_000 / (await deliver(10_000));
       return postriderRate / baselineRate;
     });
@@ -347,10 +347,10 @@ async function benchGrowth(): Promise<void> {
   // The relay refuses connections, so all messages remain queued.
   const deliveringService = await startPostrider({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' }, folder);
   await load(deliveringService.port, seededService.key, 64, 20_000);
-  const earlierMb = deliveringService.residentMb();
+  const earlierMb = deliveringService.readResidentMb();
   await new Promise((resolve) => setTimeout(resolve, 10_000));
   await load(deliveringService.port, seededService.key, 64, 20_000);
-  record('resident size with 1,000,000 queued', deliveringService.residentMb(), 'MB', 'under 400');
+  record('resident size with 1,000,000 queued', deliveringService.readResidentMb(), 'MB', 'under 400');
   record('resident size with 1,000,000 queued, before 20,000 further messages', earlierMb, 'MB');
   await deliveringService.stop();
   await stopAndRemove(emptyService);
@@ -365,9 +365,9 @@ function showProgress(done: number, total: number): void {
 async function benchIdle(): Promise<void> {
   const service = await startPostrider({});
   await new Promise((resolve) => setTimeout(resolve, 3_000));
-  const before = service.cpuMs();
+  const before = service.readCpuMs();
   await new Promise((resolve) => setTimeout(resolve, 20_000));
-  record('processor time of an idle node', (service.cpuMs() - before) / 200, '%', 'under 1');
+  record('processor time of an idle node', (service.readCpuMs() - before) / 200, '%', 'under 1');
   await stopAndRemove(service);
 }
 
@@ -388,9 +388,9 @@ async function benchSes(): Promise<void> {
           measureSecondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
         await deliver(5_000);
         const rates: number[] = [];
-        const cpu = service.cpuMs();
+        const cpu = service.readCpuMs();
         for (let n = 0; n < 3; n += 1) rates.push(10_000 / (await deliver(10_000)));
-        const cpuUs = ((service.cpuMs() - cpu) * 1_000) / 30_000;
+        const cpuUs = ((service.readCpuMs() - cpu) * 1_000) / 30_000;
         const delay = latencyMs === 0 ? 'answers at once' : `answers after ${latencyMs} ms`;
         record(
           `end to end, ses:, the API ${delay} (median)`,
@@ -427,15 +427,19 @@ async function benchEvents(): Promise<void> {
 /** Measures a steady load with and without hostile clients. */
 async function benchHostile(): Promise<void> {
   const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
-  const progress = (line: string) => process.stderr.write(`${line}\n`);
+  const printProgress = (line: string) => process.stderr.write(`${line}\n`);
   const perSecond = 1_000;
-  const result = await runHostile({ windows, windowSeconds: 60, perSecond, kills: true, progress });
-  const median = (member: 'acceptedPerSecond' | 'p99', windowsOfKind: typeof result.calm) =>
+  const result = await runHostile({ windows, windowSeconds: 60, perSecond, kills: true, progress: printProgress });
+  const computeMedian = (member: 'acceptedPerSecond' | 'p99', windowsOfKind: typeof result.calm) =>
     windowsOfKind.map((window) => window[member]).sort((a, b) => a - b)[Math.floor(windowsOfKind.length / 2)] ?? 0;
-  record(`accepted without hostile clients, ${perSecond}/s offered`, median('acceptedPerSecond', result.calm), '/s');
-  record('accepted with hostile clients and a kill', median('acceptedPerSecond', result.hostile), '/s');
-  record('accept p99 without hostile clients', median('p99', result.calm), 'ms');
-  record('accept p99 with hostile clients and a kill', median('p99', result.hostile), 'ms');
+  record(
+    `accepted without hostile clients, ${perSecond}/s offered`,
+    computeMedian('acceptedPerSecond', result.calm),
+    '/s',
+  );
+  record('accepted with hostile clients and a kill', computeMedian('acceptedPerSecond', result.hostile), '/s');
+  record('accept p99 without hostile clients', computeMedian('p99', result.calm), 'ms');
+  record('accept p99 with hostile clients and a kill', computeMedian('p99', result.hostile), 'ms');
   record('accept rate with hostile clients over without', result.acceptRatio, 'ratio', '0.9');
   record('delivery rate with hostile clients over without', result.deliverRatio, 'ratio', '0.9');
   record(`acknowledged and lost, of ${result.acknowledged}`, result.lost.length, 'messages', '0');
@@ -456,7 +460,7 @@ function runNodes(): Promise<void> {
     const startedAt = Math.min(...results.map((result) => result.startedAt));
     return { startedAt, perSecond: results.reduce((sum, { perSecond }) => sum + perSecond, 0) };
   };
-  return benchNodes({ record, load: loadAllNodes, withSink, secondsUntilReceived: measureSecondsUntilReceived });
+  return benchNodes({ record, load: loadAllNodes, withSink, measureSecondsUntilReceived });
 }
 
 const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
@@ -478,7 +482,7 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
       record,
       setLimits,
       load: ({ port, key }, connections, messages) => load(port, key, connections, messages),
-      secondsUntilReceived: measureSecondsUntilReceived,
+      measureSecondsUntilReceived,
     }),
 };
 const requested = process.argv.slice(2);

@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { firstLine } from './postrider.ts';
+import { readFirstLine } from './postrider.ts';
 
 /** Starts a script of this folder. */
 export function startScript(name: string, ...args: string[]): ChildProcess {
@@ -13,7 +13,7 @@ export function startScript(name: string, ...args: string[]): ChildProcess {
 
 /** Starts a script with a JSON argument and resolves to the JSON of its first line. */
 export async function runScript<T>(name: string, argument: unknown): Promise<T> {
-  return JSON.parse(await firstLine(startScript(name, JSON.stringify(argument)))) as T;
+  return JSON.parse(await readFirstLine(startScript(name, JSON.stringify(argument)))) as T;
 }
 
 /**
@@ -21,12 +21,12 @@ export async function runScript<T>(name: string, argument: unknown): Promise<T> 
  * ends when `run` has ended. `script` is the file of the sink, and `args` are its arguments.
  */
 export async function withSink<T>(
-  run: (port: number, receivedCount: () => Promise<number>) => Promise<T>,
+  run: (port: number, readReceivedCount: () => Promise<number>) => Promise<T>,
   script = 'sink.ts',
   ...args: string[]
 ): Promise<T> {
   const sink = startScript(script, ...args);
-  const { port } = JSON.parse(await firstLine(sink)) as { port: number };
+  const { port } = JSON.parse(await readFirstLine(sink)) as { port: number };
   const lines = createInterface(sink.stdout ?? process.stdin);
   const receivedCount = () =>
     new Promise<number>((resolve) => {

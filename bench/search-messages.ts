@@ -64,8 +64,8 @@ export function* generateMessages(count: number, accounts: number, now: number):
     }
     return (from[0] as readonly [number, T])[1];
   };
-  const uuid = () => `00000000-0000-4000-8${randomHex(random, 3)}-${randomHex(random, 6)}${randomHex(random, 6)}`;
-  const ids = createMessageIdGenerator(null, uuid);
+  const createUuid = () => `00000000-0000-4000-8${randomHex(random, 3)}-${randomHex(random, 6)}${randomHex(random, 6)}`;
+  const ids = createMessageIdGenerator(null, createUuid);
   const recipientCount = Math.max(10, Math.floor(count / 4));
   const openCount = Math.floor(count * 0.01);
   for (let n = 0; n < count; n += 1) {

@@ -263,7 +263,7 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
   );
   let batch: SeededMessage[] = [];
   const write = async () => {
-    const column = <K extends keyof SeededMessage>(name: K) => batch.map((message) => message[name]);
+    const getColumn = <K extends keyof SeededMessage>(name: K) => batch.map((message) => message[name]);
     await client.query(
       `WITH seed AS (SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
          AS s(id, account_id, state, accepted_at, ended_at, "to", "from", subject)),
@@ -273,14 +273,14 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
          SELECT id, account_id, state, 0, accepted_at + 86400000, CASE state WHEN 'sending' THEN 'bench' END, 1, accepted_at, 100
          FROM seed WHERE ended_at IS NULL`,
       [
-        column('id'),
-        column('accountId'),
-        column('state'),
-        column('acceptedAt'),
-        column('endedAt'),
-        column('to'),
-        column('from'),
-        column('subject'),
+        getColumn('id'),
+        getColumn('accountId'),
+        getColumn('state'),
+        getColumn('acceptedAt'),
+        getColumn('endedAt'),
+        getColumn('to'),
+        getColumn('from'),
+        getColumn('subject'),
       ],
     );
     batch = [];

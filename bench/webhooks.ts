@@ -24,7 +24,7 @@ export interface WebhookBenchParts {
     messages: number,
   ) => Promise<{ readonly startedAt: number; readonly perSecond: number }>;
   readonly setLimits: (service: BenchService) => Promise<BenchService>;
-  readonly secondsUntilReceived: (
+  readonly measureSecondsUntilReceived: (
     receivedCount: ReceivedCount,
     count: number,
     startLoad: () => Promise<{ readonly startedAt: number }>,
@@ -65,7 +65,7 @@ async function benchWithReceiver(parts: WebhookBenchParts, port: number, receive
     const [, subscribed] = services;
     let expectedWebhooks = await receivedCount();
     const delivering = await measurePairs(services, MESSAGES, async (service) => {
-      const seconds = await parts.secondsUntilReceived(deliveredCount, MESSAGES, () =>
+      const seconds = await parts.measureSecondsUntilReceived(deliveredCount, MESSAGES, () =>
         load(service, CONNECTIONS, MESSAGES),
       );
       // The processor time of a message includes its webhooks.
@@ -81,17 +81,17 @@ async function benchWithReceiver(parts: WebhookBenchParts, port: number, receive
     const cpuUs: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       await runCommand(subscribed.folder, TARGETS, 'webhook', 'disable', 'wh_1');
-      await parts.secondsUntilReceived(deliveredCount, MESSAGES, () => load(subscribed, CONNECTIONS, MESSAGES));
+      await parts.measureSecondsUntilReceived(deliveredCount, MESSAGES, () => load(subscribed, CONNECTIONS, MESSAGES));
       await new Promise((resolve) => setTimeout(resolve, 3_000));
       const count = MESSAGES * EVENTS_PER_MESSAGE;
-      const cpuBefore = subscribed.cpuMs();
-      const seconds = await parts.secondsUntilReceived(receivedCount, count, async () => {
+      const cpuBefore = subscribed.readCpuMs();
+      const seconds = await parts.measureSecondsUntilReceived(receivedCount, count, async () => {
         const startedAt = performance.timeOrigin + performance.now();
         await runCommand(subscribed.folder, TARGETS, 'webhook', 'enable', 'wh_1');
         return { startedAt };
       });
       rates.push(count / seconds);
-      cpuUs.push(((subscribed.cpuMs() - cpuBefore) * 1_000) / count);
+      cpuUs.push(((subscribed.readCpuMs() - cpuBefore) * 1_000) / count);
     }
     record('webhooks sent to one endpoint', findMedian(rates), '/s');
     record('processor time of one webhook, with fan-out and record', findMedian(cpuUs), 'µs');
@@ -112,11 +112,11 @@ async function measurePairs(
   for (let round = 0; round <= ROUNDS; round += 1) {
     for (const index of [0, 1] as const) {
       const service = services[index];
-      const cpuBefore = service.cpuMs();
+      const cpuBefore = service.readCpuMs();
       const rate = await measure(service);
       if (round === 0) continue;
       rates[index].push(rate);
-      cpuUs[index].push(((service.cpuMs() - cpuBefore) * 1_000) / messages);
+      cpuUs[index].push(((service.readCpuMs() - cpuBefore) * 1_000) / messages);
     }
   }
   const toMedians = (index: 0 | 1): Medians => ({

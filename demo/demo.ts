@@ -92,7 +92,7 @@ async function createDemo(
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
     POSTRIDER_ON_UNCERTAIN: 'hold',
     POSTRIDER_LOG: 'error',
-    ...(now === null ? {} : { POSTRIDER_SECRET: random.bytes(32).toString('hex') }),
+    ...(now === null ? {} : { POSTRIDER_SECRET: random.generateBytes(32).toString('hex') }),
   };
   const { settings, described } = readSettings(environment, null);
   const clock: MonotonicClock = now === null ? systemClock : { ...systemClock, now: () => now };
@@ -149,7 +149,7 @@ async function createDemo(
       resolver: createResolver(settings.dns),
       store,
       random,
-      randomBytes: now === null ? randomBytes : random.bytes,
+      randomBytes: now === null ? randomBytes : random.generateBytes,
       now: startedAt,
       messageCounts,
       onKeyCreated: (account, id, key) => keys.set(account, { id, key }),
@@ -163,7 +163,7 @@ async function createDemo(
       random,
       returnPath,
       policy: settings,
-      keyIdOf: (account) => keys.get(account)?.id ?? 0,
+      getKeyId: (account) => keys.get(account)?.id ?? 0,
       now: startedAt,
       onAttempt(message, { outcome: { kind } }) {
         if (kind === 'deferred') attemptCounts.set(message.id, message.attempts);
@@ -178,8 +178,8 @@ async function createDemo(
     pausedStore.resume();
     const { publicUrl, feedback } = service;
     if (live && publicUrl !== null && feedback.smtp !== null) {
-      const keyOf = (account: string) => keys.get(account)?.key;
-      traffic = startTraffic({ publicUrl, feedback: feedback.smtp, keyOf, recipients, random, clock });
+      const getKey = (account: string) => keys.get(account)?.key;
+      traffic = startTraffic({ publicUrl, feedback: feedback.smtp, getKey, recipients, random, clock });
     }
     return { messageCount: plan.length, key: keys.get(VISITOR_ACCOUNT)?.key ?? '' };
   }

@@ -62,7 +62,7 @@ export class HistoryTraffic {
     return SPANS.map((spanMs) => {
       const startAt = at - (at % spanMs);
       const key = `${spanMs} ${startAt}`;
-      const sums = this.#sums.get(key) ?? emptySums(spanMs, startAt);
+      const sums = this.#sums.get(key) ?? createEmptySums(spanMs, startAt);
       this.#sums.set(key, sums);
       this.#changed.add(sums);
       return sums;
@@ -70,7 +70,7 @@ export class HistoryTraffic {
   }
 }
 
-function emptySums(spanMs: TrafficRow['spanMs'], at: number): TrafficSums {
+function createEmptySums(spanMs: TrafficRow['spanMs'], at: number): TrafficSums {
   const counts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<TrafficCount, number>;
   return { ...counts, spanMs, at, latencies: new Map(), confirmations: new Map(), bounces: new Map() };
 }

@@ -45,7 +45,7 @@ export interface HistoryParts {
   readonly returnPath: ReturnPathKey;
   readonly policy: DeliveryPolicy;
   /** Returns the id of the current key of an account. The actions create the keys. */
-  readonly keyIdOf: (account: string) => number;
+  readonly getKeyId: (account: string) => number;
   readonly now: number;
   /** Called with every delivery attempt. */
   readonly onAttempt: (message: LeasedMessage, attempt: Attempt) => void;
@@ -68,7 +68,7 @@ interface DueReport {
 
 export async function writeHistory(parts: HistoryParts): Promise<void> {
   const { store, plan, actions, now, random, policy, recipients, returnPath } = parts;
-  const ids = createMessageIdGenerator(null, random.uuid);
+  const ids = createMessageIdGenerator(null, random.generateUuid);
   const accounts = new Map<string, number>();
   const dueAt = new Map<string, number>();
   const keyLastUsedAt = new Map<number, number>();
@@ -79,7 +79,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   for (const until of listSliceEnds(now)) {
     if (parts.isStopped()) return;
     for (; (actions[actionIndex]?.at ?? now) < until; actionIndex += 1) await perform(actions[actionIndex]);
-    const batch = plan.slice(plannedIndex, indexAfter(plan, plannedIndex, until));
+    const batch = plan.slice(plannedIndex, findIndexAfter(plan, plannedIndex, until));
     plannedIndex += batch.length;
     await settle(await accept(batch), until);
     for (let round = 0; round < MAX_CLAIMS_PER_SLICE && (await attemptDue(until)); round += 1);
@@ -104,7 +104,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       return {
         id: ids.next(at),
         accountId: accounts.get(application.account) ?? 0,
-        keyId: parts.keyIdOf(application.account),
+        keyId: parts.getKeyId(application.account),
         acceptedAt: at,
         to,
         recipient: address === null ? to : toCanonicalAddress(address),
@@ -148,7 +148,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   function createSettlement(message: LeasedMessage, until: number): Settlement {
     const { id, attempts } = message;
     // An operator may have changed the due time to an earlier time.
-    const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.integer(2, 40));
+    const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.pickInteger(2, 40));
     if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
       figures.countEnd('expired', startedAt);
       return { id, owner: NODE, attempts, changes: [createExpiryBeforeAttempt(NODE, startedAt)], refundAttempt: true };
@@ -193,7 +193,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     const report = BEHAVIORS[recipients.findBehavior(message.to) ?? 'fine'].report;
     if (report === null) return;
     reports.push({
-      at: from + random.integer(...report.afterMinutes) * MINUTE_MS + random.integer(1, 50_000),
+      at: from + random.pickInteger(...report.afterMinutes) * MINUTE_MS + random.pickInteger(1, 50_000),
       message,
       kind: report.kind,
     });
@@ -237,7 +237,7 @@ function listSliceEnds(now: number): readonly number[] {
   return ends;
 }
 
-function indexAfter(plan: readonly PlannedMessage[], start: number, until: number): number {
+function findIndexAfter(plan: readonly PlannedMessage[], start: number, until: number): number {
   let index = start;
   while ((plan[index]?.at ?? until) < until) index += 1;
   return index;

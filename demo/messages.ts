@@ -31,24 +31,24 @@ export interface MessageText {
 
 /** Composes a message of the given kind for a recipient. */
 export function composeMessage(kind: MessageKind, to: Recipient, random: Random): MessageText {
-  const number = random.integer(20_000, 99_999);
+  const number = random.pickInteger(20_000, 99_999);
   switch (kind) {
     case 'order':
       return composeOrder(
         to,
         number,
-        [pickItem(random), pickItem(random), pickItem(random)].slice(0, random.integer(1, 3)),
+        [pickItem(random), pickItem(random), pickItem(random)].slice(0, random.pickInteger(1, 3)),
       );
     case 'shipped':
-      return composeShipped(to, number, random.integer(1, 4));
+      return composeShipped(to, number, random.pickInteger(1, 4));
     case 'invoice':
       return composeInvoice(to, number, [pickItem(random), pickItem(random)]);
     case 'receipt':
-      return composeReceipt(to, number, random.integer(900, 12_900));
+      return composeReceipt(to, number, random.pickInteger(900, 12_900));
     case 'reset':
-      return composeReset(to, random.bytes(12).toString('hex'));
+      return composeReset(to, random.generateBytes(12).toString('hex'));
     case 'code':
-      return composeCode(to, String(random.integer(100_000, 999_999)));
+      return composeCode(to, String(random.pickInteger(100_000, 999_999)));
     case 'welcome':
       return composeWelcome(to);
     case 'reply':

@@ -199,20 +199,23 @@ function createKeyActions(context: ActionContext): readonly OperatorAction[] {
 
 /** Returns the actions that suppress addresses manually, for an account and for the whole service. */
 function createSuppressionActions(context: ActionContext): readonly OperatorAction[] {
-  const entry = (address: string, at: number): Suppression => ({ address, reason: 'manual', source: null, at });
+  const createEntry = (address: string, at: number): Suppression => ({ address, reason: 'manual', source: null, at });
   const addresses = Array.from({ length: 60 }, (_, n) => `former.customer${n + 1}@webpost.example.net`);
   return [
     createAction(context, 30 * DAY_MS, TOKEN_ACTOR, (store, at) =>
       store.addSuppressions(
         'shop',
-        addresses.map((address) => entry(address, at)),
+        addresses.map((address) => createEntry(address, at)),
       ),
     ),
     createAction(context, 12 * DAY_MS, DASHBOARD_ACTOR, (store, at) =>
-      store.addSuppressions('*', [entry('legal-hold@outpost.example', at), entry('everyone@uni.example.org', at)]),
+      store.addSuppressions('*', [
+        createEntry('legal-hold@outpost.example', at),
+        createEntry('everyone@uni.example.org', at),
+      ]),
     ),
     createAction(context, 3 * DAY_MS, DASHBOARD_ACTOR, (store, at) =>
-      store.addSuppressions('sign-in', [entry('tester@studio.example.com', at)]),
+      store.addSuppressions('sign-in', [createEntry('tester@studio.example.com', at)]),
     ),
     createAction(context, 2 * DAY_MS, DASHBOARD_ACTOR, (store) => store.removeSuppression('shop', addresses[0] ?? '')),
   ];
@@ -222,7 +225,7 @@ function createSuppressionActions(context: ActionContext): readonly OperatorActi
  * Returns the later actions: locking and unlocking an account, raising limits, and retrying and cancelling messages.
  */
 function createLaterActions(context: ActionContext): readonly OperatorAction[] {
-  const queuedIds = async (store: Store, limit: number) =>
+  const findQueuedIds = async (store: Store, limit: number) =>
     (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);
   return [
     createAction(context, 31 * DAY_MS, CLI_ACTOR, (store, at) => store.setAccount('shop', { complaintRate: 0.01 }, at)),
@@ -236,13 +239,13 @@ function createLaterActions(context: ActionContext): readonly OperatorAction[] {
       store.setAccount('shop', { rate: { limit: 5_000, periodMs: HOUR_MS } }, at),
     ),
     createAction(context, 20 * HOUR_MS, DASHBOARD_ACTOR, async (store, at) => {
-      for (const id of await queuedIds(store, 4)) await store.cancelMessage(id, at);
+      for (const id of await findQueuedIds(store, 4)) await store.cancelMessage(id, at);
     }),
     createAction(context, 90 * MINUTE_MS, DASHBOARD_ACTOR, async (store, at) => {
-      for (const id of await queuedIds(store, 2)) await store.retryMessage(id, at);
+      for (const id of await findQueuedIds(store, 2)) await store.retryMessage(id, at);
     }),
     createAction(context, 25 * MINUTE_MS, DASHBOARD_ACTOR, async (store, at) => {
-      for (const id of await queuedIds(store, 3)) await store.cancelMessage(id, at);
+      for (const id of await findQueuedIds(store, 3)) await store.cancelMessage(id, at);
     }),
   ];
 }

@@ -12,19 +12,22 @@ export interface PausedStore {
 
 export function pauseStore(store: Store): PausedStore {
   let isResumed = false;
-  const whenResumed = <A extends readonly unknown[], T>(operation: (...args: A) => Promise<T>, emptyResult: T) => {
+  const guardUntilResumed = <A extends readonly unknown[], T>(
+    operation: (...args: A) => Promise<T>,
+    emptyResult: T,
+  ) => {
     return (...args: A): Promise<T> => (isResumed ? operation(...args) : Promise.resolve(emptyResult));
   };
   return {
     store: {
       ...store,
-      claim: whenResumed(store.claim, { messages: [], suppressed: [], hasMore: false }),
-      recover: whenResumed(store.recover, 0),
-      expire: whenResumed(store.expire, []),
-      resetExcessiveDueTimes: whenResumed(store.resetExcessiveDueTimes, 0),
-      purgeBodiesAndKeys: whenResumed(store.purgeBodiesAndKeys, 0),
-      purgeFeedback: whenResumed(store.purgeFeedback, 0),
-      purgeTraffic: whenResumed(store.purgeTraffic, 0),
+      claim: guardUntilResumed(store.claim, { messages: [], suppressed: [], hasMore: false }),
+      recover: guardUntilResumed(store.recover, 0),
+      expire: guardUntilResumed(store.expire, []),
+      resetExcessiveDueTimes: guardUntilResumed(store.resetExcessiveDueTimes, 0),
+      purgeBodiesAndKeys: guardUntilResumed(store.purgeBodiesAndKeys, 0),
+      purgeFeedback: guardUntilResumed(store.purgeFeedback, 0),
+      purgeTraffic: guardUntilResumed(store.purgeTraffic, 0),
     },
     resume() {
       isResumed = true;

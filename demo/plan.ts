@@ -33,14 +33,14 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
   for (const application of APPLICATIONS) {
     for (let n = 0; n < application.messageCount; n += 1) {
       const at = now - Math.round(pickAge(random));
-      add(application, at, random.weighted(application.behaviors), random.weighted(application.messageKinds));
+      add(application, at, random.pickWeighted(application.behaviors), random.pickWeighted(application.messageKinds));
     }
   }
   for (const { account, kind, count, startAgeMs: from, endAgeMs: to, behaviors } of INCIDENTS) {
     const application = APPLICATIONS.find((candidate) => candidate.account === account);
     if (application === undefined) continue;
     for (let n = 0; n < count; n += 1) {
-      add(application, now - random.integer(to, from), random.weighted(behaviors), kind);
+      add(application, now - random.pickInteger(to, from), random.pickWeighted(behaviors), kind);
     }
   }
   return [...messages, ...messages.flatMap((message) => planRepeatedMessage(message, now, recipients, random))].sort(
@@ -60,9 +60,9 @@ function planRepeatedMessage(
 ): readonly PlannedMessage[] {
   const recipient = recipients.find(message.to);
   if (recipient === null || !SUPPRESSING_BEHAVIORS.includes(message.behavior) || random.next() > 0.6) return [];
-  const at = message.at + random.integer(2 * HOUR_MS, 40 * HOUR_MS);
+  const at = message.at + random.pickInteger(2 * HOUR_MS, 40 * HOUR_MS);
   return at < now
-    ? [{ ...message, at, ...composeMessage(random.weighted(message.application.messageKinds), recipient, random) }]
+    ? [{ ...message, at, ...composeMessage(random.pickWeighted(message.application.messageKinds), recipient, random) }]
     : [];
 }
 

@@ -7,14 +7,14 @@ export interface Random {
   /** Returns a number in [0, 1). */
   next(): number;
   /** Returns an integer from `min` to `max`, both inclusive. */
-  integer(min: number, max: number): number;
+  pickInteger(min: number, max: number): number;
   pick<T>(items: readonly T[]): T;
   /** Returns one of the keys with the probability of its weight. */
-  weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
+  pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
   /** Returns random bytes for keys. */
-  bytes(count: number): Buffer;
+  generateBytes(count: number): Buffer;
   /** Returns a version 4 UUID. */
-  uuid(): string;
+  generateUuid(): string;
 }
 
 /** Creates a mulberry32 generator, which has 32 bits of state. */
@@ -26,18 +26,18 @@ export function createSeededRandom(seed: number): Random {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  const randomBytes = (count: number): Buffer =>
+  const generateBytes = (count: number): Buffer =>
     Buffer.from(Array.from({ length: count }, () => Math.floor(next() * 256)));
   return {
     next,
-    bytes: randomBytes,
-    integer: (min, max) => min + Math.floor(next() * (max - min + 1)),
+    generateBytes,
+    pickInteger: (min, max) => min + Math.floor(next() * (max - min + 1)),
     pick(items) {
       const picked = items[Math.floor(next() * items.length)];
       if (picked === undefined) throw new RangeError('the list to pick from is empty');
       return picked;
     },
-    weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
+    pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
       const entries = Object.entries(weights) as [K, number][];
       let remaining = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
       for (const [key, weight] of entries) {
@@ -48,8 +48,8 @@ export function createSeededRandom(seed: number): Random {
       if (last === undefined) throw new RangeError('the list to pick from is empty');
       return last[0];
     },
-    uuid() {
-      const bytes = randomBytes(16);
+    generateUuid() {
+      const bytes = generateBytes(16);
       bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
       bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
       const hex = bytes.toString('hex');

@@ -83,7 +83,7 @@ export class Recipients {
   }
 
   #create(behavior: Behavior): Recipient {
-    const language = this.#random.weighted(LANGUAGES);
+    const language = this.#random.pickWeighted(LANGUAGES);
     const [given, family, local] = this.#random.pick(NAMES[language]);
     const domain = this.#random.pick(RECIPIENT_DOMAINS);
     const sameNameCount = (this.#sameNameCounts.get(local + domain) ?? 0) + 1;

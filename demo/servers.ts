@@ -90,7 +90,7 @@ export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Atte
     createQueueId(random),
   );
   const reached = outcome.reply.stage !== 'connect';
-  const tookMs = random.integer(...script.tookMs);
+  const tookMs = random.pickInteger(...script.tookMs);
   return { outcome, startedAt, tookMs, remote: reached ? host : null, conversation: lines };
 }
 
@@ -195,5 +195,5 @@ function toConnectionOutcome(stage: 'connect' | 'starttls', text: string): Outco
 }
 
 function createQueueId(random: Random): string {
-  return random.bytes(5).toString('hex').toUpperCase();
+  return random.generateBytes(5).toString('hex').toUpperCase();
 }

@@ -198,10 +198,10 @@ function renderParagraph(text: string): string {
 
 function renderBill(items: readonly Item[], total: string): string {
   const cell = 'style="padding:6px 0;border-bottom:1px solid #e6dfd2"';
-  const line = ({ name, cents }: Item) =>
+  const formatLine = ({ name, cents }: Item) =>
     `<tr><td ${cell}>${name}</td><td ${cell} align="right">${formatMoney(cents)}</td></tr>`;
   const sum = items.reduce((all, { cents }) => all + cents, 0);
-  return `<table width="100%" cellspacing="0">${items.map(line).join('')}<tr><td style="padding-top:8px"><b>${total}</b></td><td align="right" style="padding-top:8px"><b>${formatMoney(sum)}</b></td></tr></table>`;
+  return `<table width="100%" cellspacing="0">${items.map(formatLine).join('')}<tr><td style="padding-top:8px"><b>${total}</b></td><td align="right" style="padding-top:8px"><b>${formatMoney(sum)}</b></td></tr></table>`;
 }
 
 function renderButton(text: string, link: string): string {

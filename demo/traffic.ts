@@ -18,7 +18,7 @@ export interface TrafficParts {
   /** The address of the feedback listener as `host:port`. */
   readonly feedback: string;
   /** Returns the raw key of an account. */
-  readonly keyOf: (account: string) => string | undefined;
+  readonly getKey: (account: string) => string | undefined;
   readonly recipients: Recipients;
   readonly random: Random;
   readonly clock: MonotonicClock;
@@ -82,30 +82,30 @@ export function startTraffic(parts: TrafficParts): Traffic {
     }).then((response) => response.text());
 
   function send(application: Application, behavior: Behavior): void {
-    const key = parts.keyOf(application.account);
+    const key = parts.getKey(application.account);
     if (key === undefined) return;
     const to = recipients.pick(behavior);
-    const message = composeMessage(random.weighted(application.messageKinds), to, random);
+    const message = composeMessage(random.pickWeighted(application.messageKinds), to, random);
     track(submit(key, { to: to.address, from: application.from, ...message }));
   }
 
   function submitNext(): void {
-    const application = APPLICATIONS.find(({ account }) => account === random.weighted(weights));
+    const application = APPLICATIONS.find(({ account }) => account === random.pickWeighted(weights));
     const selector = random.next();
-    const key = application === undefined ? undefined : parts.keyOf(application.account);
+    const key = application === undefined ? undefined : parts.getKey(application.account);
     if (application !== undefined && key !== undefined && selector < 0.06) {
-      const to = `${random.pick(SIMULATOR_LOCAL_PARTS)}+${random.integer(1, 99)}@simulator.postrider.test`;
+      const to = `${random.pick(SIMULATOR_LOCAL_PARTS)}+${random.pickInteger(1, 99)}@simulator.postrider.test`;
       track(
         submit(key, { to, from: application.from, subject: 'Delivery test', message: 'A message to the simulator.' }),
       );
     } else if (application !== undefined && selector < 0.08) {
       track(submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }));
     } else if (application !== undefined) {
-      for (let n = random.next() < 0.15 ? random.integer(2, 5) : 1; n > 0; n -= 1) {
-        send(application, random.weighted(LIVE_BEHAVIORS));
+      for (let n = random.next() < 0.15 ? random.pickInteger(2, 5) : 1; n > 0; n -= 1) {
+        send(application, random.pickWeighted(LIVE_BEHAVIORS));
       }
     }
-    if (!isStopped) schedule(random.integer(...PAUSE_MS), submitNext);
+    if (!isStopped) schedule(random.pickInteger(...PAUSE_MS), submitNext);
   }
 
   for (let n = 0; n < INITIAL_SLOW_MESSAGES; n += 1)
@@ -115,7 +115,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
     onDelivered(message, behavior) {
       const { report } = BEHAVIORS[behavior];
       if (report === null || isStopped) return;
-      schedule(random.integer(...REPORT_MS), () => {
+      schedule(random.pickInteger(...REPORT_MS), () => {
         const { id, envelope } = message;
         const [from, subject] = ['service@lumen.example', 'Your message'];
         const raw = composeReport(report.kind, { id, to: envelope.to, from, subject, returnPath: envelope.from });

@@ -3,14 +3,14 @@ import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 
 beforeAll(async () => {
-  service = await rig.serve(rig.folder());
+  service = await rig.serve(rig.createFolder());
 });
 
 test('with many problems the queue and the health stay on the first screen, and a button shows all problems', async () => {
@@ -54,7 +54,7 @@ test('the total of a state links to its messages, unless it is zero', async () =
 
 test('on a phone the top bar has the live updates as a status and the color scheme, and the menu has the sign-out', async () => {
   // The sign-out ends the session of this service, which the other tests do not use.
-  const ownService = await rig.serve(rig.folder());
+  const ownService = await rig.serve(rig.createFolder());
   const { page, allowFaults } = await browsers.openSignedIn(ownService, '/messages', { width: 360 });
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
   await page.getByRole('button', { name: 'Switch to dark mode' }).click();

@@ -4,17 +4,17 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
 import { findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 /** Lines that React and the browser write for the errors of these tests. */
 const EXPECTED_ERRORS = /^error: (TypeError|Error|%o|Failed to load resource|Failed to fetch|The above error)/;
 const ACCOUNTS = /\/assets\/accounts-[^/]*\.js$/;
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 beforeAll(async () => {
-  service = await rig.serve(rig.folder());
+  service = await rig.serve(rig.createFolder());
 });
 
 const openPage = (page: Page, name: string) =>

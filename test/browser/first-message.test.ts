@@ -7,13 +7,13 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { runCurl } from '../rig/curl.ts';
-import { scenario } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 
 test('after the first start the page shows a command, and the message that it submits appears without a reload', async () => {
-  const firstService = await rig.serveWithBanner(rig.folder());
+  const firstService = await rig.serveWithBanner(rig.createFolder());
   const link = /(http:\/\/\S+\/sign-in\?link=\S+)/.exec(firstService.banner)?.[1] ?? '';
   const { page } = await browsers.openSignedOut(firstService);
   await page.goto(link);
@@ -34,7 +34,7 @@ test('after the first start the page shows a command, and the message that it su
 });
 
 test('an empty inbox opens the first message when it arrives', async () => {
-  const service = await rig.serve(rig.folder());
+  const service = await rig.serve(rig.createFolder());
   const { page } = await browsers.openSignedIn(service, '/inbox');
   const command = (await page.locator('pre').filter({ hasText: 'curl' }).innerText()).trim();
   expect((await runCurl(command)).status).toBe(201);
@@ -43,7 +43,7 @@ test('an empty inbox opens the first message when it arrives', async () => {
 });
 
 test('the page of an account shows the account after the overview has listed accounts for a first key', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   await (await rig.serve(folder)).stop();
   // The first key is no longer shown after a restart.
   const service = await rig.serve(folder);

@@ -10,13 +10,13 @@ import {
 } from '../rig/hostile-content.ts';
 import { waitUntilSettled } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 /** The lines of the browser about content that it blocked. The pages must cause no other line. */
 const REFUSED =
   /^(error|warning): .*(violates the following Content Security Policy|Blocked script execution|Blocked form submission|Unsafe attempt to initiate navigation|sandbox)/;
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 let otherServer: RecordingServer;
@@ -26,7 +26,7 @@ const ids: string[] = [];
 
 beforeAll(async () => {
   otherServer = await startRecordingServer();
-  service = await rig.serve(rig.folder());
+  service = await rig.serve(rig.createFolder());
   texts = createHostileTexts(otherServer.url);
   for (const subject of texts) {
     ids.push(
@@ -89,7 +89,7 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
     const injectedElements = page.locator('main script, main img, main meta, main base, main svg[onload]');
     expect(await injectedElements.count(), path).toBe(0);
     expect(await page.locator('a[href^="javascript:" i], a[href^="data:" i]').count(), path).toBe(0);
-    expect(otherServer.requests(), path).toEqual([]);
+    expect(otherServer.listRequests(), path).toEqual([]);
   }
 });
 
@@ -104,7 +104,7 @@ test('the page of a message shows hostile text literally and without effect', as
   }
   await page.goto(`/messages/${htmlMessageId}`);
   await page.getByText('HTML, as source').waitFor();
-  expect(otherServer.requests()).toEqual([]);
+  expect(otherServer.listRequests()).toEqual([]);
 });
 
 const LINKS = [
@@ -145,12 +145,12 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
   });
   await page.getByText('<p>A hostile message</p>').waitFor();
   expect(page.url()).toBe(service.operatorUrl + source);
-  expect(otherServer.requests()).toEqual([]);
+  expect(otherServer.listRequests()).toEqual([]);
 });
 
 /** Gives the page time for any effect: submits a message and waits until live updates show it. */
 async function waitForMessage(page: Page, subject: string): Promise<void> {
   await submitAccepted(service.publicUrl, service.key, { subject });
   await page.getByRole('link', { name: subject }).waitFor();
-  expect(otherServer.requests(), subject).toEqual([]);
+  expect(otherServer.listRequests(), subject).toEqual([]);
 }

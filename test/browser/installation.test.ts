@@ -9,18 +9,18 @@ import {
   findSeriousFaults,
 } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>\u001b[31m\u202Egnp.exe';
 const SECRET = 'hook:the-secret-of-the-hook';
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let folder = '';
 let service: RunningService;
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder, {
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_FEEDBACK_URL: 'https://feedback.example.com',
@@ -121,9 +121,9 @@ test('a token is created by keyboard, is shown once, works, and is refused after
   await made.getByRole('button', { name: 'I have stored it' }).click();
   await page.getByRole('cell', { name: /^deploy/ }).waitFor();
   expect(await page.content()).not.toContain(token);
-  const status = async () =>
+  const fetchStatus = async () =>
     (await fetch(`${service.operatorUrl}/api/v1/tokens`, { headers: { Authorization: `Bearer ${token}` } })).status;
-  expect(await status()).toBe(200);
+  expect(await fetchStatus()).toBe(200);
 
   await page.getByRole('button', { name: 'Create token' }).click();
   const dialog = page.getByRole('dialog', { name: 'Create a token' });
@@ -136,7 +136,7 @@ test('a token is created by keyboard, is shown once, works, and is refused after
   await page.getByRole('button', { name: 'Revoke deploy' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
   await page.getByText('Revoked deploy.').waitFor();
-  expect(await status()).toBe(401);
+  expect(await fetchStatus()).toBe(401);
   await page.getByRole('switch', { name: 'Also show expired and revoked tokens (1)' }).press('Space');
   await page.getByText('revoked', { exact: true }).waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);

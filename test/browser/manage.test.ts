@@ -3,13 +3,13 @@ import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { findSeriousFaults } from '../rig/page-checks.ts';
 import { submit } from '../rig/service.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 beforeAll(async () => {
-  service = await rig.serve(rig.folder(), {
+  service = await rig.serve(rig.createFolder(), {
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
   });

@@ -4,9 +4,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses, waitForState as waitForMessageState } from '../rig/browser.ts';
 import { emulateDarkPhone, findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 const toSimulatorAddress = (name: string) => `${name}@simulator.postrider.test`;
@@ -14,7 +14,7 @@ const submitMessage = (to: string, subject: string) => submitAccepted(service.pu
 const waitForState = (id: string, state: string) => waitForMessageState(browsers, service, id, state);
 
 beforeAll(async () => {
-  service = await rig.serve(rig.folder());
+  service = await rig.serve(rig.createFolder());
 });
 
 test.each([

@@ -12,17 +12,17 @@ import {
   findSeriousFaults,
 } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 const TO = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 let id = '';
 
 beforeAll(async () => {
-  service = await rig.serve(rig.folder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+  service = await rig.serve(rig.createFolder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
   // Nothing listens at this port, so that the attempts fail.
   const url = `http://127.0.0.1:9/${'long/'.repeat(30)}end`;
   await browsers.callApi(service, 'POST', '/webhooks', { url, name: 'the shop', events: 'all' });

@@ -65,7 +65,7 @@ test('the rig detects a breach of the content security policy, which blocks the 
   );
   await expect.poll(() => listFaults().length).toBe(1);
   expect(listFaults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
-  expect(otherServerUrl.requests()).toEqual([]);
+  expect(otherServerUrl.listRequests()).toEqual([]);
   browsers.clearFaults();
 });
 

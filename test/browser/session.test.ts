@@ -8,11 +8,11 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createBrowserRig, findSignInLink } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { scenario } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 
 /** Starts a server on another port of this host, which records the headers of its requests. */
@@ -31,7 +31,7 @@ async function startOtherServer() {
 }
 
 test('a server on another port of this host receives the cookie and cannot use it', async () => {
-  const service = await rig.serve(rig.folder());
+  const service = await rig.serve(rig.createFolder());
   const { page, context, visit, allowFaults } = await browsers.openSignedIn(service, '/');
   const otherSite = await startOtherServer();
   allowFaults(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
@@ -52,7 +52,7 @@ test('a server on another port of this host receives the cookie and cannot use i
 });
 
 test('tabs share a session, and a sign-out in one tab ends the session in all tabs', async () => {
-  const service = await rig.serve(rig.folder());
+  const service = await rig.serve(rig.createFolder());
   const { page, context, allowFaults } = await browsers.openSignedOut(service);
   allowFaults(UNAUTHORIZED, /^window: /);
   await page.goto(findSignInLink(service));
@@ -69,7 +69,7 @@ test('tabs share a session, and a sign-out in one tab ends the session in all ta
 });
 
 test('live updates show a change, and downloads are complete', async () => {
-  const service = await rig.serve(rig.folder());
+  const service = await rig.serve(rig.createFolder());
   const { page, visit } = await browsers.openSignedIn(service, '/inbox');
   const html = '<!doctype html><p style="color: green">A green word</p>';
   await submitAccepted(service.publicUrl, service.key, { subject: 'Shown by live updates', message: html });

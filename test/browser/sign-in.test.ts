@@ -2,20 +2,20 @@
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, findSignInLink, replaceResponses } from '../rig/browser.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 const PASSWORD = 'correct horse battery';
 /** The browser logs every refused request; these are expected. */
 const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let open: RunningService;
 let passwordService: RunningService;
 beforeAll(async () => {
   [open, passwordService] = await Promise.all([
-    rig.serve(rig.folder()),
-    rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD }),
+    rig.serve(rig.createFolder()),
+    rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD }),
   ]);
 });
 
@@ -70,7 +70,7 @@ test('an ended session shows the sign-in page with the reason, and signing in re
 
 test('without a password the sign-out asks for confirmation and states how to sign in again', async () => {
   // The link of the other service has been used.
-  const { page, allowFaults } = await browsers.openSignedIn(await rig.serve(rig.folder()), '/messages');
+  const { page, allowFaults } = await browsers.openSignedIn(await rig.serve(rig.createFolder()), '/messages');
   const signOut = page.getByRole('button', { name: 'Sign out' });
   const dialog = page.getByRole('dialog');
   await signOut.click();

@@ -6,16 +6,16 @@ import { createBrowserRig } from '../rig/browser.ts';
 import { findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
-import { type RunningService, scenario } from '../scenarios/running-service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 let receiver: WebhookReceiver;
 
 beforeAll(async () => {
   receiver = await startWebhookReceiver();
-  service = await rig.serve(rig.folder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+  service = await rig.serve(rig.createFolder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
 });
 afterAll(() => receiver.close());
 

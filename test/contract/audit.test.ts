@@ -27,7 +27,7 @@ const createDkimKey = (selector: string): DkimKey => ({
 });
 const createSecret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
 /** Returns the import step of a batch with one row. */
-const step = (change: Partial<ImportStep> = {}): ImportStep => ({
+const createStep = (change: Partial<ImportStep> = {}): ImportStep => ({
   entry: null,
   bytes: 500,
   read: 1,
@@ -130,7 +130,7 @@ const CHANGES: Readonly<
   'suppression.add': (store, _prepared, actor) =>
     store.addSuppressions('acme', [createManualEntry('new@example.com')], actor),
   'suppression.import': (store, _prepared, actor) =>
-    store.importSuppressions('acme', [createManualEntry('file@example.com')], step({ end: 'complete' }), actor),
+    store.importSuppressions('acme', [createManualEntry('file@example.com')], createStep({ end: 'complete' }), actor),
   'suppression.remove': (store, _prepared, actor) =>
     store.removeSuppression('acme', 'there@example.com', undefined, actor),
   'domain.add': (store, _prepared, actor) =>
@@ -290,7 +290,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const firstImport = await store.importSuppressions(
       'acme',
       [createManualEntry('a@example.com')],
-      step({ read: 3, skipped: 2 }),
+      createStep({ read: 3, skipped: 2 }),
       BY,
     );
     const entry = firstImport.kind === 'done' ? firstImport.value.entry : null;
@@ -301,7 +301,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     ]);
     const secondBatch = [createManualEntry('a@example.com'), createManualEntry('b@example.com')];
     const laterActor = { name: 'cli:root', at: BY.at + 9 };
-    expect(await store.importSuppressions('acme', secondBatch, step({ entry, read: 2 }), laterActor)).toEqual({
+    expect(await store.importSuppressions('acme', secondBatch, createStep({ entry, read: 2 }), laterActor)).toEqual({
       kind: 'done',
       value: { added: 1, entry },
     });
@@ -309,16 +309,21 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
     // A batch is not stored if the entry cannot be updated.
     await refuseEntries(true);
-    const failedImport = store.importSuppressions('acme', [createManualEntry('c@example.com')], step({ entry }), BY);
+    const failedImport = store.importSuppressions(
+      'acme',
+      [createManualEntry('c@example.com')],
+      createStep({ entry }),
+      BY,
+    );
     await expect(failedImport).rejects.toThrow('no entry');
     await refuseEntries(false);
     expect(await store.findSuppression('c@example.com')).toEqual([]);
     expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
-    await store.importSuppressions('acme', [], step({ entry, read: 0, end: 'stopped' }), BY);
+    await store.importSuppressions('acme', [], createStep({ entry, read: 0, end: 'stopped' }), BY);
     const { unfinished: _, ...counts } = expectedCounts;
     expect(await readAudit()).toEqual([[expectedMembers, { ...counts, stopped: true }]]);
     // A second import has a separate entry.
-    await store.importSuppressions('acme', secondBatch, step({ read: 2, end: 'complete' }), BY);
+    await store.importSuppressions('acme', secondBatch, createStep({ read: 2, end: 'complete' }), BY);
     expect((await readAudit()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
       { ...counts, stopped: true },
@@ -335,7 +340,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       await store.setAccount('unknown', { volume: 1 }, NOW, undefined, BY),
       await store.revokeKey(999, NOW, BY),
       await store.addSuppressions('unknown', [createManualEntry('new@example.com')], BY),
-      await store.importSuppressions('unknown', [createManualEntry('new@example.com')], step(), BY),
+      await store.importSuppressions('unknown', [createManualEntry('new@example.com')], createStep(), BY),
       await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [] }, NOW, BY),
       await store.removeDomain('nothing.example', BY),
       await store.createToken({ name: 'old', prefix: 'po_c', hash: 'f'.repeat(64), expiresAt: null }, NOW, BY),

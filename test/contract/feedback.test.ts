@@ -488,7 +488,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const CONFIRMED: FeedbackEvent = { ...HARD, kind: 'confirmed' };
     const event = (about: FeedbackReport['messageRef'], feedbackEvent: FeedbackEvent, at: number = Date.now()) =>
       report(about, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
-    const verbs = async (store: Store, { id }: NewMessage) =>
+    const listVerbs = async (store: Store, { id }: NewMessage) =>
       (await store.findMessage(id))?.events.map(({ verb }) => verb);
 
     /** Stores a message that waits for a retry after an attempt with this outcome. */
@@ -508,7 +508,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
 
     describe('whose signature covers only its digest', () => {
-      const oneTime = (about: FeedbackReport['messageRef'], feedbackEvent: FeedbackEvent, digest: string) => ({
+      const createOneTimeReport = (
+        about: FeedbackReport['messageRef'],
+        feedbackEvent: FeedbackEvent,
+        digest: string,
+      ) => ({
         ...event(about, feedbackEvent),
         recordsDigestAlways: true,
         digest,
@@ -521,9 +525,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ])('an event that %s has its digest recorded', async (_name, createEvent) => {
         const store = await createStoreWith();
         const message = await storeDeliveredMessage(store);
-        const first = oneTime(...createEvent(message), 'token');
+        const first = createOneTimeReport(...createEvent(message), 'token');
         expect(await recordOne(store, first)).toEqual({ kind: 'unrelated' });
-        expect(await recordOne(store, oneTime({ id: message.id }, HARD, 'token'))).toEqual({ kind: 'repeated' });
+        expect(await recordOne(store, createOneTimeReport({ id: message.id }, HARD, 'token'))).toEqual({
+          kind: 'repeated',
+        });
         expect(await readState(store, message)).toBe('delivered');
         expect(await store.listFeedback(null, 9)).toEqual([]);
       });
@@ -533,9 +539,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
         const other = await storeDeliveredMessage(store, 'other@example.com');
         const message = newMessage({ lease: LEASE });
         await store.accept([message]);
-        const bounce = oneTime({ id: message.id }, HARD, 'token');
+        const bounce = createOneTimeReport({ id: message.id }, HARD, 'token');
         expect(await recordOne(store, bounce)).toEqual({ kind: 'pending' });
-        expect(await recordOne(store, oneTime({ id: other.id }, HARD, 'token'))).toEqual({ kind: 'repeated' });
+        expect(await recordOne(store, createOneTimeReport({ id: other.id }, HARD, 'token'))).toEqual({
+          kind: 'repeated',
+        });
         expect(await recordOne(store, bounce)).toEqual({ kind: 'repeated' });
         expect(await readState(store, other)).toBe('delivered');
         const later = Date.now() + 3_600_000;
@@ -557,7 +565,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         accountId: 1,
       });
       expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ verb: 'delivery-reported' });
-      expect(await verbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
+      expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
       expect(await readState(store, message)).toBe('delivered');
     });
 
@@ -584,7 +592,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const store = await createStoreWith();
       const [message, other] = [await storeDeferred(store, 'unanswered'), await storeDeferred(store, 'deferred')];
       expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ to: 'delivered' });
-      expect(await verbs(store, message)).toEqual(['accepted', 'deferred', 'delivered', 'confirmed']);
+      expect(await listVerbs(store, message)).toEqual(['accepted', 'deferred', 'delivered', 'confirmed']);
       expect(await store.findMessage(message.id)).toMatchObject({ state: 'delivered', endedAt: expect.any(Number) });
       expect(await recordOne(store, event({ id: other.id }, CONFIRMED))).toMatchObject({ verb: 'delivery-reported' });
       const later = Date.now() + 120_000;
@@ -624,7 +632,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const { applied, nextAt: later } = await store.applyPendingReports(now + 60_000, 10);
       expect(applied).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
       expect(later).toBeNull();
-      expect(await verbs(store, message)).toEqual(['accepted', 'delivered', 'bounced']);
+      expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'bounced']);
       expect(await recordOne(store, bounced)).toEqual({ kind: 'repeated' });
     });
 
@@ -652,7 +660,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         event(null, HARD),
       ]);
       expect(answers.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
-      expect(await verbs(store, message)).toEqual(['accepted', 'delivered']);
+      expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered']);
       expect(await readSuppressions(store)).toEqual([]);
       expect(await store.listFeedback(null, 10)).toEqual([]);
     });

@@ -48,15 +48,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('each heartbeat replaces the refused requests of its node, and a node without any has none', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
-    const refused = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];
-    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, refused(1));
-    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, refused(2));
+    const createRefusedCounts = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];
+    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(1));
+    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(2));
     await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE_MS, now);
-    await store.recordHeartbeat(createHeartbeat('node-c'), -1, now, refused(3));
+    await store.recordHeartbeat(createHeartbeat('node-c'), -1, now, createRefusedCounts(3));
     expect((await store.listNodes(now)).map(({ isAlive, refusedReports }) => ({ isAlive, refusedReports }))).toEqual([
-      { isAlive: true, refusedReports: refused(2) },
+      { isAlive: true, refusedReports: createRefusedCounts(2) },
       { isAlive: true, refusedReports: [] },
-      { isAlive: false, refusedReports: refused(3) },
+      { isAlive: false, refusedReports: createRefusedCounts(3) },
     ]);
   });
 

@@ -221,7 +221,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.accept(messages);
       for (const { id, state, failure } of stored) {
         const leased = { id, attempts: 1, lease: LEASE };
-        const event = (verb: string, last: RecordedFailure | null) =>
+        const createEvent = (verb: string, last: RecordedFailure | null) =>
           ({ at: START, verb, by: 'node-a', detail: null, failure: last, attempt: null }) as const;
         const lastFailure = failure === null ? null : { ...failure, ...evidence };
         const dueAt = state === 'queued' ? START : null;
@@ -229,7 +229,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         const earlier = { class: 'block', category: 'size', ...evidence } as const;
         if (failure !== null) {
           await store.settle([
-            newSettlement(leased, { to: 'queued', dueAt: START, event: event('deferred', earlier) }),
+            newSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', earlier) }),
           ]);
           const { messages: claimed } = await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
           expect(claimed.map((message) => message.id)).toEqual([id]);
@@ -237,15 +237,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
         }
         if (state === 'delivered' && lastFailure !== null) {
           await store.settle([
-            newSettlement(leased, { to: 'queued', dueAt: START, event: event('deferred', lastFailure) }),
+            newSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', lastFailure) }),
           ]);
           await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
-          await store.settle([newSettlement({ ...leased, attempts: 3 }, { to: state, event: event(state, null) })]);
+          await store.settle([
+            newSettlement({ ...leased, attempts: 3 }, { to: state, event: createEvent(state, null) }),
+          ]);
         } else {
           const change = {
             to: state,
             dueAt: dueAt === null ? null : START + 900_000,
-            event: event(state, lastFailure),
+            event: createEvent(state, lastFailure),
           };
           await store.settle([newSettlement(leased, change)]);
         }

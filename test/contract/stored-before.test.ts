@@ -30,11 +30,11 @@ interface Written {
 /** The migrations of that version. */
 const KNOWN = { sqlite: 11, postgres: 10 } as const;
 
-function written(kind: 'sqlite' | 'postgres'): Written {
+function readWritten(kind: 'sqlite' | 'postgres'): Written {
   return JSON.parse(readFileSync(new URL(`../corpus/stores/${kind}.json`, import.meta.url), 'utf8')) as Written;
 }
 
-function migrationsOf(kind: 'sqlite' | 'postgres'): readonly string[] {
+function listMigrations(kind: 'sqlite' | 'postgres'): readonly string[] {
   const folder = new URL(`../../src/store/${kind}/migrations/`, import.meta.url);
   const names = readdirSync(folder).sort().slice(0, KNOWN[kind]);
   return names.map((name) => readFileSync(new URL(name, folder), 'utf8'));
@@ -84,14 +84,14 @@ const ADDED_MEMBERS = [
 /**
  * Parses JSON with `$map` for a map and `$bytes` for the bytes of a text, and renames members to their current names.
  */
-function revived(value: unknown): unknown {
+function reviveValue(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(revived);
-  if ('$map' in value) return new Map(revived(value.$map) as [unknown, unknown][]);
+  if (Array.isArray(value)) return value.map(reviveValue);
+  if ('$map' in value) return new Map(reviveValue(value.$map) as [unknown, unknown][]);
   if ('$bytes' in value) return Buffer.from(String(value.$bytes));
   // Only an audit log entry has the member `who`. The member `subject` of a message keeps its name.
   const renamed: Readonly<Record<string, string>> = 'who' in value ? { ...RENAMED, subject: 'target' } : RENAMED;
-  const members = Object.entries(value).map(([name, member]) => [renamed[name] ?? name, revived(member)]);
+  const members = Object.entries(value).map(([name, member]) => [renamed[name] ?? name, reviveValue(member)]);
   const added = ADDED_MEMBERS.flatMap(([kind, name, empty]) => (kind in value ? [[name, empty]] : []));
   return Object.fromEntries([...members, ...added]);
 }
@@ -100,7 +100,7 @@ const WRITE = {
   async sqlite({ tables }: Written) {
     const path = join(createTemporaryFolder(), 'postrider.db');
     const database = new DatabaseSync(path);
-    for (const text of migrationsOf('sqlite')) database.exec(text);
+    for (const text of listMigrations('sqlite')) database.exec(text);
     database.exec(`PRAGMA user_version = ${KNOWN.sqlite}; PRAGMA application_id = ${0x50524452}; DELETE FROM meta`);
     for (const [table, rows] of Object.entries(tables)) {
       for (const row of rows) {
@@ -117,7 +117,7 @@ const WRITE = {
     const url = await createTemporaryDatabase();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
-    for (const text of migrationsOf('postgres')) await client.query(text);
+    for (const text of listMigrations('postgres')) await client.query(text);
     await client.query('DELETE FROM postrider');
     for (const [table, rows] of Object.entries(tables)) {
       const columns = Object.keys(rows[0] ?? {}).map((name) => `"${name}"`);
@@ -136,17 +136,17 @@ const WRITE = {
 test.each(STORES)(
   'the $name store reads an older database with the same results as the version that wrote it',
   async ({ name }) => {
-    const before = written(name);
+    const before = readWritten(name);
     const store = await openStore(await WRITE[name](before), { exclusive: true });
     onTestFinished(() => store.close());
     const methods = store as unknown as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
     for (const [method, args, answer] of before.reads) {
-      const values = args.map(revived);
+      const values = args.map(reviveValue);
       const found =
         method === 'searchMail'
           ? await searchAsBefore(store, values)
           : await methods[RENAMED_METHODS[method] ?? RENAMED[method] ?? method]?.(...values);
-      expect(plain(found), `${method}(${JSON.stringify(args)})`).toEqual(plain(revived(answer)));
+      expect(toPlainValue(found), `${method}(${JSON.stringify(args)})`).toEqual(toPlainValue(reviveValue(answer)));
     }
   },
 );
@@ -178,16 +178,16 @@ async function searchAsBefore(store: Store, [recorded, budgetMs]: readonly unkno
 }
 
 /** Bytes are converted to text, because stores return different types of byte arrays. */
-function plain(value: unknown): unknown {
+function toPlainValue(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
-  if (value instanceof Map) return [...value].map(plain);
-  if (Array.isArray(value)) return value.map(plain);
+  if (value instanceof Map) return [...value].map(toPlainValue);
+  if (Array.isArray(value)) return value.map(toPlainValue);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]));
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toPlainValue(member)]));
 }
 
 test.each(STORES)('the $name store delivers messages that an older version has queued', async ({ name }) => {
-  const store = await openStore(await WRITE[name](written(name)), { exclusive: true });
+  const store = await openStore(await WRITE[name](readWritten(name)), { exclusive: true });
   onTestFinished(() => store.close());
   const queued = await store.listMessages({ accountId: 1, state: 'queued', to: null, since: null, limit: 50 });
   const [message] = queued;

@@ -107,10 +107,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
     const now = Date.now();
     await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
-    const leased = (to: string) => newMessage({ to, lease: LEASE });
+    const createLeasedMessage = (to: string) => newMessage({ to, lease: LEASE });
     const [delivered, bounced, deferred, complained, confirmed, uncertain, reported] = [
       ...['delivered', 'bounced', 'deferred', 'complained', 'confirmed', 'uncertain', 'reported'],
-    ].map((name) => leased(`${name}@example.com`)) as [NewMessage, ...NewMessage[]] & NewMessage[];
+    ].map((name) => createLeasedMessage(`${name}@example.com`)) as [NewMessage, ...NewMessage[]] & NewMessage[];
     const [suppressed, claimed, cancelled] = [
       newMessage({ to: 'gone@example.com' }),
       newMessage({ to: 'later@example.com' }),
@@ -126,12 +126,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await deliver(store, delivered);
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const attempt = newAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
-    const entry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
+    const createEntry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
     const leaseOf = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
     await store.settle([
-      newSettlement(leaseOf(bounced), { to: 'bounced', event: entry('bounced'), suppress: 'bounce' }),
-      newSettlement(leaseOf(deferred), { to: 'queued', dueAt: now + 1, event: entry('deferred') }),
-      newSettlement(leaseOf(uncertain), { to: 'uncertain', event: entry('uncertain') }),
+      newSettlement(leaseOf(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
+      newSettlement(leaseOf(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
+      newSettlement(leaseOf(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
     ]);
     for (const message of [complained, confirmed, reported]) await deliver(store, message);
     await store.recordFeedback([
@@ -580,14 +580,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const [one, two, three, four] = await receive(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
-    const lastSuccess = async () => (await store.findWebhook(id))?.lastSuccessAt;
+    const findLastSuccess = async () => (await store.findWebhook(id))?.lastSuccessAt;
     await settle(store, one, { kind: 'failed' }, now);
-    expect(await lastSuccess()).toBe(null);
+    expect(await findLastSuccess()).toBe(null);
     await settle(store, two, { kind: 'delivered' }, now + 1);
     await settle(store, three, { kind: 'delivered' }, now + LAST_SUCCESS_STEP_MS);
-    expect(await lastSuccess()).toBe(now + 1);
+    expect(await findLastSuccess()).toBe(now + 1);
     await settle(store, four, { kind: 'delivered' }, now + 1 + LAST_SUCCESS_STEP_MS);
-    expect(await lastSuccess()).toBe(now + 1 + LAST_SUCCESS_STEP_MS);
+    expect(await findLastSuccess()).toBe(now + 1 + LAST_SUCCESS_STEP_MS);
   });
 
   test('during a rotation a delivery is leased with both secrets, and after the rotation with the new secret', async () => {

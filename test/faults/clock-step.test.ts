@@ -103,12 +103,12 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     for (let n = 0; n < MESSAGES; n += 1) {
       ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to: `r${n}@example.com` }));
     }
-    const haveAttempts = (attemptCount: number) => ids.every((id) => (attempts.get(id) ?? 0) >= attemptCount);
-    await expect.poll(() => haveAttempts(1)).toBe(true);
+    const hasAttempts = (attemptCount: number) => ids.every((id) => (attempts.get(id) ?? 0) >= attemptCount);
+    await expect.poll(() => hasAttempts(1)).toBe(true);
     for (const times of [2, 3]) {
       // The messages are due immediately at the new time. They are refused again and deferred.
       await steppedClock.step(2 * DAY_MS);
-      await expect.poll(() => haveAttempts(times)).toBe(true);
+      await expect.poll(() => hasAttempts(times)).toBe(true);
       await expect.poll(readStates).toEqual(['queued']);
     }
     isRefusing = false;

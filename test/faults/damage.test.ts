@@ -13,9 +13,9 @@ import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { runCommand, startProcess, submit } from '../rig/service.ts';
-import { scenario } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 
 /** Expects `serve` in `folder` to exit with `expectedCode` and one line that matches `expectedLine`. */
@@ -42,7 +42,7 @@ function getDatabasePath(folder: string): string {
 describe('the database file', () => {
   let filled = '';
   beforeAll(() => {
-    filled = getDatabasePath(rig.folder());
+    filled = getDatabasePath(rig.createFolder());
     const database = openDatabase(filled);
     const { operations, run } = createEngine(database);
     operations.createAccount('default', NO_LIMITS, 1);

@@ -24,7 +24,7 @@ const SENDERS = 6;
 const LIMIT_MS = 2_000;
 const WAIT_OPTIONS = { timeout: 60_000 };
 
-async function storeOn(url: string): Promise<Store> {
+async function openStoreAt(url: string): Promise<Store> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
@@ -87,7 +87,7 @@ function expectClear(faults: readonly unknown[]): void {
 test('no acknowledged message is lost when the server crashes repeatedly, and the store continues after each crash', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  const store = await storeOn(url);
+  const store = await openStoreAt(url);
   const accepting = startAccepting(store.accept);
   for (let round = 0; round < 3; round += 1) {
     await accepting.waitForMore(60);
@@ -101,7 +101,7 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
 
 test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as the server is available again', async () => {
   const server = await startPostgres();
-  const store = await storeOn(await server.createDatabase());
+  const store = await openStoreAt(await server.createDatabase());
   let hasFailed = false;
   void store.failed.then(() => {
     hasFailed = true;
@@ -123,7 +123,7 @@ test('while the server is down, each call fails within about two seconds with th
 test('watching the directory reports changes after a failure of the server', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  const store = await storeOn(url);
+  const store = await openStoreAt(url);
   const lockedNames: string[] = [];
   await store.watchDirectory(({ accounts }) => {
     lockedNames.push(...accounts.filter((account) => account.locked !== null).map(({ name }) => name));
@@ -136,7 +136,7 @@ test('watching the directory reports changes after a failure of the server', asy
 test('no message is lost or stored twice when random connections are terminated during accepts', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  const store = await storeOn(url);
+  const store = await openStoreAt(url);
   const accepting = startAccepting(store.accept);
   for (let round = 0; round < 25; round += 1) {
     await accepting.waitForMore(6);
@@ -160,7 +160,7 @@ test('no message is lost or stored twice when random connections are terminated 
 
 test('a network path that drops packets blocks no call for longer than its time limit, and the store continues when the path works again', async () => {
   const url = new URL(await createTemporaryDatabase());
-  await storeOn(url.href);
+  await openStoreAt(url.href);
   const proxy = await startTcpProxy(Number(url.port));
   url.port = String(proxy.port);
   const pool = createPoolFor(url.href);
@@ -201,7 +201,7 @@ test('after a failover the same store continues on the promoted standby with eve
 test('no message is acknowledged while a required standby is down', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
-  await storeOn(url);
+  await openStoreAt(url);
   const standby = await startStandby(primary);
   const accept = prepareAccept(createPoolFor(url));
   expect((await accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);

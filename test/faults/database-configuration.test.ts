@@ -17,7 +17,7 @@ function changeUrl(url: string, change: (parts: URL) => void): string {
 }
 
 /** Returns the URL of a new database for a role without rights. */
-async function urlOfPlainRole(): Promise<string> {
+async function createPlainRoleUrl(): Promise<string> {
   const admin = await createTemporaryDatabase();
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(admin, `CREATE ROLE ${name} LOGIN PASSWORD '${PASSWORD}'`);
@@ -80,7 +80,7 @@ const FAULTS: readonly {
   },
   {
     name: 'a role without rights',
-    url: urlOfPlainRole,
+    url: createPlainRoleUrl,
     line: /^the user lacks a permission \(permission denied for schema public\)\. Make the user the owner of the database, or of a schema, and add schema=NAME to POSTRIDER_DATABASE\.$/,
   },
   {

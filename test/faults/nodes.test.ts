@@ -67,9 +67,9 @@ async function install(): Promise<Installation> {
   await start(1);
   await start(2);
   const acknowledged = new Set<string>();
-  let isOver = false;
+  let hasEnded = false;
   const sendRepeatedly = async (senderIndex: number) => {
-    for (let turn = senderIndex; !isOver; turn += 1) {
+    for (let turn = senderIndex; !hasEnded; turn += 1) {
       const node = nodes[turn % NODES];
       if (node === null || node === undefined) {
         await new Promise((resolve) => setImmediate(resolve));
@@ -87,7 +87,7 @@ async function install(): Promise<Installation> {
   };
   const senders = Array.from({ length: SENDERS }, (_, senderIndex) => sendRepeatedly(senderIndex));
   const end = async () => {
-    isOver = true;
+    hasEnded = true;
     await Promise.all(senders);
   };
   onTestFinished(end);

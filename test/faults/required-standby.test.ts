@@ -41,7 +41,7 @@ async function readStandby(url: string): Promise<Standby | null> {
   return reported[0] ?? null;
 }
 
-function expectedReports(standby: Standby) {
+function createExpectedReports(standby: Standby) {
   const detail = STANDBY_TEXTS[standby];
   const remedy = standby === 'asynchronous' ? 'set synchronous_standby_names on the server' : null;
   return {
@@ -53,21 +53,21 @@ function expectedReports(standby: Standby) {
 test('doctor and the start report whether the server has a standby, whether commits wait for it, and whether the role can see it', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  expect(await readReports(url)).toEqual(expectedReports('none'));
+  expect(await readReports(url)).toEqual(createExpectedReports('none'));
   await server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'");
   await server.run('CREATE DATABASE plain OWNER plain');
   const plain = new URL(server.url('plain'));
   plain.username = 'plain';
   plain.password = 'plain';
-  expect(await readReports(plain.href)).toEqual(expectedReports('hidden'));
+  expect(await readReports(plain.href)).toEqual(createExpectedReports('hidden'));
 
   await startStandby(server);
-  expect(await readReports(url)).toEqual(expectedReports('synchronous'));
+  expect(await readReports(url)).toEqual(createExpectedReports('synchronous'));
   expect(await readStandby(plain.href)).toBe('synchronous');
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
-  expect(await readReports(url)).toEqual(expectedReports('asynchronous'));
+  expect(await readReports(url)).toEqual(createExpectedReports('asynchronous'));
   await server.run('GRANT pg_read_all_stats TO plain');
   expect(await readStandby(plain.href)).toBe('asynchronous');
 }, 240_000);
@@ -96,23 +96,24 @@ test('messages are accepted only while the server demands a synchronous standby,
     ),
   );
   const onBoth = (status: number) => nodes.map(() => status);
-  const answers = () =>
+  const submitToNodes = () =>
     Promise.all(nodes.map(async ({ publicUrl, key }) => (await submit(publicUrl, key ?? '')).status));
-  const readiness = () => Promise.all(nodes.map(async ({ publicUrl }) => (await fetch(`${publicUrl}/readyz`)).status));
-  expect(await answers()).toEqual(onBoth(500));
-  await expect.poll(readiness).toEqual(onBoth(503));
+  const fetchReadiness = () =>
+    Promise.all(nodes.map(async ({ publicUrl }) => (await fetch(`${publicUrl}/readyz`)).status));
+  expect(await submitToNodes()).toEqual(onBoth(500));
+  await expect.poll(fetchReadiness).toEqual(onBoth(503));
 
   await startStandby(server);
   await vi.waitFor(
     async () => expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]),
     PATIENCE,
   );
-  await expect.poll(readiness).toEqual(onBoth(200));
-  await expect.poll(answers).toEqual(onBoth(201));
+  await expect.poll(fetchReadiness).toEqual(onBoth(200));
+  await expect.poll(submitToNodes).toEqual(onBoth(201));
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
   await vi.waitFor(() => expect(store.accept([newMessage()])).rejects.toThrow(REFUSED), PATIENCE);
-  await expect.poll(readiness).toEqual(onBoth(503));
-  await expect.poll(answers).toEqual(onBoth(500));
+  await expect.poll(fetchReadiness).toEqual(onBoth(503));
+  await expect.poll(submitToNodes).toEqual(onBoth(500));
 });

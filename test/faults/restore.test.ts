@@ -27,9 +27,9 @@ import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
-import { scenario } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const KILLED = new URL('../rig/killed-restore.ts', import.meta.url).pathname;
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
@@ -71,7 +71,7 @@ function makeCrashed(path: string): void {
 
 let backup = '';
 beforeAll(() => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   backup = join(folder, 'saved.db');
   makeDatabase(backup, ['new']);
 });

@@ -11,14 +11,14 @@ const PASSWORD = 'correct-horse-battery';
 
 test('GET /config shows the settings of the start, with secrets masked, after .env and the secret files are changed or removed', async () => {
   const folder = createTemporaryFolder();
-  const path = (name: string) => join(folder, name);
-  writeFileSync(path('password'), PASSWORD);
-  writeFileSync(path('secret'), '0f'.repeat(32));
-  writeFileSync(path('transport'), 'smtp://me:first-word@relay.example:587');
-  writeFileSync(path('.env'), 'POSTRIDER_MAX_AGE=2h\nPOSTRIDER_TRANSPORT_FILE=transport\n');
+  const getPath = (name: string) => join(folder, name);
+  writeFileSync(getPath('password'), PASSWORD);
+  writeFileSync(getPath('secret'), '0f'.repeat(32));
+  writeFileSync(getPath('transport'), 'smtp://me:first-word@relay.example:587');
+  writeFileSync(getPath('.env'), 'POSTRIDER_MAX_AGE=2h\nPOSTRIDER_TRANSPORT_FILE=transport\n');
   const service = await startProcess(folder, {
-    POSTRIDER_OPERATOR_PASSWORD_FILE: path('password'),
-    POSTRIDER_SECRET_FILE: path('secret'),
+    POSTRIDER_OPERATOR_PASSWORD_FILE: getPath('password'),
+    POSTRIDER_SECRET_FILE: getPath('secret'),
   });
   const headers = { ...(await signIn(service.operatorUrl, { password: PASSWORD })) };
   const readConfig = async () => {
@@ -34,9 +34,9 @@ test('GET /config shows the settings of the start, with secrets masked, after .e
       { name: 'POSTRIDER_MAX_AGE', value: '2h', source: '.env' },
     ]),
   );
-  rmSync(path('password'));
-  writeFileSync(path('secret'), 'not a secret');
-  writeFileSync(path('.env'), 'POSTRIDER_UNKNOWN=1\n');
-  writeFileSync(path('transport'), 'smtp://me:second-word@other.example:25');
+  rmSync(getPath('password'));
+  writeFileSync(getPath('secret'), 'not a secret');
+  writeFileSync(getPath('.env'), 'POSTRIDER_UNKNOWN=1\n');
+  writeFileSync(getPath('transport'), 'smtp://me:second-word@other.example:25');
   expect(await readConfig()).toEqual(first);
 });

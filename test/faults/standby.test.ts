@@ -91,15 +91,15 @@ async function readEnd(
   { cancelWaits }: Pair,
   backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend',
 ): Promise<{ readonly acknowledged: unknown } | { readonly refused: string }> {
-  let isOver = false;
+  let hasEnded = false;
   const settledCall = call.then(
     (acknowledged) => ({ acknowledged }),
     (error: unknown) => ({ refused: String(error) }),
   );
   void settledCall.then(() => {
-    isOver = true;
+    hasEnded = true;
   });
-  while (!isOver) await cancelWaits(backendFunction);
+  while (!hasEnded) await cancelWaits(backendFunction);
   return settledCall;
 }
 
@@ -375,7 +375,7 @@ test('a commit whose connection is ended while it waits for the standby is not a
   for (const end of await Promise.all(calls.map((call) => readEnd(call, serverPair, 'pg_terminate_backend')))) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
-  expect(proxy.faultCount()).toBe(1);
+  expect(proxy.getFaultCount()).toBe(1);
 }, 120_000);
 
 test('while the standby is down, abandoned calls hold no server connection', async () => {

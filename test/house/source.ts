@@ -112,7 +112,7 @@ function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
     else if (character === '}' && templates.at(-1) === 0) {
       templates.pop();
       position = skipTemplate(position + 1);
-    } else if (character === '/' && regexMayBegin(characters, position)) {
+    } else if (character === '/' && isRegexPossible(characters, position)) {
       const end = findRegexEnd(text, position);
       regexes.push({ line: getLine(text, position), regex: text.slice(position, end) });
       blankOut(position + 1, end);
@@ -137,7 +137,7 @@ function findClosingQuote(text: string, from: number, quote: string): number {
   return index;
 }
 
-function regexMayBegin(characters: readonly string[], position: number): boolean {
+function isRegexPossible(characters: readonly string[], position: number): boolean {
   let characterIndex = position - 1;
   while (characterIndex >= 0 && /\s/.test(characters[characterIndex] ?? '')) characterIndex -= 1;
   if (characterIndex < 0 || CHARACTERS_BEFORE_REGEX.has(characters[characterIndex] ?? '')) return true;

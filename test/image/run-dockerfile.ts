@@ -142,7 +142,7 @@ async function checkHealth(stage: Stage): Promise<void> {
   if (code !== 0) throw new Error(`the service ended with ${code} after SIGTERM`);
 }
 
-async function main(base: string | undefined): Promise<void> {
+async function runDockerfile(base: string | undefined): Promise<void> {
   if (base === undefined || !existsSync(join(base, 'usr'))) {
     throw new Error('ROOT is not the folder of a root file system; give a folder with Node and npm');
   }
@@ -168,7 +168,7 @@ async function main(base: string | undefined): Promise<void> {
   }
 }
 
-main(process.argv[2]).catch((error: unknown) => {
+runDockerfile(process.argv[2]).catch((error: unknown) => {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;
 });

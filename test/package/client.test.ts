@@ -106,7 +106,7 @@ async function createClientOf(
   return { client: library.createClient({ baseUrl, apiKey: key, ...options }), account, accountId: created.value.id };
 }
 
-async function fail(sending: Promise<unknown>): Promise<ClientLibrary.SendError> {
+async function catchSendError(sending: Promise<unknown>): Promise<ClientLibrary.SendError> {
   const error: unknown = await sending.then(
     () => new Error('accepted'),
     (reason: unknown) => reason,
@@ -254,9 +254,10 @@ describe('the examples of the README', () => {
       'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
       'webhook-signature': new Webhook(secret).sign('a', now, body),
     };
-    const post = (text: string) => receive(new Request('http://localhost/', { method: 'POST', headers, body: text }));
-    expect((await post(body)).status).toBe(204);
-    expect((await post(`${body} `)).status).toBe(400);
+    const postEvent = (text: string) =>
+      receive(new Request('http://localhost/', { method: 'POST', headers, body: text }));
+    expect((await postEvent(body)).status).toBe(204);
+    expect((await postEvent(`${body} `)).status).toBe(400);
   });
 });
 
@@ -279,18 +280,18 @@ describe('with the real service', () => {
   test('refusals have their kind and reason and are not repeated: 400, 401, 403', async () => {
     const { client, account } = await createClientOf({ volume: 1 });
     const refused = { attempts: 1, mayBeAccepted: false };
-    expect(await fail(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
+    expect(await catchSendError(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
       ...refused,
       kind: 'invalid-request',
       status: 400,
     });
     await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
-    const reused = await fail(client.send({ ...MESSAGE, subject: 'other', idempotencyKey: 'receipt-1' }));
+    const reused = await catchSendError(client.send({ ...MESSAGE, subject: 'other', idempotencyKey: 'receipt-1' }));
     expect(reused).toMatchObject({ ...refused, kind: 'invalid-request', status: 400 });
-    const exhausted = await fail(client.send(MESSAGE));
+    const exhausted = await catchSendError(client.send(MESSAGE));
     expect(exhausted).toMatchObject({ ...refused, kind: 'forbidden', status: 403, reason: 'volume-exhausted' });
     const unknownKey = library.createClient({ baseUrl, apiKey: 'pr_unknown' });
-    const unauthorized = await fail(unknownKey.send(MESSAGE));
+    const unauthorized = await catchSendError(unknownKey.send(MESSAGE));
     expect(unauthorized).toMatchObject({
       ...refused,
       kind: 'unauthorized',
@@ -298,10 +299,10 @@ describe('with the real service', () => {
       message: '401 Invalid API key',
     });
     await store.lockAccount(account, 'a reason', Date.now());
-    const sendLocked = async () => (await fail(client.send(MESSAGE))).message;
+    const sendLocked = async () => (await catchSendError(client.send(MESSAGE))).message;
     await expect.poll(sendLocked).toBe('401 Account locked');
     const wrongPath = library.createClient({ baseUrl: `${baseUrl}/path`, apiKey: 'pr_unknown' });
-    expect(await fail(wrongPath.send(MESSAGE))).toMatchObject({ kind: 'invalid-request', status: 404 });
+    expect(await catchSendError(wrongPath.send(MESSAGE))).toMatchObject({ kind: 'invalid-request', status: 404 });
   });
 
   test('a throttled message is accepted after Retry-After', async () => {
@@ -348,7 +349,7 @@ describe('with the real service', () => {
     });
     beforeAccept = () => released;
     const slow = await createClientOf({}, { timeoutMs: 200, maxAttempts: 1 });
-    const error = await fail(slow.client.send(MESSAGE));
+    const error = await catchSendError(slow.client.send(MESSAGE));
     expect(error).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true });
     release();
     const patient = { ...MESSAGE, idempotencyKey: error.idempotencyKey };
@@ -363,7 +364,8 @@ describe('with the real service', () => {
       response.writeHead(307, { Location: `${baseUrl}/api/v1/send-mail` }).end();
     });
     const { apiKey } = { apiKey: service.firstKey ?? '' };
-    const sendTo = (url: string) => fail(library.createClient({ baseUrl: url, apiKey, maxAttempts: 1 }).send(MESSAGE));
+    const sendTo = (url: string) =>
+      catchSendError(library.createClient({ baseUrl: url, apiKey, maxAttempts: 1 }).send(MESSAGE));
     expect(await sendTo(redirecting)).toMatchObject({ kind: 'unexpected-response', status: 307, mayBeAccepted: true });
     const page = await startOtherServer((_, response) => {
       response.writeHead(201, { 'Content-Type': 'text/html' }).end('<html>Welcome</html>');
@@ -374,7 +376,7 @@ describe('with the real service', () => {
       response.write('{"result":', () => response.destroy());
     });
     expect(await sendTo(cut)).toMatchObject({ kind: 'network', status: null, mayBeAccepted: true });
-    const nobody = await fail(
+    const nobody = await catchSendError(
       library.createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(MESSAGE),
     );
     expect(nobody).toMatchObject({ kind: 'network', attempts: 2 });

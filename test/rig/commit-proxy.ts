@@ -12,7 +12,7 @@ export interface CommitProxy {
    */
   loseCommit(): void;
   /** Returns the number of lost commits and responses so far. */
-  faultCount(): number;
+  getFaultCount(): number;
 }
 
 /** A simple query message (postgresql.org/docs/current/protocol-message-formats.html). */
@@ -67,6 +67,6 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
     loseCommit() {
       nextFault = 'commit';
     },
-    faultCount: () => faultCount,
+    getFaultCount: () => faultCount,
   };
 }

@@ -210,9 +210,9 @@ function encodeName(name: string): Buffer {
 /** Returns the bytes of an address of eight groups, or of fewer groups with one `::`. */
 function encodeIpv6(address: string): Buffer {
   const [leadingText = '', trailingText] = address.split('::');
-  const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));
-  const leadingGroups = groups(leadingText);
-  const trailingGroups = groups(trailingText ?? '');
+  const parseGroups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));
+  const leadingGroups = parseGroups(leadingText);
+  const trailingGroups = parseGroups(trailingText ?? '');
   const allGroups = [
     ...leadingGroups,
     ...new Array<number>(8 - leadingGroups.length - trailingGroups.length).fill(0),

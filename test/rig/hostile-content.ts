@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 /** A server outside the service that records every request. */
 export interface RecordingServer {
   readonly url: string;
-  readonly requests: () => readonly string[];
+  readonly listRequests: () => readonly string[];
   close(): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export async function startRecordingServer(): Promise<RecordingServer> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
-    requests: () => recordedRequests,
+    listRequests: () => recordedRequests,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

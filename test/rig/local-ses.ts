@@ -8,7 +8,7 @@ const { default: start } = createRequire(import.meta.url)('aws-ses-v2-local') as
 export interface LocalSes {
   readonly endpoint: string;
   /** Returns the accepted messages, oldest first. */
-  emails(): Promise<
+  fetchEmails(): Promise<
     readonly {
       readonly messageId: string;
       readonly subject: string;
@@ -25,8 +25,9 @@ export async function startLocalSes(): Promise<LocalSes> {
   const endpoint = `http://127.0.0.1:${address !== null && typeof address === 'object' ? address.port : 0}`;
   return {
     endpoint,
-    emails: async () =>
-      ((await (await fetch(`${endpoint}/store`)).json()) as { emails: Awaited<ReturnType<LocalSes['emails']>> }).emails,
+    fetchEmails: async () =>
+      ((await (await fetch(`${endpoint}/store`)).json()) as { emails: Awaited<ReturnType<LocalSes['fetchEmails']>> })
+        .emails,
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

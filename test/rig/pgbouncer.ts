@@ -63,7 +63,7 @@ export async function launchPgBouncer(
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const port = await findFreePort();
-  const file = (name: string, content: string) => {
+  const writeConfigurationFile = (name: string, content: string) => {
     const path = join(folder, name);
     writeFileSync(path, content, { mode: 0o600 });
     if (isRoot) chownSync(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
@@ -74,12 +74,12 @@ export async function launchPgBouncer(
     tls === undefined
       ? ''
       : `client_tls_sslmode = require
-client_tls_cert_file = ${file('bouncer.crt', tls.certificate.cert)}
-client_tls_key_file = ${file('bouncer.key', tls.certificate.private)}
+client_tls_cert_file = ${writeConfigurationFile('bouncer.crt', tls.certificate.cert)}
+client_tls_key_file = ${writeConfigurationFile('bouncer.key', tls.certificate.private)}
 server_tls_sslmode = verify-full
-server_tls_ca_file = ${file('ca.crt', tls.authority.cert)}
+server_tls_ca_file = ${writeConfigurationFile('ca.crt', tls.authority.cert)}
 `;
-  const configuration = file(
+  const configuration = writeConfigurationFile(
     'pgbouncer.ini',
     `[databases]
 * = host=${tls === undefined ? '127.0.0.1' : 'localhost'} port=${serverPort}
@@ -88,7 +88,7 @@ listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
 auth_type = scram-sha-256
-auth_file = ${file('users.txt', `"${role.name}" "${role.password}"\n`)}
+auth_file = ${writeConfigurationFile('users.txt', `"${role.name}" "${role.password}"\n`)}
 pool_mode = transaction
 ${tracksStatements ? 'max_prepared_statements = 200\n' : ''}${tlsLines}`,
   );

@@ -32,7 +32,7 @@ export interface ReceiverRig {
   /** The events of the service, in order. */
   readonly events: readonly ServiceEvent[];
   /** The reasons of the refused requests, in order. */
-  readonly refusals: () => readonly string[];
+  readonly listRefusals: () => readonly string[];
   /** The operations that failed, in order. */
   readonly faults: readonly string[];
 }
@@ -104,7 +104,7 @@ export async function startReceiver(
     await largeBodies.close();
   });
   const refusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
-  return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, refusals, faults };
+  return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, listRefusals: refusals, faults };
 }
 
 /** Opens an SQLite store with the account `default`. The store closes with the test. */

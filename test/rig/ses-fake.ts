@@ -105,7 +105,7 @@ export async function startSesFake(): Promise<SesFake> {
     const body = chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>);
     if (path === '/v2/email/outbound-emails') return sendEmail(body, response);
     if (path === '/v2/email/account') return respondAs(fake.account, response, () => createAccountAnswer());
-    if (path.startsWith('/v2/email/identities')) return identity(request.method ?? '', path, body, response);
+    if (path.startsWith('/v2/email/identities')) return handleIdentity(request.method ?? '', path, body, response);
     if (path.startsWith('/v2/email/suppression/addresses'))
       return respondAs(fake.suppressionList, response, () => changeSuppressionList(request.method ?? '', path));
     answer(response, createErrorAnswer(404, 'NotFoundException', `there is no path ${path}`));
@@ -153,7 +153,7 @@ export async function startSesFake(): Promise<SesFake> {
     });
   }
 
-  function identity(method: string, path: string, body: Record<string, unknown>, response: ServerResponse) {
+  function handleIdentity(method: string, path: string, body: Record<string, unknown>, response: ServerResponse) {
     const name = decodeURIComponent(path.split('/')[4] ?? String(body.EmailIdentity ?? ''));
     const existingIdentity = identities.get(name);
     if (method === 'POST' && existingIdentity !== undefined)

@@ -19,7 +19,7 @@ export interface TransactionPooler {
    * Returns the number of transactions that ran on another server connection than the previous transaction of the same
    * client.
    */
-  switchCount(): number;
+  getSwitchCount(): number;
 }
 
 const SSL_REQUEST = 80_877_103;
@@ -254,7 +254,7 @@ export async function startTransactionPooler(
   });
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the pooler has no port');
-  return { port: address.port, refusedRequests, switchCount: () => switchCount };
+  return { port: address.port, refusedRequests, getSwitchCount: () => switchCount };
 }
 
 function findUnsupportedStatement(type: string, text: string, isTracking: boolean): string | null {

@@ -81,22 +81,22 @@ export function decideRelayAction(recipient: string, attempt: number): RelayActi
   }
 }
 
-const step = (kind: Exclude<TrialStep['kind'], 'events'>): TrialStep => ({ kind });
+const createStep = (kind: Exclude<TrialStep['kind'], 'events'>): TrialStep => ({ kind });
 const sendEvents = (...events: readonly (keyof typeof TRIAL_EVENTS)[]): TrialStep => ({ kind: 'events', events });
 
 /** Returns the next step for a message. A message that a killed node made uncertain is retried. */
 export function decideNextStep(kind: TrialKind, message: TrialMessage, maxAgeMs: number): TrialStep {
   switch (message.state) {
     case 'sending':
-      return step('wait');
+      return createStep('wait');
     case 'queued':
-      if (kind === 'cancelled') return step(message.attemptCount > 0 ? 'cancel' : 'wait');
-      if (kind === 'expired') return step(message.ageMs > maxAgeMs ? 'retry' : 'wait');
-      return step('retry');
+      if (kind === 'cancelled') return createStep(message.attemptCount > 0 ? 'cancel' : 'wait');
+      if (kind === 'expired') return createStep(message.ageMs > maxAgeMs ? 'retry' : 'wait');
+      return createStep('retry');
     case 'uncertain':
-      if (kind === 'uncertain') return step('done');
+      if (kind === 'uncertain') return createStep('done');
       if (kind === 'uncertain-confirmed') return sendEvents('delivery');
-      return step(kind === 'uncertain-cancelled' || kind === 'cancelled' ? 'cancel' : 'retry');
+      return createStep(kind === 'uncertain-cancelled' || kind === 'cancelled' ? 'cancel' : 'retry');
     case 'delivered':
       return decideAfterDelivery(kind, message.confirmedAt !== null);
     case 'bounced':
@@ -104,7 +104,7 @@ export function decideNextStep(kind: TrialKind, message: TrialMessage, maxAgeMs:
     case 'suppressed':
     case 'expired':
     case 'cancelled':
-      return step('done');
+      return createStep('done');
   }
 }
 
@@ -113,15 +113,15 @@ function decideAfterDelivery(kind: TrialKind, isConfirmed: boolean): TrialStep {
     case 'bounced-later':
       return sendEvents('bounce');
     case 'bounced-by-report':
-      return step('report');
+      return createStep('report');
     case 'complained':
       return sendEvents(...(isConfirmed ? [] : (['delivery'] as const)), 'complaint');
     case 'confirmed':
     case 'uncertain-confirmed':
-      return isConfirmed ? step('done') : sendEvents('delivery');
+      return isConfirmed ? createStep('done') : sendEvents('delivery');
     case 'confirmed-after-report':
-      return isConfirmed ? step('done') : sendEvents('transient', 'delivery');
+      return isConfirmed ? createStep('done') : sendEvents('transient', 'delivery');
     default:
-      return step('done');
+      return createStep('done');
   }
 }

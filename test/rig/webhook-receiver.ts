@@ -79,11 +79,11 @@ export async function startWebhookReceiver(
     });
     respond(receiver.behave(webhook, received.length), request.socket, response);
   };
-  const listener = (request: IncomingMessage, response: ServerResponse) =>
+  const handleRequest = (request: IncomingMessage, response: ServerResponse) =>
     // A client may close the connection at any time.
     void onRequest(request, response).catch(() => response.destroy());
   const server =
-    certificate === undefined ? createHttpServer(listener) : createHttpsServer({ ...certificate }, listener);
+    certificate === undefined ? createHttpServer(handleRequest) : createHttpsServer({ ...certificate }, handleRequest);
   server.on('connection', (socket: Socket) => {
     connectionCount += 1;
     sockets.add(socket);

@@ -61,8 +61,8 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
     return { kind, recipient: createTrialRecipient(kind, index), index, id: null, acceptedAt: 0, nextStepAt: 0 };
   });
   let steps = 0;
-  let isOver = false;
-  const killing = killProcesses(installation, options, () => ({ steps, isOver }));
+  let hasEnded = false;
+  const killing = killProcesses(installation, options, () => ({ steps, isOver: hasEnded }));
   await runTasks(tasks, async (task) => {
     const isSubmitted = task.id !== null;
     const isDone = await takeStep(installation, task, maxAgeMs);
@@ -70,7 +70,7 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
     return isDone;
   });
   onProgress(`all messages reached their goal after ${steps} steps`);
-  isOver = true;
+  hasEnded = true;
   await killing;
   const shown = await showAll(installation, tasks);
   const suppressions = await installation.runJson<ShownSuppression[]>('suppression', 'list', 'default');

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario, UUID_V7 } from './running-service.ts';
+import { createScenario, type RunningService, UUID_V7 } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let service: RunningService;
 let id = '';
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder);
   id = await submitAccepted(service.publicUrl, service.key, { subject: 'Rechnung \u202e Nr. 1' });
 });

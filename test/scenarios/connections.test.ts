@@ -70,11 +70,11 @@ test('idle connections to every listener do not exhaust file descriptors: keys, 
 
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
   const authorization = { Authorization: `Bearer ${token}` };
-  const state = async () => {
+  const fetchState = async () => {
     const answer = await fetch(`${service.operatorUrl}/api/v1/messages/${id}`, { headers: authorization });
     return ((await answer.json()) as { state: string }).state;
   };
-  await expect.poll(state, { timeout: 20_000 }).toBe('delivered');
+  await expect.poll(fetchState, { timeout: 20_000 }).toBe('delivered');
   keyedConnection.write(rawRequest);
   await expect.poll(() => acceptedCount).toBe(2);
   expect(await readDroppedCount(service, 'listener="public",reason="full"')).toBeGreaterThan(0);

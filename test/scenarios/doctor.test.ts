@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { scenario } from './running-service.ts';
+import { createScenario } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let dns: FakeDns;
 let relay: RealSmtpServer;
 beforeAll(async () => {
@@ -31,7 +31,7 @@ function readResults(stdout: string): Record<string, string> {
 }
 
 test('before the first start, no check of doctor fails, and doctor creates no file', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(readResults(stdout)).toMatchObject({ database: SYNCED_WRITE, transport: 'ok' });
@@ -39,7 +39,7 @@ test('before the first start, no check of doctor fails, and doctor creates no fi
 });
 
 test('while the service runs, doctor runs every check and sends no message', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const settings = {
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?name=out.example.org`,
@@ -59,7 +59,7 @@ test('if the relay does not answer, doctor prints the remedy in plain lines and 
     POSTRIDER_TRANSPORT: 'smtp://postrider:secret-word@127.0.0.1:1',
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
   };
-  const { code, stdout, stderr } = await runCommand(rig.folder(), ['doctor'], settings);
+  const { code, stdout, stderr } = await runCommand(rig.createFolder(), ['doctor'], settings);
   expect(code).toBe(1);
   expect(stderr).toMatch(/^postrider: 1 of \d checks failed: transport\n$/);
   expect(stdout).toMatch(/^failure {2}transport +127.0.0.1:1 refused the connection/m);

@@ -2,21 +2,21 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
-import { scenario } from './running-service.ts';
+import { createScenario } from './running-service.ts';
 
 interface DomainAnswer {
   readonly status: string;
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let dns: FakeDns;
 let settings: Record<string, string> = {};
 beforeAll(async () => {
   dns = await startDns();
   settings = { POSTRIDER_DNS: `127.0.0.1:${dns.port}`, POSTRIDER_SECRET: 'ab'.repeat(32) };
-  folder = rig.folder();
+  folder = rig.createFolder();
   await rig.serve(folder, settings);
 });
 afterAll(() => dns.close());
@@ -141,7 +141,7 @@ test.each([
 );
 
 test('a service does not start with a secret that does not decrypt the stored keys', async () => {
-  const otherFolder = rig.folder();
+  const otherFolder = rig.createFolder();
   const service = await rig.serve(otherFolder, settings);
   await runJsonCommand(otherFolder, ['domain', 'add', 'default', 'sealed.example'], settings);
   await service.stop();

@@ -6,9 +6,9 @@ import type { Store } from '../../src/store/contract.ts';
 import { type BouncingRelay, composeDeliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { connectSmtp } from '../rig/smtp-client.ts';
-import { type RunningService, scenario, sendRequest } from './running-service.ts';
+import { createScenario, type RunningService, sendRequest } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const RETURN_PATH = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
 
 interface ShownMessage {
@@ -22,8 +22,8 @@ let relay: BouncingRelay;
 let store: Store;
 
 beforeAll(async () => {
-  relay = await startBouncingRelay(() => feedbackPort());
-  folder = rig.folder();
+  relay = await startBouncingRelay(() => getFeedbackPort());
+  folder = rig.createFolder();
   service = await rig.serve(folder, {
     ...RETURN_PATH,
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=3`,
@@ -36,7 +36,7 @@ afterAll(async () => {
   await relay.close();
 });
 
-const feedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
+const getFeedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const showMessage = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
 const waitForState = (id: string, state: string) =>
@@ -125,7 +125,7 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   const sender = relay.senders.get('victim@example.net') ?? '';
   const composeBounce = (to: string, from: string) =>
     Buffer.from(composeDeliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 gone'));
-  const client = await connectSmtp(feedbackPort());
+  const client = await connectSmtp(getFeedbackPort());
   const forgedReturnPath = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
   expect(await client.send('', forgedReturnPath, composeBounce('victim@example.net', forgedReturnPath))).toMatch(
     /^550 /,
@@ -172,7 +172,7 @@ test('doctor --loop sends a message that bounces and finds its feedback report; 
 });
 
 test('doctor --loop without a return path names the missing settings', async () => {
-  const { stdout, code } = await runCommand(rig.folder(), ['doctor', '--loop', '--json']);
+  const { stdout, code } = await runCommand(rig.createFolder(), ['doctor', '--loop', '--json']);
   const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
   expect([code, findings.find(({ check }) => check === 'loop')]).toMatchObject([
     1,

@@ -5,12 +5,12 @@ import PostalMime from 'postal-mime';
 import { expect, test } from 'vitest';
 import { runCurl } from '../rig/curl.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
-import { readMessageId, scenario, sendRequest, signedIn } from './running-service.ts';
+import { createScenario, readMessageId, sendRequest, signInToService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 
 test('the printed command sends the first message, and the Maildir, the inbox page and the commands contain it', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const firstService = await rig.serveWithBanner(folder);
   const store = await rig.openStore(folder);
   expect(firstService.banner).toContain(firstService.publicUrl);
@@ -44,7 +44,7 @@ test('the printed command sends the first message, and the Maildir, the inbox pa
     const script = await sendRequest(`${firstService.operatorUrl}${path}`);
     expect([script.status, script.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
   }
-  const headers = await signedIn(firstService);
+  const headers = await signInToService(firstService);
   const inbox = await sendRequest(`${firstService.operatorUrl}/api/v1/inbox`, { headers });
   expect(JSON.parse(inbox.text)).toMatchObject({
     messages: [{ id, to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello' }],

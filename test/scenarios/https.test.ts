@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
 import { getCertificate } from '../rig/smtp-certificate.ts';
-import { readMessageId, scenario } from './running-service.ts';
+import { createScenario, readMessageId } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 
 async function renew(folder: string, name: string): Promise<void> {
   const { cert, key } = await getCertificate(name);
@@ -46,7 +46,7 @@ function readCommonName(url: string): Promise<string> {
 }
 
 test('the public listener uses HTTPS, `serve` prints a matching curl command, and a new certificate is used without a restart', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   await renew(folder, 'first.example');
   const service = await rig.serveWithBanner(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });
   expect(service.banner).toMatch(/curl -ik https:\/\/127\.0\.0\.1:\d+\/api\/v1\/send-mail /);

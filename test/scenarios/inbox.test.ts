@@ -2,17 +2,17 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
-import { type RunningService, scenario, sendRequest, signedIn } from './running-service.ts';
+import { createScenario, type RunningService, sendRequest, signInToService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let service: RunningService;
 let session: SessionHeaders;
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder);
-  session = await signedIn(service);
+  session = await signInToService(service);
 });
 
 const fetchInbox = (path: string, headers: Record<string, string> = session, at = service) =>
@@ -116,7 +116,9 @@ describe('hostile content', () => {
 
 describe('access', () => {
   test('the inbox requires a session, a token or the password', async () => {
-    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const protectedService = await rig.serve(rig.createFolder(), {
+      POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
+    });
     const basicAuthorization = {
       Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}`,
     };
@@ -140,8 +142,8 @@ describe('access', () => {
   });
 
   test('without a capture transport, the inbox routes return an error, and other routes work', async () => {
-    const relay = await rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
-    const headers = await signedIn(relay);
+    const relay = await rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
+    const headers = await signInToService(relay);
     for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {
       const answer = await fetchInbox(path, headers, relay);
       expect([path, answer.status, answer.text]).toEqual([

@@ -7,14 +7,14 @@ import type { SessionHeaders } from '../rig/session.ts';
 import {
   type Answer,
   countValues,
+  createScenario,
   type RunningService,
   readMessageId,
-  scenario,
   sendRequest,
-  signedIn,
+  signInToService,
 } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const VALID_REQUEST = {
   to: 'rita@example.com',
   from: 'shop@example.org',
@@ -32,13 +32,13 @@ let session: SessionHeaders;
 let relay: RunningService;
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   [service, relay] = await Promise.all([
     rig.serve(folder),
-    rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
+    rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
   ]);
   store = await rig.openStore(folder);
-  session = await signedIn(service);
+  session = await signInToService(service);
 });
 
 interface Request {
@@ -289,7 +289,7 @@ describe('message content', () => {
 describe('idempotency', () => {
   test('fifty concurrent requests with the same idempotency key and payload create one message, even after a restart', async () => {
     const headers = { 'Idempotency-Key': 'order-17' };
-    const separateFolder = rig.folder();
+    const separateFolder = rig.createFolder();
     const firstService = await rig.serve(separateFolder);
     const submitAgain = (target: RunningService) =>
       sendRequest(`${target.publicUrl}/api/v1/send-mail`, {
@@ -336,13 +336,13 @@ describe('simulator addresses', () => {
   } as const;
 
   test('a message to a simulator address in any letter case and with any label reaches its state and never leaves the service', async () => {
-    const addressSpellings = (kind: string) => [
+    const listAddressSpellings = (kind: string) => [
       `${kind}@simulator.postrider.test`,
       `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
     ];
     const submittedMessages = await Promise.all(
       Object.entries(EXPECTED_ENDS).flatMap(([kind, [state]]) =>
-        addressSpellings(kind).map(async (to) => ({
+        listAddressSpellings(kind).map(async (to) => ({
           to,
           state,
           id: await submitAccepted(service.publicUrl, service.key, { to }),
@@ -365,9 +365,9 @@ describe('simulator addresses', () => {
   test('a simulated bounce suppresses no recipient: the next message to it bounces too', async () => {
     const to = 'bounce@simulator.postrider.test';
     const ids = [await submitAccepted(service.publicUrl, service.key, { to })];
-    const states = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
-    await expect.poll(states).toEqual(['bounced']);
+    const findStates = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
+    await expect.poll(findStates).toEqual(['bounced']);
     ids.push(await submitAccepted(service.publicUrl, service.key, { to }));
-    await expect.poll(states).toEqual(['bounced', 'bounced']);
+    await expect.poll(findStates).toEqual(['bounced', 'bounced']);
   });
 });

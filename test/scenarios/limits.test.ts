@@ -6,9 +6,9 @@ import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { generateApiKey } from '../../src/model/credentials.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
-import { type Answer, countValues, type RunningService, scenario } from './running-service.ts';
+import { type Answer, countValues, createScenario, type RunningService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const CONCURRENT_REQUESTS = 200;
 
 interface NewKey {
@@ -19,7 +19,7 @@ interface NewKey {
 let folder = '';
 let service: RunningService;
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder);
 });
 

@@ -2,16 +2,16 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { submit, submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario, sendRequest, signedIn } from './running-service.ts';
+import { createScenario, type RunningService, sendRequest, signInToService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 
 async function readMetrics({ operatorUrl }: RunningService): Promise<readonly string[]> {
   return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
 test('the metrics count every state of a message, including a complaint after the delivery, and every refusal', async () => {
-  const service = await rig.serve(rig.folder());
+  const service = await rig.serve(rig.createFolder());
   const createRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
     await submitAccepted(service.publicUrl, service.key, createRecipient(name));
@@ -37,19 +37,19 @@ test('the metrics count every state of a message, including a complaint after th
 });
 
 test('the inbox shows subjects as they were submitted', async () => {
-  const service = await rig.serve(rig.folder());
+  const service = await rig.serve(rig.createFolder());
   const subject = 'Grüße aus Köln 👋 – für alle <b>Kunden</b>, und darum etwas länger als eine Zeile sein darf';
   await submitAccepted(service.publicUrl, service.key, { subject });
-  const headers = await signedIn(service);
-  const inboxSubjects = async () => {
+  const headers = await signInToService(service);
+  const fetchInboxSubjects = async () => {
     const { text } = await sendRequest(`${service.operatorUrl}/api/v1/inbox`, { headers });
     return (JSON.parse(text) as { messages: { subject: string }[] }).messages.map((message) => message.subject);
   };
-  await expect.poll(inboxSubjects).toEqual([subject]);
+  await expect.poll(fetchInboxSubjects).toEqual([subject]);
 });
 
 test('a stalled reader of the log blocks neither accepting nor delivery nor the shutdown', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const service = await rig.serve(folder, { POSTRIDER_LOG: 'debug' });
   service.child.stdout?.pause();
   const messageCount = 6_000;

@@ -56,16 +56,16 @@ async function measureChangeDelayMs(
   runJson: <T>(...args: string[]) => Promise<T>,
 ): Promise<number> {
   const onEveryNode = (status: number) => nodes.map(() => status);
-  const answers = (key: string) =>
+  const fetchAnswers = (key: string) =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key)).status));
   const measureDelayMs = async (key: string, status: number, ...args: string[]) => {
     await runJson(...args);
     const startedAt = performance.now();
-    await expect.poll(() => answers(key), { interval: 20 }).toEqual(onEveryNode(status));
+    await expect.poll(() => fetchAnswers(key), { interval: 20 }).toEqual(onEveryNode(status));
     return performance.now() - startedAt;
   };
   const { id, key } = await runJson<{ id: string; key: string }>('key', 'create', 'default');
-  expect(await answers(key)).toEqual(onEveryNode(201));
+  expect(await fetchAnswers(key)).toEqual(onEveryNode(201));
   return Math.max(
     await measureDelayMs(key, 401, 'account', 'lock', 'default', '--reason', 'abuse'),
     await measureDelayMs(key, 201, 'account', 'unlock', 'default'),
@@ -74,7 +74,11 @@ async function measureChangeDelayMs(
 }
 
 /** Sends `count` concurrent requests to the nodes in turn, and counts the responses by status. */
-async function statuses(nodes: readonly ServiceProcess[], key: string, count: number): Promise<Record<number, number>> {
+async function submitRepeatedly(
+  nodes: readonly ServiceProcess[],
+  key: string,
+  count: number,
+): Promise<Record<number, number>> {
   const answers = await Promise.all(
     Array.from({ length: count }, (_, n) => submit(nodes[n % nodes.length]?.publicUrl ?? '', key)),
   );
@@ -92,7 +96,7 @@ test('three nodes together accept exactly the number of messages that a volume o
     ['rate', 23],
   ] as const) {
     const { key } = await runJson<{ key: string }>('key', 'create', account);
-    expect(await statuses(nodes, key, 120)).toEqual({ 201: maxAccepted, 403: 120 - maxAccepted });
+    expect(await submitRepeatedly(nodes, key, 120)).toEqual({ 201: maxAccepted, 403: 120 - maxAccepted });
   }
 });
 
@@ -103,7 +107,7 @@ test('three nodes together accept the burst of a throttle, and no more', async (
   expect((await submit(nodes[2]?.publicUrl ?? '', 'pr_none')).status).toBe(401);
   expect((await submit(nodes[2]?.publicUrl ?? '', key)).status).toBe(201);
   const startedAt = performance.now();
-  const { 201: acceptedCount = 0, 429: refusedCount = 0 } = await statuses(nodes, key, 60);
+  const { 201: acceptedCount = 0, 429: refusedCount = 0 } = await submitRepeatedly(nodes, key, 60);
   const seconds = (performance.now() - startedAt) / 1000;
   expect(acceptedCount + refusedCount).toBe(60);
   // An earlier request used one token. One token per second is added.

@@ -9,13 +9,13 @@ import { createNotifierRig } from '../rig/notifier.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
-import { scenario } from './running-service.ts';
+import { createScenario } from './running-service.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const OPS = 'ops@example.net';
 /** A check runs every 10 s. */
 const TIMEOUT_MS = 30_000;
-const rig = scenario();
+const rig = createScenario();
 const cleanups: (() => unknown)[] = [];
 
 afterEach(async () => {
@@ -41,7 +41,7 @@ const listBegun = (receiver: WebhookReceiver) =>
   listBodies(receiver).flatMap(({ data }) => data.began.map(({ code, subject }) => `${code} ${subject}`));
 
 async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver) {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const settings = {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${smtpPort}?tls=never`,
     POSTRIDER_SENDERS: 'any',

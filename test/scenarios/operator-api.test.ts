@@ -5,15 +5,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROUTE_DESCRIPTIONS } from '../../src/operator/api-document.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { signIn } from '../rig/session.ts';
-import { type RunningService, scenario, signedIn } from './running-service.ts';
+import { createScenario, type RunningService, signInToService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let service: RunningService;
 let token = '';
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder);
   ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
 });
@@ -44,9 +44,10 @@ async function sendJson(
   const isJson = response.headers.get('content-type')?.includes('json') === true;
   return { status: response.status, body: isJson && text !== '' ? JSON.parse(text) : text, headers: response.headers };
 }
-const bearer = (value = token) => ({ Authorization: `Bearer ${value}` });
-const callApi = (method: string, path: string, body?: unknown) => sendJson(method, `/api/v1${path}`, body, bearer());
-const errorBody = (message: string | RegExp) => ({
+const createBearerHeader = (value = token) => ({ Authorization: `Bearer ${value}` });
+const callApi = (method: string, path: string, body?: unknown) =>
+  sendJson(method, `/api/v1${path}`, body, createBearerHeader());
+const createErrorBody = (message: string | RegExp) => ({
   result: 'error',
   code: expect.stringMatching(/^[a-z-]+$/),
   message: typeof message === 'string' ? message : expect.stringMatching(message),
@@ -55,12 +56,12 @@ const errorBody = (message: string | RegExp) => ({
 describe('signing in', () => {
   test('every route refuses a request without authentication', async () => {
     // A separate service is used, because wrong tokens delay further attempts.
-    const other = await rig.serve(rig.folder());
+    const other = await rig.serve(rig.createFolder());
     for (const headers of [
       {},
       { Cookie: 'postrider_session=x.y.z' },
       { Authorization: 'Basic OnNlY3JldA==' },
-      bearer('po_wrong'),
+      createBearerHeader('po_wrong'),
     ]) {
       for (const { method, path, outsideApi: isOutsideApi, access } of ROUTE_DESCRIPTIONS) {
         if (method !== 'GET' || path.includes('{') || isOutsideApi || access === 'none') continue;
@@ -70,17 +71,17 @@ describe('signing in', () => {
       }
     }
     const answer = await sendJson('POST', '/api/v1/accounts', { name: 'stolen' }, {}, other.operatorUrl);
-    expect([answer.status, answer.body]).toEqual([401, errorBody(/^Authentication is required/)]);
+    expect([answer.status, answer.body]).toEqual([401, createErrorBody(/^Authentication is required/)]);
     await other.stop();
   });
 
   test('a Bearer header without a token is refused as a wrong token, not as a wrong password', async () => {
-    const answer = await sendJson('GET', '/api/v1/accounts', undefined, bearer(''));
-    expect([answer.status, answer.body]).toEqual([401, errorBody(/^The token is unknown/)]);
+    const answer = await sendJson('GET', '/api/v1/accounts', undefined, createBearerHeader(''));
+    expect([answer.status, answer.body]).toEqual([401, createErrorBody(/^The token is unknown/)]);
   });
 
   test('the sign-in link is valid once, and only pages of the listener can make changes with its session', async () => {
-    const newService = await rig.serve(rig.folder());
+    const newService = await rig.serve(rig.createFolder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
     const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
@@ -111,7 +112,7 @@ describe('signing in', () => {
       );
       expect([repeatedSignIn.status, repeatedSignIn.body]).toEqual([
         403,
-        errorBody(/^This sign-in link is invalid or has already been used/),
+        createErrorBody(/^This sign-in link is invalid or has already been used/),
       ]);
     }
     expect((await send('GET', '/api/v1/accounts', undefined, session)).body).toMatchObject([{ name: 'default' }]);
@@ -127,7 +128,9 @@ describe('signing in', () => {
   });
 
   test('the cookie and the secret of a session are not valid alone, or together with those of another session', async () => {
-    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const protectedService = await rig.serve(rig.createFolder(), {
+      POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
+    });
     const url = protectedService.operatorUrl;
     const [firstSession, secondSession] = [
       await signIn(url, { password: 'correct horse battery' }),
@@ -167,8 +170,8 @@ describe('signing in', () => {
   });
 
   test('together with the cookie, a ticket replaces the secret of the page in the URL of one file, and for no other request', async () => {
-    const newService = await rig.serve(rig.folder());
-    const session = await signedIn(newService);
+    const newService = await rig.serve(rig.createFolder());
+    const session = await signInToService(newService);
     const get = (path: string, headers: Record<string, string>) =>
       sendJson('GET', path, undefined, headers, newService.operatorUrl);
     const cookie = { Cookie: session.Cookie };
@@ -198,12 +201,14 @@ describe('signing in', () => {
   });
 
   test('the cookie of a page loaded over HTTPS is Secure', async () => {
-    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const protectedService = await rig.serve(rig.createFolder(), {
+      POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
+    });
     const origin = protectedService.operatorUrl.replace('http:', 'https:');
-    const at = (path: string) =>
+    const fetchAt = (path: string) =>
       sendJson('POST', path, { password: 'correct horse battery' }, { Origin: origin }, protectedService.operatorUrl);
     for (const path of ['/api/v1/sign-in', '/api/v1/sign-out']) {
-      expect((await at(path)).headers.get('set-cookie')).toMatch(
+      expect((await fetchAt(path)).headers.get('set-cookie')).toMatch(
         /; HttpOnly; SameSite=Strict; Path=\/; Secure; Max-Age=/,
       );
     }
@@ -211,16 +216,16 @@ describe('signing in', () => {
   });
 
   test('a sign-out ends a session on every node, even after a restart, and only a session can read the first key', async () => {
-    const folder = rig.folder();
+    const folder = rig.createFolder();
     const newService = await rig.serve(folder);
     const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };
     const send = (method: string, path: string, headers: Record<string, string> = {}) =>
       sendJson(method, path, undefined, headers, newService.operatorUrl);
-    const session: Record<string, string> = await signedIn(newService);
+    const session: Record<string, string> = await signInToService(newService);
     expect((await send('HEAD', '/api/v1/accounts', session)).status).toBe(200);
     expect((await send('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
     const { token: script } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'script']);
-    expect((await send('GET', '/api/v1/session', bearer(script))).body).toMatchObject({ firstKey: null });
+    expect((await send('GET', '/api/v1/session', createBearerHeader(script))).body).toMatchObject({ firstKey: null });
     const [firstKey] = await runJsonCommand<readonly { id: string }[]>(folder, ['key', 'list', 'default']);
     await runCommand(folder, ['key', 'revoke', firstKey?.id ?? '']);
     await expect
@@ -239,14 +244,14 @@ describe('signing in', () => {
   });
 
   test('a page of another site cannot exhaust the sign-in attempts; a new password ends every session', async () => {
-    const folder = rig.folder();
+    const folder = rig.createFolder();
     const protectedService = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const signInWith = (body: unknown, headers: Record<string, string> = {}) =>
       sendJson('POST', '/api/v1/sign-in', body, headers, protectedService.operatorUrl);
     for (let n = 0; n < 12; n += 1) {
       const foreignHeaders = { Origin: 'http://evil.example', 'Content-Type': 'text/plain' };
       expect((await signInWith('{"password":"guess"}', foreignHeaders)).status).toBe(403);
-      expect((await signInWith('{"password":7}')).body).toEqual(errorBody('Missing: password'));
+      expect((await signInWith('{"password":7}')).body).toEqual(createErrorBody('Missing: password'));
     }
     const session = await signIn(protectedService.operatorUrl, { password: 'correct horse battery' });
     await protectedService.stop();
@@ -261,7 +266,9 @@ describe('signing in', () => {
   });
 
   test('if a password is set, there is no sign-in link, the password creates a session, and wrong passwords are delayed', async () => {
-    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const protectedService = await rig.serve(rig.createFolder(), {
+      POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
+    });
     const url = protectedService.operatorUrl;
     expect(JSON.parse(protectedService.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
     const signInWith = (password: string) => sendJson('POST', '/api/v1/sign-in', { password }, {}, url);
@@ -278,9 +285,13 @@ describe('signing in', () => {
 
   test('a revoked or expired token is refused', async () => {
     const createdToken = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
-    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(createdToken.token))).status).toBe(200);
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, createBearerHeader(createdToken.token))).status).toBe(
+      200,
+    );
     await runCommand(folder, ['token', 'revoke', String(createdToken.id)]);
-    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(createdToken.token))).status).toBe(401);
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, createBearerHeader(createdToken.token))).status).toBe(
+      401,
+    );
   });
 });
 
@@ -372,7 +383,9 @@ test('messages can be searched by words, address, account and state, in pages', 
   expect(await fetchPage('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
   const { next } = await fetchPage('limit=1');
   const otherSearch = await callApi('GET', `/messages?limit=1&q=other&cursor=${next}`);
-  const foreignCursorError = errorBody(/^the cursor belongs to another search; omit it to start with the first page$/);
+  const foreignCursorError = createErrorBody(
+    /^the cursor belongs to another search; omit it to start with the first page$/,
+  );
   expect([otherSearch.status, otherSearch.body]).toEqual([400, { ...foreignCursorError, field: 'cursor' }]);
   expect((await fetchPage(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
@@ -471,7 +484,7 @@ describe('an invalid request receives an error with code and field, and changes 
   ] as const)('%s %s %j is %s', async (method, path, body, status, message) => {
     const answer = await callApi(method, path, body);
     expect(answer.status).toBe(status);
-    if (message !== null) expect(answer.body).toMatchObject(errorBody(message));
+    if (message !== null) expect(answer.body).toMatchObject(createErrorBody(message));
   });
 });
 

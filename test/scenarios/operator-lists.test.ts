@@ -2,15 +2,15 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario, signedIn } from './running-service.ts';
+import { createScenario, type RunningService, signInToService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let service: RunningService;
 let token = '';
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder);
   ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
 });
@@ -18,21 +18,22 @@ afterAll(async () => {
   await service.stop();
 });
 
-const url = (path: string) => `${service.operatorUrl}/api/v1${path}`;
-const bearer = () => ({ Authorization: `Bearer ${token}` });
-const get = async (path: string) => (await fetch(url(path), { headers: bearer() })).json() as Promise<unknown>;
+const getUrl = (path: string) => `${service.operatorUrl}/api/v1${path}`;
+const createBearerHeader = () => ({ Authorization: `Bearer ${token}` });
+const get = async (path: string) =>
+  (await fetch(getUrl(path), { headers: createBearerHeader() })).json() as Promise<unknown>;
 const post = (path: string, body: object) =>
-  fetch(url(path), {
+  fetch(getUrl(path), {
     method: 'POST',
-    headers: { ...bearer(), 'Content-Type': 'application/json' },
+    headers: { ...createBearerHeader(), 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
   });
 
 /** Uploads a file. Resolves to the parsed lines of the response. */
 async function upload(list: string, body: string | Uint8Array, headers: Record<string, string> = {}, query = '') {
-  const response = await fetch(url(`/accounts/${encodeURIComponent(list)}/suppressions/import${query}`), {
+  const response = await fetch(getUrl(`/accounts/${encodeURIComponent(list)}/suppressions/import${query}`), {
     method: 'POST',
-    headers: { ...bearer(), 'Content-Type': 'text/csv', ...headers },
+    headers: { ...createBearerHeader(), 'Content-Type': 'text/csv', ...headers },
     body: typeof body === 'string' ? body : Buffer.from(body),
   });
   const lines = (await response.text()).split('\n').filter((line) => line !== '');
@@ -124,7 +125,7 @@ describe('imports', () => {
     });
     const repeatedImport = await upload(list, rows.slice(0, 10).join(''));
     expect(repeatedImport.lines.at(-1)).toMatchObject({ added: 0, known: 10 });
-    const response = await fetch(url(`/accounts/${list}/suppressions/export`), { headers: bearer() });
+    const response = await fetch(getUrl(`/accounts/${list}/suppressions/export`), { headers: createBearerHeader() });
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8');
     expect(response.headers.get('content-disposition')).toContain('attachment; filename="suppressions-large.csv"');
     const exportedText = await response.text();
@@ -215,9 +216,9 @@ describe('imports', () => {
     ['/accounts/default/suppressions/import', { Authorization: 'Bearer po_no' }, 401, /^The token is unknown/],
     ['/accounts/default/suppressions', {}, 415, /Unsupported Media Type/],
   ])('to %s with %j is %s', async (path, headers, status, message) => {
-    const response = await fetch(url(path), {
+    const response = await fetch(getUrl(path), {
       method: 'POST',
-      headers: { ...bearer(), 'Content-Type': 'text/csv', ...headers },
+      headers: { ...createBearerHeader(), 'Content-Type': 'text/csv', ...headers },
       body: 'ada@example.com\n',
     });
     expect([response.status, await response.json()]).toMatchObject([
@@ -227,8 +228,8 @@ describe('imports', () => {
   });
 
   test('an import by a page of another origin is refused', async () => {
-    const newService = await rig.serve(rig.folder());
-    const session = await signedIn(newService);
+    const newService = await rig.serve(rig.createFolder());
+    const session = await signInToService(newService);
     const send = (origin: string) =>
       fetch(`${newService.operatorUrl}/api/v1/accounts/default/suppressions/import`, {
         method: 'POST',
@@ -282,9 +283,9 @@ describe('imports', () => {
   });
 
   test('the audit log contains the number of rows of an import that a shutdown ended, and a repeated import adds the missing rows', async () => {
-    const separateFolder = rig.folder();
+    const separateFolder = rig.createFolder();
     const firstService = await rig.serve(separateFolder);
-    const session = await signedIn(firstService);
+    const session = await signInToService(firstService);
     const body = Array.from({ length: 60_000 }, (_, n) => `user${n}@stopped.example\n`).join('');
     const send = ({ operatorUrl }: RunningService, headers: Record<string, string>) =>
       fetch(`${operatorUrl}/api/v1/accounts/default/suppressions/import`, {
@@ -309,7 +310,7 @@ describe('imports', () => {
     expect(addedCount).toBeGreaterThan(0);
     expect(addedCount).toBeLessThan(60_000);
     const restartedService = await rig.serve(separateFolder);
-    const lines = (await (await send(restartedService, { ...(await signedIn(restartedService)) })).text())
+    const lines = (await (await send(restartedService, { ...(await signInToService(restartedService)) })).text())
       .trim()
       .split('\n');
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({
@@ -361,21 +362,21 @@ describe('imports', () => {
 });
 
 test('an export of a list that does not exist returns an error of one line', async () => {
-  const response = await fetch(url('/accounts/unknown/suppressions/export'), { headers: bearer() });
+  const response = await fetch(getUrl('/accounts/unknown/suppressions/export'), { headers: createBearerHeader() });
   expect([response.status, await response.json()]).toMatchObject([
     404,
     { message: expect.stringMatching(/^there is no account/) },
   ]);
-  expect((await fetch(url('/accounts/default/suppressions/export'))).status).toBe(401);
+  expect((await fetch(getUrl('/accounts/default/suppressions/export'))).status).toBe(401);
 });
 
 test('when two operators change one account, the second operator receives the current values, and no change is overwritten', async () => {
   const name = await createAccount('contested');
   const initialAccount = (await get(`/accounts/${name}`)) as { version: string };
   const change = (body: object) =>
-    fetch(url(`/accounts/${name}`), {
+    fetch(getUrl(`/accounts/${name}`), {
       method: 'PATCH',
-      headers: { ...bearer(), 'Content-Type': 'application/json' },
+      headers: { ...createBearerHeader(), 'Content-Type': 'application/json' },
       body: JSON.stringify(body),
     });
   expect((await change({ rate: '100/1h', maxBounces: '20%', expected: initialAccount.version })).status).toBe(200);
@@ -451,9 +452,9 @@ test('the details of a domain contain its account, its keys and the result of ea
     keys: { state: string }[];
   };
   expect(cancelledRotation.keys.map(({ state }) => state)).toEqual(['active', 'active']);
-  const changeResponse = await fetch(url('/domains/shop.example'), {
+  const changeResponse = await fetch(getUrl('/domains/shop.example'), {
     method: 'PATCH',
-    headers: { ...bearer(), 'Content-Type': 'application/json' },
+    headers: { ...createBearerHeader(), 'Content-Type': 'application/json' },
     body: JSON.stringify({ subdomains: false }),
   });
   expect(await changeResponse.json()).toMatchObject({ subdomains: false });

@@ -5,16 +5,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
-import { type RunningService, scenario } from './running-service.ts';
+import { createScenario, type RunningService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let service: RunningService;
 let token = '';
 const streams: AbortController[] = [];
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder);
   ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
 });
@@ -32,9 +32,9 @@ interface Overview {
   readonly attention: readonly { readonly text: string; readonly page: string | null }[];
 }
 
-const headers = () => ({ Authorization: `Bearer ${token}` });
+const createHeaders = () => ({ Authorization: `Bearer ${token}` });
 async function fetchOverview(range = '1h'): Promise<Overview> {
-  const response = await fetch(`${service.operatorUrl}/api/v1/overview?range=${range}`, { headers: headers() });
+  const response = await fetch(`${service.operatorUrl}/api/v1/overview?range=${range}`, { headers: createHeaders() });
   return (await response.json()) as Overview;
 }
 
@@ -43,7 +43,7 @@ async function openStream() {
   const controller = new AbortController();
   streams.push(controller);
   const response = await fetch(`${service.operatorUrl}/api/v1/events`, {
-    headers: headers(),
+    headers: createHeaders(),
     signal: controller.signal,
   });
   let text = '';
@@ -62,7 +62,7 @@ async function openStream() {
   return { listTopics, hasEnded: () => hasEnded };
 }
 
-const simulatorRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
+const createSimulatorRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
 
 test('the figures, the queue and the health match the sent messages, even after a restart', async () => {
   expect(await fetchOverview()).toMatchObject({
@@ -71,7 +71,7 @@ test('the figures, the queue and the health match the sent messages, even after 
     queue: { trend: 'empty' },
   });
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
-    await submitAccepted(service.publicUrl, service.key, simulatorRecipient(name));
+    await submitAccepted(service.publicUrl, service.key, createSimulatorRecipient(name));
   const expectedTotals = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
   await expect.poll(async () => (await fetchOverview()).totals).toMatchObject(expectedTotals);
   await expect.poll(async () => (await fetchOverview()).queue).toMatchObject({ queued: 1, sending: 0 });
@@ -89,7 +89,7 @@ test('the figures, the queue and the health match the sent messages, even after 
   expect(result.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
   for (const range of ['24h', '7d', '30d']) expect((await fetchOverview(range)).totals).toMatchObject(expectedTotals);
   // The shutdown writes the last figures.
-  await submitAccepted(service.publicUrl, service.key, simulatorRecipient('suppressed'));
+  await submitAccepted(service.publicUrl, service.key, createSimulatorRecipient('suppressed'));
   expect(await service.stop()).toBe(0);
   service = await rig.serve(folder);
   expect((await fetchOverview()).totals).toMatchObject({ ...expectedTotals, accepted: 7, suppressed: 2 });
@@ -103,7 +103,7 @@ test('accepted messages and changes by the command line are published as live up
   await expect.poll(listTopics).toEqual(expect.arrayContaining(['accounts', 'audit']));
   const topicCountBefore = listTopics().length;
   await expect
-    .poll(async () => submitAccepted(service.publicUrl, key, simulatorRecipient('success')).catch(() => null))
+    .poll(async () => submitAccepted(service.publicUrl, key, createSimulatorRecipient('success')).catch(() => null))
     .not.toBeNull();
   await expect
     .poll(() => listTopics().slice(topicCountBefore))
@@ -124,7 +124,9 @@ test('the figures count a message that an operator cancels as a departure from t
   const deferredMessage = { id: '' };
   await expect
     .poll(async () => {
-      deferredMessage.id = await submitAccepted(service.publicUrl, key, simulatorRecipient('defer')).catch(() => '');
+      deferredMessage.id = await submitAccepted(service.publicUrl, key, createSimulatorRecipient('defer')).catch(
+        () => '',
+      );
       return deferredMessage.id;
     })
     .not.toBe('');
@@ -139,7 +141,7 @@ test('the figures count a message that an operator cancels as a departure from t
   await expect.poll(isSettled, { interval: 1_200 }).toBe(true);
   const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferredMessage.id}/cancel`, {
     method: 'POST',
-    headers: headers(),
+    headers: createHeaders(),
   });
   expect(cancelled.status).toBe(200);
   await expect.poll(countEnded).toBe(endedBefore + 1);
@@ -158,7 +160,7 @@ test('a problem is listed with its page until its cause is removed', async () =>
 });
 
 test('while the next hop accepts no message, a waiting message shows the reason and the time of the next attempt', async () => {
-  const separateFolder = rig.folder();
+  const separateFolder = rig.createFolder();
   // No server listens on the port of the stopped relay.
   const relay = await startSmtpServer({});
   await relay.close();

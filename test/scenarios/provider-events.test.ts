@@ -9,10 +9,10 @@ import { createEventBody, createReference, EVENT_SENDERS, type EventSenderRow } 
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { type RunningService, scenario, sendRequest } from './running-service.ts';
+import { createScenario, type RunningService, sendRequest } from './running-service.ts';
 
 const PUBLIC_URL = 'https://events.example.org';
-const rig = scenario();
+const rig = createScenario();
 // The way of an event to PostgreSQL does not depend on its provider, so `npm test` tests two providers there.
 const SENDERS = IS_LONG_RUN || process.env.TEST_STORE !== 'postgres' ? EVENT_SENDERS : EVENT_SENDERS.slice(0, 2);
 const senders = new Map(SENDERS.map(({ name, createSender }) => [name, createSender()]));
@@ -22,7 +22,7 @@ let relay: RealSmtpServer;
 let store: Store;
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   relay = await startSmtpServer({}, ({ data }) => `Message queued as ${createReference(findMessageId(data))}`);
   service = await rig.serve(folder, {
     // The relay of MailerSend adds no metadata. Its reply contains an id, which the service stores.
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 const findMessageId = (data: Buffer) => /^Message-ID: <([^@]+)@/m.exec(data.toString('latin1'))?.[1] ?? '';
-const eventsUrl = (path: string) => `${new URL(service.feedback.http?.split(', ')[0] ?? '').origin}${path}`;
+const getEventsUrl = (path: string) => `${new URL(service.feedback.http?.split(', ')[0] ?? '').origin}${path}`;
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 async function readMetric(line: string): Promise<number> {
@@ -86,7 +86,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   async function send(body: Buffer, sender = senders.get(name)) {
     if (sender === undefined) throw new Error(`${name} has no secret`);
     const request = sender.sign(body, `${PUBLIC_URL}${path}`);
-    return sendRequest(eventsUrl(path), {
+    return sendRequest(getEventsUrl(path), {
       method: 'POST',
       headers: { ...request.headers },
       body: new Uint8Array(request.body),
@@ -123,7 +123,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const refused = await readMetric(metric);
     const body = createBody(hardBounce, id, to);
     expect(await post(body, row.createSender())).toBe(401);
-    expect((await sendRequest(eventsUrl(path), { method: 'POST', body: new Uint8Array(body) })).status).toBe(401);
+    expect((await sendRequest(getEventsUrl(path), { method: 'POST', body: new Uint8Array(body) })).status).toBe(401);
     expect(await readAll(id)).toEqual(before);
     expect(await readMetric(metric)).toBe(refused + 2);
   });
@@ -169,7 +169,9 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   });
 
   test('HEAD and GET of the endpoint get 200, and another method gets 405', async () => {
-    const answers = await Promise.all(['HEAD', 'GET', 'PUT'].map((method) => sendRequest(eventsUrl(path), { method })));
+    const answers = await Promise.all(
+      ['HEAD', 'GET', 'PUT'].map((method) => sendRequest(getEventsUrl(path), { method })),
+    );
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 405]);
     expect(answers[2]?.headers.get('allow')).toBe('GET, HEAD, POST');
   });
@@ -178,5 +180,5 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
 test('the path of an unknown provider gets 404', async () => {
   const paths = ['/events/unknown', '/events', '/events/', '/events/postmark/', '/ses', '/'];
   for (const path of paths)
-    expect((await sendRequest(eventsUrl(path), { method: 'POST', body: '{}' })).status).toBe(404);
+    expect((await sendRequest(getEventsUrl(path), { method: 'POST', body: '{}' })).status).toBe(404);
 });

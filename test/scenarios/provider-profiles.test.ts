@@ -8,11 +8,11 @@ import { createEventBody, createReference, EVENT_SENDERS } from '../rig/provider
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
-import { scenario, sendRequest } from './running-service.ts';
+import { createScenario, sendRequest } from './running-service.ts';
 
 const PUBLIC_URL = 'https://events.example.org';
 const OTHER_MESSAGE = '01990000-0000-7000-8000-000000000002';
-const rig = scenario();
+const rig = createScenario();
 // The way of an event to PostgreSQL does not depend on its provider, so `npm test` tests two providers there.
 const isShortRun = !IS_LONG_RUN && process.env.TEST_STORE === 'postgres';
 const SENDERS = EVENT_SENDERS.filter(({ name }) => !isShortRun || ['mailgun', 'mailersend'].includes(name));
@@ -24,7 +24,7 @@ test.each(SENDERS.map((row) => [row.name, row] as const))(
     const reference = createReference(name);
     const relay = await startSmtpServer({}, () => `Message queued as ${reference}`);
     const sender = row.createSender();
-    const folder = rig.folder();
+    const folder = rig.createFolder();
     const service = await rig.serve(folder, {
       POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?provider=${name}`,
       POSTRIDER_SENDERS: 'any',

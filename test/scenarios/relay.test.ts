@@ -5,9 +5,9 @@ import type { Store } from '../../src/store/contract.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { type RunningService, scenario } from './running-service.ts';
+import { createScenario, type RunningService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 
 interface ShownMessage {
   readonly state: string;
@@ -34,7 +34,7 @@ beforeAll(async () => {
       else callback();
     },
   });
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder, {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${server.port}?connections=3`,
     POSTRIDER_SENDERS: 'any',
@@ -127,7 +127,7 @@ async function startSwitchableProxy(relayPort: number) {
 test('a relay that is down receives only probes, and receives every message after it is up again', async () => {
   const sink = await startCountingSink();
   const proxy = await startSwitchableProxy(sink.port);
-  const separateFolder = rig.folder();
+  const separateFolder = rig.createFolder();
   const senderService = await rig.serve(separateFolder, {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${proxy.port}?connections=4`,
     POSTRIDER_SENDERS: 'any',

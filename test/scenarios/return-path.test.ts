@@ -12,7 +12,7 @@ import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { connectSmtp } from '../rig/smtp-client.ts';
 import { type RealSmtpServer, type ReceivedMessage, startSmtpServer } from '../rig/smtp-server.ts';
-import { type RunningService, scenario } from './running-service.ts';
+import { createScenario, type RunningService } from './running-service.ts';
 
 interface DomainAnswer {
   readonly status: string;
@@ -31,7 +31,7 @@ const RELAY_ADDRESS = '192.0.2.10';
 const SPF = `v=spf1 ip4:${RELAY_ADDRESS} -all`;
 const TENANTS = ['one.example', 'two.example'] as const;
 
-const rig = scenario();
+const rig = createScenario();
 const services: RunningService[] = [];
 let folder = '';
 let settings: Record<string, string> = {};
@@ -43,7 +43,7 @@ const keys = new Map<string, string>();
 beforeAll(async () => {
   dns = await startDns();
   relay = await startSmtpServer();
-  folder = rig.folder();
+  folder = rig.createFolder();
   settings = {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
@@ -71,7 +71,7 @@ afterAll(async () => {
 });
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
-const publicUrl = () => services[0]?.publicUrl ?? '';
+const getPublicUrl = () => services[0]?.publicUrl ?? '';
 const connectToListener = () => connectSmtp(Number(services.at(-1)?.feedback.smtp?.split(':').at(-1)));
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
@@ -80,7 +80,7 @@ let sentCount = 0;
 /** Sends a message of the domain and returns its id and the message as the relay received it. */
 async function send(domain: string): Promise<{ readonly id: string; readonly received: ReceivedMessage }> {
   const to = `recipient.${sentCount++}@example.net`;
-  const id = await submitAccepted(publicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}`, to });
+  const id = await submitAccepted(getPublicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}`, to });
   const findMessage = () => relay.receivedMessages.find((message) => message.to.includes(to));
   await expect.poll(() => findMessage() !== undefined).toBe(true);
   return { id, received: findMessage() as ReceivedMessage };
@@ -114,7 +114,7 @@ async function judge({ from, data }: ReceivedMessage) {
 
 test('SPF aligns for the domains of both accounts with return paths of their own, and not with the default', async () => {
   for (const domain of TENANTS) {
-    const trySubmit = () => submit(publicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}` });
+    const trySubmit = () => submit(getPublicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}` });
     await expect.poll(async () => (await trySubmit()).status).toBe(201);
     const { received } = await send(domain);
     expect(received.from).toMatch(/^b-[a-z2-7]{45}@bounces\.host\.example$/);
@@ -157,7 +157,7 @@ test('a bounce to the return path of a domain ends its message as bounced and su
   expect(await runJson<{ address: string; reason: string }[]>('suppression', 'list', 'second')).toMatchObject([
     { address: to, reason: 'bounce' },
   ]);
-  const nextId = await submitAccepted(publicUrl(), keys.get('two.example') ?? '', { from: 'shop@two.example', to });
+  const nextId = await submitAccepted(getPublicUrl(), keys.get('two.example') ?? '', { from: 'shop@two.example', to });
   await waitForState(nextId, 'suppressed');
 });
 

@@ -38,7 +38,7 @@ export interface RunningService {
 
 export interface Scenario {
   /** Creates a folder that is removed after the last test of the file. */
-  folder(): string;
+  createFolder(): string;
   /** Opens the store of the service in `folder` as a command does. A call of the store is faster than a process. */
   openStore(folder: string): Promise<Store>;
   /** Starts `serve --json` in `folder`. Rejects with the standard error of the process if the process ends. */
@@ -48,7 +48,7 @@ export interface Scenario {
 }
 
 /** Creates the services of a test file. A test file calls this function once, at its top. */
-export function scenario(): Scenario {
+export function createScenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
   const children: { child: ChildProcess; ended: Promise<unknown> }[] = [];
@@ -92,7 +92,7 @@ export function scenario(): Scenario {
   }
 
   return {
-    folder() {
+    createFolder() {
       const folder = mkdtempSync(join(tmpdir(), 'postrider-scenario-'));
       folders.push(folder);
       return folder;
@@ -145,7 +145,7 @@ export async function sendRequest(url: string, init: RequestInit = {}): Promise<
 }
 
 /** Signs in with the printed link. Resolves to the headers that a signed-in page sends. */
-export function signedIn({ signIn }: RunningService): Promise<SessionHeaders> {
+export function signInToService({ signIn }: RunningService): Promise<SessionHeaders> {
   return signInByLink(signIn ?? '');
 }
 

@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { dumpRows } from '../rig/postgres.ts';
 import { getStoreSettings, runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
-import { readMessageId, scenario, sendRequest } from './running-service.ts';
+import { createScenario, readMessageId, sendRequest } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 
 const BODY = 'bodymark-4711';
 const RELAY_PASSWORD = 'relaymark-4712';
@@ -38,7 +38,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     },
   });
   onTestFinished(() => server.close());
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const settings = {
     POSTRIDER_TRANSPORT: `smtp://relayuser:${RELAY_PASSWORD}@127.0.0.1:${server.port}`,
     POSTRIDER_SENDERS: 'any',
@@ -75,14 +75,20 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   ]);
   expect(refusals.map(({ status }) => status)).toEqual([403, 400, 400, 400, 401, 401, 405, 404, 400]);
   const store = await rig.openStore(folder);
-  const states = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
-  await expect.poll(states).toEqual(['delivered', 'bounced', 'queued', 'bounced']);
+  const findStates = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
+  await expect.poll(findStates).toEqual(['delivered', 'bounced', 'queued', 'bounced']);
   expect(authenticated).toBeGreaterThan(0);
 
-  const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`op:${password}`).toString('base64')}` });
-  const metrics = await sendRequest(`${service.operatorUrl}/metrics`, { headers: basic(OPERATOR_PASSWORD) });
+  const createBasicHeader = (password: string) => ({
+    Authorization: `Basic ${Buffer.from(`op:${password}`).toString('base64')}`,
+  });
+  const metrics = await sendRequest(`${service.operatorUrl}/metrics`, {
+    headers: createBasicHeader(OPERATOR_PASSWORD),
+  });
   expect(metrics.status).toBe(200);
-  expect((await sendRequest(`${service.operatorUrl}/metrics`, { headers: basic(WRONG_PASSWORD) })).status).toBe(401);
+  expect(
+    (await sendRequest(`${service.operatorUrl}/metrics`, { headers: createBasicHeader(WRONG_PASSWORD) })).status,
+  ).toBe(401);
 
   const listings = await Promise.all([
     runCommand(folder, ['config'], settings),
@@ -110,15 +116,15 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   // These lines check that the searched output is complete.
   expect(searched.log).toContain(ids[0]);
   expect(searched.transcripts).toContain('AUTH');
-  const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
+  const encodeBase64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
   const plain = `\0relayuser\0${RELAY_PASSWORD}`;
   const secrets = [
     key,
     key.slice(12),
     'wrongmark4714',
     RELAY_PASSWORD,
-    base64(RELAY_PASSWORD),
-    base64(plain),
+    encodeBase64(RELAY_PASSWORD),
+    encodeBase64(plain),
     OPERATOR_PASSWORD,
     WRONG_PASSWORD,
   ];

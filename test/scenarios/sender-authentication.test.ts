@@ -7,7 +7,7 @@ import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
 import { verify } from '../unit/message/dkim-verifier.ts';
-import { type RunningService, scenario } from './running-service.ts';
+import { createScenario, type RunningService } from './running-service.ts';
 
 interface DomainAnswer {
   readonly domain: string;
@@ -15,7 +15,7 @@ interface DomainAnswer {
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let settings: Record<string, string> = {};
 let dns: FakeDns;
@@ -36,7 +36,7 @@ beforeAll(async () => {
       else callback();
     },
   });
-  folder = rig.folder();
+  folder = rig.createFolder();
   settings = {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=4`,
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
@@ -170,13 +170,13 @@ test('many bounces lock only their account, with the reason, until an operator u
 test('a message that was accepted before its domain was removed waits and is never sent unsigned', async () => {
   defersEveryMessage = true;
   const id = await send('later@example.com');
-  const attempts = async () => (await runJson<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
-  await expect.poll(attempts).toBe(1);
+  const countAttempts = async () => (await runJson<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
+  await expect.poll(countAttempts).toBe(1);
   defersEveryMessage = false;
   await runJson('domain', 'remove', 'example.org');
   await expect.poll(async () => (await submit(service.publicUrl, service.key, { from })).status).toBe(403);
   await runJson('message', 'retry', id);
-  await expect.poll(attempts).toBe(2);
+  await expect.poll(countAttempts).toBe(2);
   const shownAccount = await runJson<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
   expect([shownAccount.state, shownAccount.events.at(-1)?.detail]).toEqual([
     'queued',

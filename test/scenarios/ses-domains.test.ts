@@ -7,14 +7,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../rig/ses-fake.ts';
-import { type RunningService, scenario } from './running-service.ts';
+import { createScenario, type RunningService } from './running-service.ts';
 
 interface DomainAnswer {
   readonly status: string;
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let dns: FakeDns;
 let ses: SesFake;
@@ -29,7 +29,7 @@ beforeAll(async () => {
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
   };
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder, settings);
 });
 afterAll(() => Promise.all([dns.close(), ses.close()]));
@@ -129,14 +129,14 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behavior: 'USE_DEFAULT_VALUE' };
   Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
   publish(addedDomain);
-  const lines = ({ records }: DomainAnswer) =>
+  const formatLines = ({ records }: DomainAnswer) =>
     records
       .filter(({ name, value }) => `${name} ${value}`.includes('bounce.from'))
       .map((record) => [record.type, record.found]);
   const earlyVerify = await verify('from.example');
   // The output does not state that messages are accepted.
   expect(earlyVerify.code).toBe(0);
-  expect(lines(earlyVerify.answer)).toEqual([
+  expect(formatLines(earlyVerify.answer)).toEqual([
     ['MX', 'missing'],
     ['TXT', 'missing'],
     ['SES', 'wrong'],
@@ -148,7 +148,11 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
     TXT: ['v=spf1 include:amazonses.com ~all'],
   };
   Object.assign(identity ?? {}, { mailFrom: { ...mailFrom, status: 'SUCCESS' } });
-  expect(lines((await verify('from.example')).answer).map(([, found]) => found)).toEqual(['found', 'found', 'found']);
+  expect(formatLines((await verify('from.example')).answer).map(([, found]) => found)).toEqual([
+    'found',
+    'found',
+    'found',
+  ]);
 });
 
 test('an identity that signs with an unknown key is not changed, and is reported', async () => {
@@ -187,7 +191,13 @@ test('an existing identity is not removed with the domain', async () => {
 });
 
 test('--easy-dkim without ses: is refused', async () => {
-  const { code, stderr } = await runCommand(rig.folder(), ['domain', 'add', 'default', 'a.example', '--easy-dkim']);
+  const { code, stderr } = await runCommand(rig.createFolder(), [
+    'domain',
+    'add',
+    'default',
+    'a.example',
+    '--easy-dkim',
+  ]);
   expect([code, stderr]).toEqual([
     2,
     'postrider: --easy-dkim: requires POSTRIDER_TRANSPORT=ses://…; another transport is set\n',
@@ -195,19 +205,19 @@ test('--easy-dkim without ses: is refused', async () => {
 });
 
 test('doctor warns about the sandbox and fails for a paused account', async () => {
-  const finding = async () => {
+  const fetchFinding = async () => {
     const { stdout } = await runPostrider('doctor', '--json');
     return (JSON.parse(stdout) as { check: string; result: string }[]).find(({ check }) => check === 'transport')
       ?.result;
   };
   ses.account = { status: 200, body: { SendingEnabled: true, ProductionAccessEnabled: false, SendQuota: {} } };
-  expect(await finding()).toBe('warning');
+  expect(await fetchFinding()).toBe('warning');
   ses.account = { status: 200, body: { SendingEnabled: false, ProductionAccessEnabled: true } };
-  expect(await finding()).toBe('failure');
+  expect(await fetchFinding()).toBe('failure');
   ses.account = createErrorAnswer(403, 'AccessDeniedException', 'no');
-  expect(await finding()).toBe('failure');
+  expect(await fetchFinding()).toBe('failure');
   ses.account = 'accept';
-  expect(await finding()).toBe('ok');
+  expect(await fetchFinding()).toBe('ok');
 });
 
 test('`account set --ses-configuration-set` applies to the messages of a running service within one second', async () => {

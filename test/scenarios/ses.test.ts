@@ -10,9 +10,9 @@ import { CREDENTIALS } from '../rig/ses-fake.ts';
 import { createSesEvent, createSnsMessage, TOPIC } from '../rig/sns.ts';
 import { type SnsHost, startSnsHost } from '../rig/sns-host.ts';
 import { type SqsFake, startSqsFake } from '../rig/sqs-fake.ts';
-import { type RunningService, scenario, sendRequest } from './running-service.ts';
+import { createScenario, type RunningService, sendRequest } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let [folder, settings]: [string, Record<string, string>] = ['', {}];
 let service: RunningService;
 let ses: LocalSes;
@@ -21,7 +21,7 @@ let sqs: SqsFake;
 let store: Store;
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   [ses, sns, sqs] = await Promise.all([startLocalSes(), startSnsHost(folder), startSqsFake()]);
   settings = {
     ...CREDENTIALS,
@@ -74,7 +74,7 @@ test('a subscription to the configured topic is confirmed automatically', async 
 test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
   const other = await sendAndWait('other@example.net');
   const { id, reference } = await sendAndWait('gone@example.net');
-  expect((await ses.emails()).map(({ messageId }) => messageId)).toContain(reference);
+  expect((await ses.fetchEmails()).map(({ messageId }) => messageId)).toContain(reference);
   const message = createSnsMessage(sns.signer.key, {
     Message: createSesEvent('Bounce', reference, 'gone@example.net'),
   });
@@ -139,21 +139,21 @@ test('a forged notification has no effect and is counted', async () => {
 });
 
 test('doctor reports the state of the account and missing credentials', async () => {
-  const finding = async (environment: Record<string, string>) => {
+  const fetchFinding = async (environment: Record<string, string>) => {
     const { stdout } = await runCommand(folder, ['doctor', '--json'], { ...environment, POSTRIDER_DNS: '127.0.0.1:9' });
     return (JSON.parse(stdout) as { check: string; result: string; detail: string }[]).find(
       ({ check }) => check === 'transport',
     );
   };
   // With credentials doctor prints the account data. Without credentials it prints an error.
-  expect(await finding(settings)).toMatchObject({ detail: expect.stringContaining('Amazon SES in eu-west-1') });
+  expect(await fetchFinding(settings)).toMatchObject({ detail: expect.stringContaining('Amazon SES in eu-west-1') });
   const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...settingsWithoutKeys } = settings;
   const noCredentials = {
     HOME: '/nonexistent',
     AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
     AWS_CONFIG_FILE: '/nonexistent',
   };
-  expect(await finding({ ...settingsWithoutKeys, ...noCredentials })).toMatchObject({
+  expect(await fetchFinding({ ...settingsWithoutKeys, ...noCredentials })).toMatchObject({
     result: 'failure',
     detail: expect.stringContaining('credentials'),
   });

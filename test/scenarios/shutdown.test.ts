@@ -2,9 +2,9 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { runJsonCommand } from '../rig/service.ts';
-import { readMessageId, scenario } from './running-service.ts';
+import { createScenario, readMessageId } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 const SENDERS = 40;
 
 interface RequestOutcome {
@@ -32,7 +32,7 @@ function send(url: string, key: string): Promise<RequestOutcome> {
 }
 
 test('requests in progress at SIGTERM get a complete response, and no message with a 201 is lost', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const service = await rig.serve(folder);
   const outcomes: RequestOutcome[] = [];
   let isStopped = false;

@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
-import { type RunningService, scenario } from './running-service.ts';
+import { createScenario, type RunningService } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let service: RunningService;
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder);
 });
 

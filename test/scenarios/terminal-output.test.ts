@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import { isUnprintable } from '../../src/printing/escape.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
-import { readMessageId, scenario } from './running-service.ts';
+import { createScenario, readMessageId } from './running-service.ts';
 
-const rig = scenario();
+const rig = createScenario();
 
 /** C1 controls, separators and bidirectional controls. A subject may contain all of them. */
 const CONTROL_CHARACTERS = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x2028, 0x2029, 0x2066]
@@ -17,7 +17,7 @@ const findControlCharacters = (text: string) =>
   [...text].filter((character) => character !== '\n' && character !== '\t' && isUnprintable(character.charCodeAt(0)));
 
 test('C1 controls and separators in a subject are delivered, and escaped in text, JSON and the operator API', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const settings = { POSTRIDER_SENDERS: 'any' };
   await runJsonCommand(folder, ['account', 'create', 'shop']);
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
@@ -56,7 +56,7 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
 });
 
 test('no output of a command contains the password of a mistyped database or relay', async () => {
-  const folder = rig.folder();
+  const folder = rig.createFolder();
   const authority = `user:${SECRET}@db.example`;
   const databases = [
     `sqlite:postgres://${authority}/db`,

@@ -13,7 +13,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../house/source.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type ReceivedWebhook, startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
-import { type RunningService, scenario } from './running-service.ts';
+import { createScenario, type RunningService } from './running-service.ts';
 
 interface Payload {
   readonly type: string;
@@ -28,13 +28,13 @@ interface Delivery {
 }
 
 const HARD_BOUNCE = 'bounce@simulator.postrider.test';
-const rig = scenario();
+const rig = createScenario();
 let folder = '';
 let service: RunningService;
 const cleanups: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  folder = rig.folder();
+  folder = rig.createFolder();
   service = await rig.serve(folder, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
 });
 afterAll(() => service.stop());
@@ -159,7 +159,7 @@ test('a delivery that failed is sent again about five seconds later', async () =
 
 test('webhooks that cannot be signed because the secret of the installation is lost fail with the remedy, and a rotation is one', async () => {
   const receiver = await startReceiver();
-  const lostFolder = rig.folder();
+  const lostFolder = rig.createFolder();
   const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any', POSTRIDER_SECRET: 'cd'.repeat(32) };
   const runThere = <T>(...args: readonly string[]) => runJsonCommand<T>(lostFolder, args, settings);
   await runJsonCommand(lostFolder, ['account', 'create', 'default'], settings);

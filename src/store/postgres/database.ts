@@ -368,8 +368,8 @@ export function createPool(options: PoolOptions): Pool {
     const connection = await connections.acquire();
     let pid = connection.prologue === null ? connection.pid : null;
     try {
-      const value = await work(connection, (begunPid) => {
-        pid = begunPid;
+      const value = await work(connection, (connectionPid) => {
+        pid = connectionPid;
       });
       connections.release(connection);
       return value;

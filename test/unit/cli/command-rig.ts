@@ -34,7 +34,7 @@ export interface CommandRig {
 }
 
 /** Creates a rig on a store with the account `acme`. `environment` contains further settings. */
-export async function commandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
+export async function createCommandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
   const folder = createTemporaryFolder();
   const path = join(folder, 'postrider.db');
   const settings = loadSettings({ POSTRIDER_DATABASE: `sqlite:${path}`, ...environment }, null);

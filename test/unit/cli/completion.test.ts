@@ -10,7 +10,7 @@ import { createProcessContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { STATES } from '../../../src/model/message.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { commandRig } from './command-rig.ts';
+import { createCommandRig } from './command-rig.ts';
 
 const PROGRAM = await buildProgram(createProcessContext(), () => undefined);
 const NODES = listCommandNodes(PROGRAM);
@@ -116,7 +116,7 @@ test('every script contains every command with all its flags', () => {
 });
 
 test('the command prints the script of each shell, and refuses the name of another shell', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   for (const [shell, { script }] of Object.entries(SHELLS)) {
     expect(await rig.run('completion', shell)).toEqual({ code: 0, stdout: script, stderr: '' });
     expect(await rig.runJson('completion', shell)).toEqual({ shell, script });

@@ -10,7 +10,7 @@ import { startDns } from '../../rig/dns.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
-import { commandRig } from './command-rig.ts';
+import { createCommandRig } from './command-rig.ts';
 
 interface Finding {
   readonly check: string;
@@ -24,7 +24,7 @@ const mapResults = (findings: readonly Finding[]) =>
 
 describe('doctor', () => {
   it('finds no problem in a new installation', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     rig.now = null;
     const findings = await rig.runJson<Finding[]>('doctor');
     for (const finding of findings) expect(Object.keys(finding)).toEqual(['check', 'result', 'detail', 'remedy']);
@@ -49,7 +49,7 @@ describe('doctor', () => {
     onTestFinished(() => dns.close());
     const relay = await startSmtpServer();
     onTestFinished(() => relay.close());
-    const rig = await commandRig({
+    const rig = await createCommandRig({
       POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
       POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?name=out.example.org`,
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
@@ -74,7 +74,7 @@ describe('doctor', () => {
     onTestFinished(() => dns.close());
     const relay = await startSmtpServer();
     onTestFinished(() => relay.close());
-    const rig = await commandRig({
+    const rig = await createCommandRig({
       POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
       POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
@@ -115,7 +115,7 @@ describe('doctor', () => {
   });
 
   it('reports a missing or different secret, and creates no secret', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     const findDomainFinding = async () =>
       (JSON.parse((await rig.run('doctor', '--json')).stdout) as Finding[]).find(
@@ -136,7 +136,7 @@ describe('doctor', () => {
   });
 
   it('reports an inbox in which no file can be created', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     // A file in place of the folder also prevents writes by root, which ignores file modes.
     writeFileSync(join(rig.folder, 'inbox'), '');
     const { code, stdout } = await rig.run('doctor', '--json');

@@ -7,8 +7,8 @@ import { formatPublicKey } from '../../../src/domains/keys.ts';
 import { getSigningKeys } from '../../../src/model/domain.ts';
 import { addDomain } from '../../../src/operations/domains.ts';
 import { startDns } from '../../rig/dns.ts';
-import { operationRig } from '../operations/operation-rig.ts';
-import { type CommandRig, commandRig } from './command-rig.ts';
+import { createOperationRig } from '../operations/operation-rig.ts';
+import { type CommandRig, createCommandRig } from './command-rig.ts';
 
 const RSA = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const ED25519 = generateKeyPairSync('ed25519');
@@ -24,7 +24,7 @@ async function withPublishedKey(key: KeyObject, algorithm: string) {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   dns.zone['s1._domainkey.example.org'] = { TXT: [`v=DKIM1; k=${algorithm}; p=${formatPublicKey(key)}`] };
-  return { dns, rig: await commandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }) };
+  return { dns, rig: await createCommandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }) };
 }
 
 interface Answer {
@@ -93,7 +93,7 @@ it('an imported Ed25519 key gets an RSA key, whose record authenticates the doma
 });
 
 test('the operator API never returns an imported key, and the audit log does not contain it', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const pem = toPem(RSA.privateKey);
   const result = await rig.perform(addDomain, {
     account: 'acme',
@@ -118,7 +118,7 @@ test('the operator API never returns an imported key, and the audit log does not
 });
 
 test('one line is printed, and no domain is added, for each fault of the key file and the selector', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const file = writeKey(rig, RSA.privateKey);
   const write = (name: string, content: string) => {
     const path = join(rig.folder, name);
@@ -154,7 +154,7 @@ function toPublicPem(): string {
 }
 
 test('a key file that other users can read causes a warning with the remedy', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const file = writeKey(rig, RSA.privateKey, 0o644);
   const added = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 's1');
   expect(added).toMatchObject({ code: 0, stderr: expect.stringMatching(/\(mode 0644\); run: chmod 600 /) });

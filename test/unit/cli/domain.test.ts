@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
-import { type CommandRig, commandRig } from './command-rig.ts';
+import { type CommandRig, createCommandRig } from './command-rig.ts';
 
 interface DomainAnswer {
   readonly domain: string;
@@ -14,7 +14,7 @@ interface DomainAnswer {
 async function withDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
-  const rig = await commandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings });
+  const rig = await createCommandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings });
   return { rig, dns };
 }
 
@@ -175,7 +175,7 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     [['set', 'example.org', '--subdomains', 'on'], 2, /^--subdomains: "on" is not yes or no$/],
     [['set', 'example.org'], 2, /--subdomains/],
   ])('the command domain %j', async (args, code, output) => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     const failedResult = await rig.run('domain', ...args);
     expect(failedResult).toEqual({ code, stdout: '', stderr: expect.stringMatching(output) });
     expect(failedResult.stderr).not.toContain('\n');
@@ -183,11 +183,11 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
   });
 
   it('an SPF record without hosts has a comment about the hosts, and one with hosts has no comment', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).stdout).toContain(
       'The record names no host until POSTRIDER_TRANSPORT is',
     );
-    const relayed = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
+    const relayed = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
     const { stdout } = await relayed.run('domain', 'add', 'acme', 'example.org');
     expect(stdout).toContain('a:relay.example.com');
     expect(stdout).not.toContain('The record names no host');
@@ -229,7 +229,7 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
   });
 
   it('a domain of an account cannot be added again, and the error names the account', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     await rig.run('account', 'create', 'other');
     await rig.runJson('domain', 'add', 'acme', 'bücher.example');
     const sameAccount = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
@@ -241,7 +241,7 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
   });
 
   it('the secret of the settings is used, and no file is created', async () => {
-    const rig = await commandRig({ POSTRIDER_SECRET: '0'.repeat(64) });
+    const rig = await createCommandRig({ POSTRIDER_SECRET: '0'.repeat(64) });
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).code).toBe(0);
     expect(() => statSync(join(rig.folder, 'secret'))).toThrow('ENOENT');
   });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { decodeCursor, encodeCursor } from '../../../src/operations/messages/search-cursor.ts';
 import { newIdAt, newMessage } from '../../rig/messages.ts';
-import { commandRig } from './command-rig.ts';
+import { createCommandRig } from './command-rig.ts';
 
 interface Page {
   readonly messages: readonly { readonly id: string; readonly account: string; readonly state: string }[];
@@ -13,7 +13,7 @@ interface Page {
 const JANUARY = Date.UTC(2029, 0, 1);
 
 async function createRigWithMessages(count: number) {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const messages = Array.from({ length: count }, (_, index) =>
     newMessage({
       acceptedAt: JANUARY + index,
@@ -69,7 +69,7 @@ test.each([
   [['--cursor', 'elsewhere'], /^the cursor belongs to another search; omit it to start with the first page$/],
   [Array.from({ length: 33 }, (_, index) => `w${index}`), /^the search has 33 words; the maximum is 32$/],
 ])('invalid input fails with one line: %j', async (args, line) => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const output = await rig.run('message', 'search', ...args);
   expect(output.code).toBeGreaterThan(0);
   expect(output.stderr).toMatch(line);

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { newMessage } from '../../rig/messages.ts';
-import { commandRig } from './command-rig.ts';
+import { createCommandRig } from './command-rig.ts';
 
 interface Entry {
   readonly actor: string;
@@ -15,7 +15,7 @@ interface Entry {
 }
 
 test('a token is printed once, listed by its prefix, and revoked', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const { token, id } = await rig.runJson<{ token: string; id: number }>('token', 'create', 'ci', '--expires', '90d');
   expect(token).toMatch(/^po_[A-Za-z0-9_-]{43}$/);
   const listResult = await rig.run('token', 'list');
@@ -32,7 +32,7 @@ test('a token is printed once, listed by its prefix, and revoked', async () => {
 });
 
 test('the audit log contains every change by an operator with the actor and the values before and after, and no secret', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const { store } = rig;
   expect((await rig.run('audit')).stdout).toBe('the audit log is empty\n');
   await rig.run('account', 'set', 'acme', '--volume', '10', '--max-bounces', '20%');
@@ -93,7 +93,7 @@ test('the audit log contains every change by an operator with the actor and the 
 });
 
 test('the text of the audit log lists the changed members', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   await rig.run('account', 'set', 'acme', '--volume', '10', '--volume-expires', '2030-12-31');
   await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
   await rig.run('suppression', 'add', 'acme', 'a@example.com');
@@ -115,7 +115,7 @@ test('the text of the audit log lists the changed members', async () => {
 });
 
 test('a refused operation and one without effect write no entry', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   await rig.run('account', 'lock', 'unknown', '--reason', 'x');
   await rig.run('suppression', 'remove', 'acme', 'nobody@example.com');
   await rig.run('account', 'create', 'acme');

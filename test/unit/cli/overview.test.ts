@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { computeQueueStatus, type QueueInput } from '../../../src/operations/overview/queue.ts';
-import { commandRig } from './command-rig.ts';
+import { createCommandRig } from './command-rig.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const MINUTE_MS = 60_000;
@@ -125,7 +125,7 @@ const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null
 
 describe('the command', () => {
   test('prints every step of a range, totals that equal the sums of the steps, and the totals of the period before', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     const row = { ...createStep(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
     await rig.store.writeTraffic('one', [
       { ...row, spanMs: 60_000, at: NOW - MINUTE_MS },
@@ -150,7 +150,7 @@ describe('the command', () => {
   });
 
   test('reports no accepted message and no problem for a new installation', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     expect(await rig.runJson<OverviewResult>('overview')).toMatchObject({
       everAccepted: false,
       attention: [],
@@ -164,7 +164,7 @@ describe('the command', () => {
   });
 
   test('reports locked accounts, expiring keys and domains without records, the most severe first', async () => {
-    const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
+    const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const { store } = rig;
     await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY_MS }, NOW);
     const key = { name: 'web', prefix: 'pr_x', hash: 'x', expiresAt: NOW + 3_600_000 };
@@ -188,13 +188,16 @@ describe('the command', () => {
   });
 
   test('reports a domain without records if the transport is a relay, unless every sender is accepted', async () => {
-    const anySenderRig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
+    const anySenderRig = await createCommandRig({
+      POSTRIDER_TRANSPORT: 'smtp://relay.example:25',
+      POSTRIDER_SENDERS: 'any',
+    });
     await anySenderRig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const overviewResult = await anySenderRig.runJson<OverviewResult>('overview');
     const output = 'new.example is not authenticated; its messages are accepted nevertheless';
     expect(overviewResult.attention.map(({ level, text }) => [level, text])).toEqual([['warning', output]]);
     expect(overviewResult.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
-    const rig = await commandRig({ POSTRIDER_TRANSPORT: 'capture:' });
+    const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'capture:' });
     await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const { attention, health } = await rig.runJson<OverviewResult>('overview');
     expect(attention).toEqual([]);
@@ -203,7 +206,7 @@ describe('the command', () => {
   });
 
   test('reports that no sender is accepted, and the age of the oldest message', async () => {
-    const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
+    const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const [account] = await rig.store.listAccounts();
     await rig.store.accept([
       {
@@ -233,7 +236,7 @@ describe('the command', () => {
   });
 
   test('refuses an unknown range', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     expect(await rig.run('overview', '--range', '2h')).toMatchObject({
       code: 2,
       stderr: '--range: "2h" is not one of 1h, 24h, 7d, 30d (did you mean 1h?)',

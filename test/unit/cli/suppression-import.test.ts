@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { importFile } from '../../../src/cli/suppression-import.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { operationRig } from '../operations/operation-rig.ts';
+import { createOperationRig } from '../operations/operation-rig.ts';
 
 interface ImportOutput {
   readonly result: Promise<unknown>;
@@ -16,7 +16,7 @@ interface ImportOutput {
 async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } = {}): Promise<ImportOutput> {
   const file = join(createTemporaryFolder(), 'list.csv');
   writeFileSync(file, text);
-  const { context } = await operationRig();
+  const { context } = await createOperationRig();
   const lines: string[] = [];
   let now = context.clock.now();
   let batches = 0;

@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { commandRig, launch } from './command-rig.ts';
+import { createCommandRig, launch } from './command-rig.ts';
 
 describe('suppression lists', () => {
   it('an address is added and removed in any spelling, and listed in its canonical form', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     expect(await rig.runJson('suppression', 'add', 'acme', 'Ada@Bücher.Example', '--reason', 'complaint')).toEqual({
       address: 'ada@xn--bcher-kva.example',
       added: true,
@@ -21,7 +21,7 @@ describe('suppression lists', () => {
   });
 
   it('* selects the list of the whole service and no other list', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
     expect(await rig.runJson('suppression', 'list', '*')).toMatchObject([
       { address: 'ada@example.com', reason: 'manual' },
@@ -30,7 +30,7 @@ describe('suppression lists', () => {
   });
 
   it('a list is searched by a prefix of addresses or domains, and a cursor of another search is refused', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     for (const address of ['ada@example.com', 'adam@bücher.example', 'bob@example.com'])
       await rig.runJson('suppression', 'add', 'acme', address);
     const findAddresses = async (...args: string[]) =>
@@ -60,7 +60,7 @@ describe('suppression lists', () => {
   });
 
   it('show prints every list that contains the address, and whether accounts can send to the address', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     await rig.runJson('suppression', 'add', 'acme', 'ada@example.com', '--reason', 'bounce');
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
     expect(await rig.runJson('suppression', 'show', 'Ada@example.com')).toEqual({
@@ -82,7 +82,7 @@ describe('suppression lists', () => {
   });
 
   it('a list longer than a page is listed and exported completely and in order, and can be imported', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     await rig.run('account', 'create', 'other');
     const file = join(rig.folder, 'in.csv');
     const addresses = Array.from({ length: 10_001 }, (_, index) => `user${String(index).padStart(6, '0')}@example.com`);
@@ -113,7 +113,7 @@ describe('suppression lists', () => {
   });
 
   it('the export of an empty list can be imported', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     const exportPath = join(rig.folder, 'out.csv');
     await rig.run('suppression', 'export', 'acme', exportPath);
     expect(await rig.runJson('suppression', 'import', 'acme', exportPath)).toMatchObject({
@@ -125,7 +125,7 @@ describe('suppression lists', () => {
   });
 
   it('a failed export leaves no file, and does not change an existing file', async () => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     const exportPath = join(rig.folder, 'out.csv');
     writeFileSync(exportPath, 'old');
     mkdirSync(join(rig.folder, 'existing'));
@@ -156,7 +156,7 @@ describe('one line is printed for the error of', () => {
     [['import', 'acme', '/no/such.csv'], 1, /^there is no file "\/no\/such.csv"/],
     [['import', 'acme', '/'], 1, /^"\/" is a folder/],
   ])('the command suppression %j', async (args, code, output) => {
-    const rig = await commandRig();
+    const rig = await createCommandRig();
     const { stdout, ...failedResult } = await rig.run('suppression', ...args);
     expect(failedResult).toEqual({ code, stderr: expect.stringMatching(output) });
     expect(failedResult.stderr).not.toContain('\n');
@@ -165,7 +165,7 @@ describe('one line is printed for the error of', () => {
 });
 
 it('the format of an export and the excluded rows are printed, and a dry run adds nothing', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const file = join(rig.folder, 'bounces.csv');
   const rows = ['address,code,error,created_at', 'ada@example.com,550,unknown,', 'bob@example.com,452,full,'];
   writeFileSync(file, rows.join('\n'));
@@ -179,7 +179,7 @@ it('the format of an export and the excluded rows are printed, and a dry run add
 });
 
 it('unreadable standard input adds nothing', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const goodFile = Array.from({ length: 12_000 }, (_, index) => `user${index}@example.com\n`).join('');
   const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${goodFile}"open\n`);
   expect(output).toMatchObject({
@@ -193,7 +193,7 @@ it('unreadable standard input adds nothing', async () => {
 });
 
 it('standard input is imported, and without a terminal only errors are written to standard error', async () => {
-  const rig = await commandRig();
+  const rig = await createCommandRig();
   const text = 'email,reason\nada@example.com,bounce\nbob\n';
   const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
   expect(output).toEqual({

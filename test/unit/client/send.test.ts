@@ -83,7 +83,7 @@ function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {})
   };
 }
 
-async function fail(rig: Rig, fields: object = {}, options: SendOptions = {}): Promise<SendError> {
+async function catchSendError(rig: Rig, fields: object = {}, options: SendOptions = {}): Promise<SendError> {
   const error: unknown = await rig.send(fields, options).then(
     () => new Error('accepted'),
     (reason: unknown) => reason,
@@ -132,10 +132,10 @@ describe('send', () => {
   test('pauses with exponential backoff and jitter, and never less than Retry-After', async () => {
     const withoutHeader = [refuse(500, 'x')];
     const lowest = createRig(withoutHeader, { random: () => 0 });
-    await fail(lowest);
+    await catchSendError(lowest);
     expect(lowest.pausesMs).toEqual([250, 500, 1000, 2000]);
     const highest = createRig(withoutHeader, { random: () => 1 - Number.EPSILON });
-    await fail(highest);
+    await catchSendError(highest);
     expect(highest.pausesMs.map(Math.round)).toEqual([500, 1000, 2000, 4000]);
     const withHeader = createRig([refuse(429, 'x', { 'Retry-After': '7' }), accept()], { random: () => 0 });
     await withHeader.send();
@@ -149,10 +149,15 @@ describe('send', () => {
 
   test('makes no attempt after the total time, and none that would begin after it', async () => {
     const late = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
-    expect(await fail(late)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
+    expect(await catchSendError(late)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
     expect(late.pausesMs).toEqual([]);
     const hanging = createRig([hang], { timeoutMs: 10_000, maxTotalMs: 25_000, maxAttempts: 100 });
-    expect(await fail(hanging)).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true, attempts: 3 });
+    expect(await catchSendError(hanging)).toMatchObject({
+      kind: 'timeout',
+      status: null,
+      mayBeAccepted: true,
+      attempts: 3,
+    });
     expect(hanging.pausesMs.reduce((sum, pauseMs) => sum + pauseMs)).toBe(25_000);
   });
 
@@ -169,7 +174,7 @@ describe('send', () => {
     ],
   ])('does not repeat a %i, and reports it as refused', async (status, message, headers, kind, reason) => {
     const rig = createRig([refuse(status, message, headers)]);
-    const error = await fail(rig, { idempotencyKey: 'receipt-1' });
+    const error = await catchSendError(rig, { idempotencyKey: 'receipt-1' });
     expect(error).toMatchObject({
       kind,
       status,
@@ -183,11 +188,11 @@ describe('send', () => {
 
   test('reports that the message may be accepted if any attempt has an unknown result', async () => {
     const refused = createRig([refuse(429, 'x'), refuse(401, 'Invalid API key')]);
-    expect(await fail(refused)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: false, attempts: 2 });
+    expect(await catchSendError(refused)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: false, attempts: 2 });
     const unknown = createRig([reset, refuse(401, 'Invalid API key')]);
-    expect(await fail(unknown)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: true, attempts: 2 });
+    expect(await catchSendError(unknown)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: true, attempts: 2 });
     const fault = createRig([refuse(500, 'Internal server error')]);
-    expect(await fail(fault)).toMatchObject({ kind: 'server-error', mayBeAccepted: true, attempts: 5 });
+    expect(await catchSendError(fault)).toMatchObject({ kind: 'server-error', mayBeAccepted: true, attempts: 5 });
   });
 
   test.each<[string, Step]>([
@@ -207,11 +212,11 @@ describe('send', () => {
     ['a 201 whose body is a number', answer(201, '42')],
   ])('treats %s as an unexpected response: no success, no refusal, no second request', async (_, step) => {
     const rig = createRig([step]);
-    expect(await fail(rig)).toMatchObject({ kind: 'unexpected-response', attempts: 1, mayBeAccepted: true });
+    expect(await catchSendError(rig)).toMatchObject({ kind: 'unexpected-response', attempts: 1, mayBeAccepted: true });
   });
 
   test('repeats a 201 whose connection is lost before the end of the body', async () => {
-    const broken: Step = async () => {
+    const breakConnection: Step = async () => {
       const parts = [new TextEncoder().encode('{"result":{"id":"')];
       const body = new ReadableStream<Uint8Array>({
         pull(controller) {
@@ -222,9 +227,9 @@ describe('send', () => {
       });
       return new Response(body, { status: 201, headers: JSON_TYPE });
     };
-    const rig = createRig([broken, accept({ 'Idempotency-Replayed': 'true' })]);
+    const rig = createRig([breakConnection, accept({ 'Idempotency-Replayed': 'true' })]);
     expect(await rig.send()).toMatchObject({ id: ID, replayed: true, attempts: 2 });
-    expect(await fail(createRig([broken]))).toMatchObject({ kind: 'network', mayBeAccepted: true });
+    expect(await catchSendError(createRig([breakConnection]))).toMatchObject({ kind: 'network', mayBeAccepted: true });
   });
 
   test('reads an endless response only up to its limit', async () => {
@@ -241,19 +246,19 @@ describe('send', () => {
           { status: 201, headers: JSON_TYPE },
         ),
     ]);
-    expect(await fail(rig)).toMatchObject({ kind: 'unexpected-response' });
+    expect(await catchSendError(rig)).toMatchObject({ kind: 'unexpected-response' });
     expect(rig.requests[0]?.init.signal.aborted).toBe(true);
     expect(chunks).toBeLessThan(10);
   });
 
   test('aborts the request after its time limit, also while the body arrives', async () => {
     const signals: AbortSignal[] = [];
-    const slowBody: Step = async ({ signal }) => {
+    const respondSlowly: Step = async ({ signal }) => {
       signals.push(signal);
       return new Response(new ReadableStream({}), { status: 201, headers: JSON_TYPE });
     };
-    const rig = createRig([slowBody], { maxAttempts: 2, timeoutMs: 3000 });
-    const error = await fail(rig);
+    const rig = createRig([respondSlowly], { maxAttempts: 2, timeoutMs: 3000 });
+    const error = await catchSendError(rig);
     expect(error).toMatchObject({ kind: 'timeout', attempts: 2, mayBeAccepted: true });
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
   });
@@ -262,7 +267,7 @@ describe('send', () => {
     const reason = new Error('the user left');
     const before = createRig([accept()]);
     const aborted = { signal: AbortSignal.abort(reason) };
-    expect(await fail(before, {}, aborted)).toMatchObject({
+    expect(await catchSendError(before, {}, aborted)).toMatchObject({
       kind: 'aborted',
       cause: reason,
       attempts: 0,
@@ -277,7 +282,7 @@ describe('send', () => {
         return hang(init, '');
       },
     ]);
-    const duringError = await fail(hanging, { idempotencyKey: 'receipt-1' }, { signal: during.signal });
+    const duringError = await catchSendError(hanging, { idempotencyKey: 'receipt-1' }, { signal: during.signal });
     expect(duringError).toMatchObject({
       kind: 'aborted',
       cause: reason,
@@ -295,7 +300,7 @@ describe('send', () => {
         return refuse(429, 'x', { 'Retry-After': '5' })(init, url);
       },
     ]);
-    expect(await fail(pausing, {}, { signal: between.signal })).toMatchObject({
+    expect(await catchSendError(pausing, {}, { signal: between.signal })).toMatchObject({
       kind: 'aborted',
       attempts: 1,
       mayBeAccepted: false,
@@ -313,7 +318,10 @@ describe('send', () => {
 
   test('a limit that is not a number ends the attempts', async () => {
     for (const limits of [{ maxTotalMs: Number.NaN }, { maxAttempts: Number.NaN }])
-      expect(await fail(createRig([refuse(500, 'x')], limits))).toMatchObject({ kind: 'server-error', attempts: 1 });
+      expect(await catchSendError(createRig([refuse(500, 'x')], limits))).toMatchObject({
+        kind: 'server-error',
+        attempts: 1,
+      });
   });
 
   test('no error contains the API key or a control character, regardless of the response of a proxy', async () => {
@@ -325,7 +333,7 @@ describe('send', () => {
       answer(502, echo),
     ];
     for (const step of echoes) {
-      const error = await fail(createRig([step], { maxAttempts: 1 }));
+      const error = await catchSendError(createRig([step], { maxAttempts: 1 }));
       expect(`${error.stack}${JSON.stringify(error)}`).not.toContain(KEY.slice(0, 12));
       expect(error.message).not.toMatch(/\p{Cc}/u);
       expect(error.message.length).toBeLessThanOrEqual(500);

@@ -32,7 +32,7 @@ function signAs(secret: string, body: string = BODY, timeMs: number = NOW_MS, id
 }
 
 /** Returns the `kind` of the error with which the verification rejects. Throws any other error, and if the event is accepted. */
-async function refusalOf(verification: Promise<unknown>): Promise<string> {
+async function catchRefusal(verification: Promise<unknown>): Promise<string> {
   const error: unknown = await verification.then(
     () => new Error('the event was accepted'),
     (reason: unknown) => reason,
@@ -83,10 +83,10 @@ describe('verifyWebhook', () => {
         const otherId = { ...headers, 'webhook-id': `${eventId}x` };
         const otherTime = { ...headers, 'webhook-timestamp': String(Math.floor(NOW_MS / 1000) + 1) };
         const refusals = await Promise.all([
-          refusalOf(verifyWebhook(changedBody, headers, SECRET, { now })),
-          refusalOf(verifyWebhook(body, otherId, SECRET, { now })),
-          refusalOf(verifyWebhook(body, otherTime, SECRET, { now })),
-          refusalOf(verifyWebhook(body, headers, OTHER_SECRET, { now })),
+          catchRefusal(verifyWebhook(changedBody, headers, SECRET, { now })),
+          catchRefusal(verifyWebhook(body, otherId, SECRET, { now })),
+          catchRefusal(verifyWebhook(body, otherTime, SECRET, { now })),
+          catchRefusal(verifyWebhook(body, headers, OTHER_SECRET, { now })),
         ]);
         expect(refusals).toEqual(Array(4).fill('invalid-signature'));
       }),
@@ -104,8 +104,8 @@ describe('verifyWebhook', () => {
     for (const secret of [SECRET, OTHER_SECRET, [OTHER_SECRET, SECRET]])
       expect((await verifyWebhook(BODY, both, secret, { now })).id).toBe(ID);
     expect((await verifyWebhook(BODY, headers, [OTHER_SECRET, SECRET], { now })).id).toBe(ID);
-    expect(await refusalOf(verifyWebhook(BODY, headers, [OTHER_SECRET], { now }))).toBe('invalid-signature');
-    expect(await refusalOf(verifyWebhook(BODY, headers, [], { now }))).toBe('invalid-signature');
+    expect(await catchRefusal(verifyWebhook(BODY, headers, [OTHER_SECRET], { now }))).toBe('invalid-signature');
+    expect(await catchRefusal(verifyWebhook(BODY, headers, [], { now }))).toBe('invalid-signature');
   });
 
   test('accepts what the service signs, also with both secrets of a rotation', async () => {
@@ -113,7 +113,7 @@ describe('verifyWebhook', () => {
     const headers = { ...signWebhook(ID, NOW_MS, Buffer.from(BODY), [current, previous]) };
     for (const secret of [current, previous])
       expect(await verifyWebhook(BODY, headers, secret, { now })).toEqual({ ...EVENT, id: ID });
-    expect(await refusalOf(verifyWebhook(BODY, headers, SECRET, { now }))).toBe('invalid-signature');
+    expect(await catchRefusal(verifyWebhook(BODY, headers, SECRET, { now }))).toBe('invalid-signature');
   });
 
   test('accepts a secret without its prefix and with the line break of a file', async () => {
@@ -123,18 +123,19 @@ describe('verifyWebhook', () => {
   });
 
   test('refuses a timestamp that differs from the clock by more than the tolerance, in both directions', async () => {
-    const at = (offsetMs: number) => verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS + offsetMs), SECRET, { now });
+    const verifyAt = (offsetMs: number) =>
+      verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS + offsetMs), SECRET, { now });
     // The timestamp has whole seconds; the clock is half a second later.
-    for (const offsetMs of [-299_500, 300_000]) expect((await at(offsetMs)).id).toBe(ID);
+    for (const offsetMs of [-299_500, 300_000]) expect((await verifyAt(offsetMs)).id).toBe(ID);
     for (const offsetMs of [-300_000, 301_000, -1_790_000_000_000])
-      expect(await refusalOf(at(offsetMs))).toBe('expired');
+      expect(await catchRefusal(verifyAt(offsetMs))).toBe('expired');
     const wide = { now, toleranceMs: 600_000 };
     expect((await verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS - 500_000), SECRET, wide)).id).toBe(ID);
   });
 
   test('uses the clock of the machine if no other clock is given', async () => {
     expect((await verifyWebhook(BODY, signAs(SECRET, BODY, Date.now()), SECRET)).id).toBe(ID);
-    expect(await refusalOf(verifyWebhook(BODY, signAs(SECRET, BODY, Date.now() - 302_000), SECRET))).toBe('expired');
+    expect(await catchRefusal(verifyWebhook(BODY, signAs(SECRET, BODY, Date.now() - 302_000), SECRET))).toBe('expired');
   });
 
   test.each<[string, Record<string, string | undefined>]>([
@@ -147,7 +148,7 @@ describe('verifyWebhook', () => {
     ['a repeated webhook-timestamp', { 'Webhook-Timestamp': '1790000000' }],
     ['no webhook-signature', { 'webhook-signature': undefined }],
   ])('refuses %s', async (_, change) => {
-    expect(await refusalOf(verifyWebhook(BODY, { ...signAs(SECRET), ...change }, SECRET, { now }))).toBe(
+    expect(await catchRefusal(verifyWebhook(BODY, { ...signAs(SECRET), ...change }, SECRET, { now }))).toBe(
       'invalid-header',
     );
   });
@@ -165,7 +166,7 @@ describe('verifyWebhook', () => {
       `,${signature}`,
     ];
     for (const value of wrong) {
-      const refusal = refusalOf(verifyWebhook(BODY, { ...headers, 'webhook-signature': value }, SECRET, { now }));
+      const refusal = catchRefusal(verifyWebhook(BODY, { ...headers, 'webhook-signature': value }, SECRET, { now }));
       expect([value, await refusal]).toEqual([value, 'invalid-signature']);
     }
   });
@@ -183,20 +184,20 @@ describe('verifyWebhook', () => {
       42,
     ];
     for (const secret of wrongSecrets)
-      expect(await refusalOf(verifyWebhook(BODY, headers, secret as string, { now }))).toBe('invalid-secret');
+      expect(await catchRefusal(verifyWebhook(BODY, headers, secret as string, { now }))).toBe('invalid-secret');
     await expect(verifyWebhook(BODY, headers, 'whsec_not base64!', { now })).rejects.not.toThrow('base64!');
   });
 
   test('refuses a body that a middleware has parsed', async () => {
     const parsed: unknown = EVENT;
     for (const body of [parsed, undefined, null])
-      expect(await refusalOf(verifyWebhook(body as string, signAs(SECRET), SECRET, { now }))).toBe('invalid-body');
+      expect(await catchRefusal(verifyWebhook(body as string, signAs(SECRET), SECRET, { now }))).toBe('invalid-body');
   });
 
   test.each(['', 'text', 'null', '[]', '{"type":"a"}', '{"type":1,"data":{}}', '{"type":"a","data":null}'])(
     'refuses the signed body %j, which is not an event',
     async (body) => {
-      expect(await refusalOf(verifyWebhook(body, signAs(SECRET, body), SECRET, { now }))).toBe('invalid-payload');
+      expect(await catchRefusal(verifyWebhook(body, signAs(SECRET, body), SECRET, { now }))).toBe('invalid-payload');
     },
   );
 });

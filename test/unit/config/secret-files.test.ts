@@ -8,7 +8,7 @@ const SECRET_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secre
 const PUBLIC_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secrecy === 'no');
 
 /** Returns the read function of a fake file system with one file. */
-const fileWith = (content: string) => (path: string) => {
+const createFileReader = (content: string) => (path: string) => {
   if (path !== '/run/secrets/value') throw Object.assign(new Error('no such file'), { code: 'ENOENT' });
   return content;
 };
@@ -31,7 +31,7 @@ describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {
     const otherSettings = COMPANIONS[name] ?? (name.startsWith('POSTRIDER_EVENTS_') ? LISTENER : {});
     const inVariable = loadSettings({ ...otherSettings, [name]: example }, null);
-    const read = fileWith(`${example}\n`);
+    const read = createFileReader(`${example}\n`);
     const inFile = { ...inVariable, secretFiles: [{ name, path: '/run/secrets/value' }] };
     expect(loadSettings({ ...otherSettings, [`${name}_FILE`]: '/run/secrets/value' }, null, read)).toEqual(inFile);
     expect(loadSettings(otherSettings, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(inFile);
@@ -39,14 +39,14 @@ describe('a setting that contains a secret', () => {
 
   test('a variable in the environment and its file in .env stop the start', () => {
     const [name, example] = ['POSTRIDER_SECRET', '0f'.repeat(32)];
-    expect(() => loadSettings({ [name]: example }, `${name}_FILE=/run/secrets/value`, fileWith(example))).toThrow(
-      `${name} and ${name}_FILE are both set; remove one of them`,
-    );
+    expect(() =>
+      loadSettings({ [name]: example }, `${name}_FILE=/run/secrets/value`, createFileReader(example)),
+    ).toThrow(`${name} and ${name}_FILE are both set; remove one of them`);
   });
 
   test('only one line end at the end of the file is removed', () => {
     const load = (content: string) =>
-      loadSettings({ POSTRIDER_OPERATOR_PASSWORD_FILE: '/run/secrets/value' }, null, fileWith(content))
+      loadSettings({ POSTRIDER_OPERATOR_PASSWORD_FILE: '/run/secrets/value' }, null, createFileReader(content))
         .operatorPassword;
     expect(load('pass word')).toBe('pass word');
     expect(load('pass word\n')).toBe('pass word');
@@ -59,7 +59,7 @@ describe('a setting that contains a secret', () => {
     const described = describeSettings(
       { POSTRIDER_SECRET_FILE: '/run/secrets/value' },
       null,
-      fileWith('0f'.repeat(32)),
+      createFileReader('0f'.repeat(32)),
     );
     expect(described.find(({ name }) => name === 'POSTRIDER_SECRET')).toMatchObject({ value: MASK, source: 'file' });
   });
@@ -85,7 +85,7 @@ describe('a setting that contains a secret', () => {
 test.each(PUBLIC_SPECS.map(({ name }) => [name]))(
   '%s does not contain a secret and is not read from a file',
   (name) => {
-    expect(() => loadSettings({ [`${name}_FILE`]: '/run/secrets/value' }, null, fileWith('x'))).toThrow(
+    expect(() => loadSettings({ [`${name}_FILE`]: '/run/secrets/value' }, null, createFileReader('x'))).toThrow(
       `${name}_FILE in the environment is not a setting: ${name} does not contain a secret; set ${name}`,
     );
   },

@@ -129,7 +129,7 @@ function getPod({ spec }: Manifest): PodSpec {
 }
 
 const rendered = render();
-const named = (kind: string, name: string) =>
+const findManifest = (kind: string, name: string) =>
   rendered.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
 const deployments = rendered.filter(({ kind }) => kind === 'Deployment');
 
@@ -150,7 +150,9 @@ describe('the manifests for Kubernetes', () => {
   );
 
   test('a manifest with a member of the wrong type is refused, so that the validation can fail', () => {
-    const wrong = structuredClone(named('Deployment', 'postrider-api')) as unknown as { spec: { replicas: unknown } };
+    const wrong = structuredClone(findManifest('Deployment', 'postrider-api')) as unknown as {
+      spec: { replicas: unknown };
+    };
     wrong.spec.replicas = 'two';
     expect(() => new Deployment(wrong as never).validate()).toThrow();
   });
@@ -160,10 +162,10 @@ describe('the manifests for Kubernetes', () => {
   });
 
   test('a misspelled optional member is reported, so that the comparison of members can fail', () => {
-    const misspelled = structuredClone(named('Deployment', 'postrider-api')) as Manifest;
+    const misspelled = structuredClone(findManifest('Deployment', 'postrider-api')) as Manifest;
     const [container] = getPod(misspelled).containers;
     Object.assign(container ?? {}, { readynessProbe: { periodSeconds: 5 } });
-    const monitor = structuredClone(named('ServiceMonitor', 'postrider')) as Manifest;
+    const monitor = structuredClone(findManifest('ServiceMonitor', 'postrider')) as Manifest;
     Object.assign(monitor.spec ?? {}, { jobLable: 'job' });
     const errors = compileManifests([misspelled, monitor]);
     expect(errors).toHaveLength(2);
@@ -183,11 +185,11 @@ describe('the manifests for Kubernetes', () => {
       'operator',
     ]);
     const several = deployments.filter(({ spec }) => Number(spec?.replicas) > 1);
-    for (const { metadata } of several) expect(named('PodDisruptionBudget', metadata.name)).toBeDefined();
+    for (const { metadata } of several) expect(findManifest('PodDisruptionBudget', metadata.name)).toBeDefined();
   });
 
   test('every pod has settings that the service accepts, no injected variables, and time to drain', () => {
-    const shared = named('ConfigMap', 'postrider-settings')?.data ?? {};
+    const shared = findManifest('ConfigMap', 'postrider-settings')?.data ?? {};
     for (const deployment of deployments) {
       const pod = getPod(deployment);
       expect(pod.enableServiceLinks).toBe(false);

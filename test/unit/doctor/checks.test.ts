@@ -282,7 +282,7 @@ describe('return path', () => {
 
 describe('provider events', () => {
   const URL = 'https://events.example.com';
-  const parts = (change: Partial<ProviderEventsParts>): ProviderEventsParts => ({
+  const createParts = (change: Partial<ProviderEventsParts>): ProviderEventsParts => ({
     provider: POSTMARK,
     isRelay: true,
     isSetUp: true,
@@ -301,7 +301,7 @@ describe('provider events', () => {
       relay: POSTMARK.relay === null ? null : { ...POSTMARK.relay, keepsEnvelopeSender },
     },
   });
-  const refusal = (lastAt: number) => ({ refused: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }] });
+  const createRefusal = (lastAt: number) => ({ refused: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }] });
 
   it.each([
     ['events that arrive are ok', {}, 'ok', null],
@@ -321,8 +321,8 @@ describe('provider events', () => {
     ['events that another node receives are ok', { isSetUp: false, hasFeedbackRole: false }, 'ok', null],
     ['a missing public URL is a warning', { feedbackUrl: null }, 'warning', 'POSTRIDER_FEEDBACK_URL'],
     ['a provider without an event is a warning', { lastEventAt: null }, 'warning', `${URL}/events/postmark`],
-    ['a refusal after the last event is a warning', refusal(NOW), 'warning', 'POSTRIDER_EVENTS_POSTMARK'],
-    ['a refusal before the last event is ok', refusal(NOW - 120_000), 'ok', null],
+    ['a refusal after the last event is a warning', createRefusal(NOW), 'warning', 'POSTRIDER_EVENTS_POSTMARK'],
+    ['a refusal before the last event is ok', createRefusal(NOW - 120_000), 'ok', null],
     [
       'Amazon SES without a queue or topics is a warning',
       { provider: SES, isSetUp: false },
@@ -333,7 +333,7 @@ describe('provider events', () => {
   ] satisfies [string, Partial<ProviderEventsParts>, string, string | null][])(
     '%s',
     (_name, change, result, remedy) => {
-      const finding = checkProviderEvents(parts(change));
+      const finding = checkProviderEvents(createParts(change));
       expect(finding.result).toBe(result);
       if (remedy === null) expect(finding.remedy).toBeNull();
       else expect(finding.remedy).toContain(remedy);
@@ -343,11 +343,11 @@ describe('provider events', () => {
   it('the finding contains the events without a message, and they are no refusal', () => {
     const unmatched = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
     const text = '2 events without a message of this installation since the start';
-    expect(checkProviderEvents(parts(unmatched))).toMatchObject({
+    expect(checkProviderEvents(createParts(unmatched))).toMatchObject({
       result: 'ok',
       detail: expect.stringContaining(text),
     });
-    expect(checkProviderEvents(parts({ ...unmatched, lastEventAt: null }))).toMatchObject({
+    expect(checkProviderEvents(createParts({ ...unmatched, lastEventAt: null }))).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining(text),
       remedy: expect.stringContaining('another program may use this account'),
@@ -355,13 +355,14 @@ describe('provider events', () => {
   });
 
   it('the remedy names the secret only if the last request was refused because of the secret', () => {
-    const refused = (reason: string) => parts({ refused: [{ reason, count: 1, lastAt: NOW }], lastEventAt: null });
+    const refused = (reason: string) =>
+      createParts({ refused: [{ reason, count: 1, lastAt: NOW }], lastEventAt: null });
     expect(checkProviderEvents(refused('postmark-unauthenticated')).remedy).toContain('POSTRIDER_EVENTS_POSTMARK');
     expect(checkProviderEvents(refused('postmark-unread')).remedy).not.toContain('POSTRIDER_EVENTS_POSTMARK');
   });
 
   it('the finding contains the endpoint, the time of the last event and the number of refused requests', () => {
-    const finding = checkProviderEvents(parts(refusal(NOW - 120_000)));
+    const finding = checkProviderEvents(createParts(createRefusal(NOW - 120_000)));
     expect(finding).toEqual({
       check: 'events postmark',
       result: 'ok',
@@ -370,15 +371,15 @@ describe('provider events', () => {
       remedy: null,
     });
     const unknownPath = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
-    expect(checkProviderEvents(parts({ refused: unknownPath }))).toMatchObject({
+    expect(checkProviderEvents(createParts({ refused: unknownPath }))).toMatchObject({
       result: 'ok',
       detail: expect.stringContaining('2 requests below /events got 404 since the start'),
     });
     const brokenHttp = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
-    expect(checkProviderEvents(parts({ refused: brokenHttp })).detail).toContain(
+    expect(checkProviderEvents(createParts({ refused: brokenHttp })).detail).toContain(
       'one request was not valid HTTP or too slow since the start',
     );
-    expect(checkProviderEvents(parts(keepsSender(false))).detail).toBe(
+    expect(checkProviderEvents(createParts(keepsSender(false))).detail).toBe(
       'later bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
     );
   });
@@ -574,7 +575,7 @@ describe('transport', () => {
     fellBack: false,
   };
   const createFailedSession = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
-  const account = () => Promise.reject(new Error('unexpected call'));
+  const rejectCall = () => Promise.reject(new Error('unexpected call'));
   it.each([
     ['a relay that accepts the credentials is ok', smtp, readySession, 'ok', /authenticated as postrider/],
     [
@@ -619,7 +620,7 @@ describe('transport', () => {
     const relayParts = {
       setting,
       probeRelay: async () => probeResult,
-      readSesAccount: account,
+      readSesAccount: rejectCall,
       inboxPath: 'inbox',
       checkWritable: async () => null,
     };
@@ -638,7 +639,7 @@ describe('transport', () => {
       const findings = await checkTransport({
         setting: { ...smtp, tls },
         probeRelay: async () => ({ kind: 'failed', stage: 'auth', code, text: 'no' }),
-        readSesAccount: account,
+        readSesAccount: rejectCall,
         inboxPath: 'inbox',
         checkWritable: async () => null,
       });
@@ -646,7 +647,7 @@ describe('transport', () => {
     },
   );
   it('the remedy for an untrusted certificate names the variable for a private authority', async () => {
-    const parts = { readSesAccount: account, inboxPath: 'inbox', checkWritable: async () => null };
+    const parts = { readSesAccount: rejectCall, inboxPath: 'inbox', checkWritable: async () => null };
     for (const [stage, setting] of [
       ['starttls', smtp],
       ['connect', { ...smtp, port: 465, tls: 'implicit' }],
@@ -659,11 +660,11 @@ describe('transport', () => {
     ['a writable folder is ok', null, 'ok'],
     ['a folder that is not writable is a failure', 'EACCES', 'failure'],
   ])('capture: %s', async (_name, reason, result) => {
-    const unexpectedProbe = () => Promise.reject(new Error('unexpected call'));
+    const rejectProbe = () => Promise.reject(new Error('unexpected call'));
     const parts = {
       setting: { kind: 'capture' },
-      probeRelay: unexpectedProbe,
-      readSesAccount: account,
+      probeRelay: rejectProbe,
+      readSesAccount: rejectCall,
       inboxPath: 'inbox',
       checkWritable: async () => reason,
     } as const;

@@ -47,30 +47,46 @@ describe('a private key is accepted', () => {
 });
 
 describe('another text is refused with one line that contains no part of it', () => {
-  const encrypted = (type: 'pkcs1' | 'pkcs8') =>
+  const encryptKey = (type: 'pkcs1' | 'pkcs8') =>
     String(SHORT_RSA.privateKey.export({ format: 'pem', type, cipher: 'aes-256-cbc', passphrase: 'secret' }));
-  const block = (label: string) => `-----BEGIN ${label}-----\nAAAA\n-----END ${label}-----\n`;
+  const formatBlock = (label: string) => `-----BEGIN ${label}-----\nAAAA\n-----END ${label}-----\n`;
   it.each([
-    ['an encrypted key in PKCS#8', encrypted('pkcs8'), /is encrypted with a passphrase; decrypt it with `openssl pkey/],
-    ['an encrypted key in PKCS#1', encrypted('pkcs1'), /is encrypted with a passphrase; decrypt it with `openssl pkey/],
-    ['an OpenSSH key', block('OPENSSH PRIVATE KEY'), /has the format of OpenSSH; convert a copy .* `ssh-keygen -p/],
+    [
+      'an encrypted key in PKCS#8',
+      encryptKey('pkcs8'),
+      /is encrypted with a passphrase; decrypt it with `openssl pkey/,
+    ],
+    [
+      'an encrypted key in PKCS#1',
+      encryptKey('pkcs1'),
+      /is encrypted with a passphrase; decrypt it with `openssl pkey/,
+    ],
+    [
+      'an OpenSSH key',
+      formatBlock('OPENSSH PRIVATE KEY'),
+      /has the format of OpenSSH; convert a copy .* `ssh-keygen -p/,
+    ],
     [
       'a public key',
       String(RSA.publicKey.export({ format: 'pem', type: 'spki' })),
       /is a public key; give the private key/,
     ],
     ['an RSA public key', String(RSA.publicKey.export({ format: 'pem', type: 'pkcs1' })), /is a public key/],
-    ['a certificate', block('CERTIFICATE'), /is a certificate; give the private key/],
+    ['a certificate', formatBlock('CERTIFICATE'), /is a certificate; give the private key/],
     ['a DKIM record', `v=DKIM1; k=rsa; p=${formatPublicKey(RSA.publicKey)}`, /public record of a key/],
     ['two keys', `${PKCS8}${PKCS1}`, /there are 2 PEM blocks; give one/],
     ['no PEM', 'nonsense', /there is no PEM block; give the private key in PEM/],
     ['an empty text', '', /there is no PEM block/],
     ['a truncated key', String(PKCS8).slice(0, 400), /cannot be decoded; copy the whole file/],
-    ['a key of elliptic curves', pemOf(generateKeyPairSync('ec', { namedCurve: 'P-256' })), /neither RSA nor Ed25519/],
-    ['RSA-PSS', pemOf(generateKeyPairSync('rsa-pss', { modulusLength: 1024 })), /neither RSA nor Ed25519/],
+    [
+      'a key of elliptic curves',
+      exportPem(generateKeyPairSync('ec', { namedCurve: 'P-256' })),
+      /neither RSA nor Ed25519/,
+    ],
+    ['RSA-PSS', exportPem(generateKeyPairSync('rsa-pss', { modulusLength: 1024 })), /neither RSA nor Ed25519/],
     [
       'RSA of 512 bits',
-      pemOf(generateKeyPairSync('rsa', { modulusLength: 512 })),
+      exportPem(generateKeyPairSync('rsa', { modulusLength: 512 })),
       /has 512 bits, and receivers ignore/,
     ],
   ])('%s', (_name, text, fault) => {
@@ -87,7 +103,7 @@ describe('another text is refused with one line that contains no part of it', ()
   });
 });
 
-function pemOf({ privateKey }: { readonly privateKey: import('node:crypto').KeyObject }): string {
+function exportPem({ privateKey }: { readonly privateKey: import('node:crypto').KeyObject }): string {
   return String(privateKey.export({ format: 'pem', type: 'pkcs8' }));
 }
 
@@ -126,7 +142,7 @@ test('an imported key is sealed under its own name, and its unencrypted form is 
 test('an independent verifier accepts a message signed with an imported key, by the record that was already published', async () => {
   const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
   const imported = [SHORT_RSA, ED25519].map(({ privateKey }, index) => {
-    const parsed = parsePrivateKey(pemOf({ privateKey }));
+    const parsed = parsePrivateKey(exportPem({ privateKey }));
     if (!parsed.ok) throw new Error(parsed.fault);
     return sealImportedKey(parsed.keyPair, { domain: 'example.org', selector: `mail.s${index}`, sealingKey, now: 5 });
   });

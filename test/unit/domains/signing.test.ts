@@ -149,7 +149,7 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
 describe('the envelope sender', () => {
   const KEY = Buffer.alloc(32, 7);
   const token = createReturnPathToken(KEY, MESSAGE.id, MESSAGE.acceptedAt);
-  const path = (isVerified: boolean) => ({ returnPath: { name: 'bounces.example.org', isVerified } });
+  const createPath = (isVerified: boolean) => ({ returnPath: { name: 'bounces.example.org', isVerified } });
   const createPreparer = (hasDefault = true) => {
     const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
     const prepare = createPrepare({
@@ -168,23 +168,23 @@ describe('the envelope sender', () => {
   test('is at the return path of the domain only while its records are verified, else at the default', async () => {
     const { domains, apply, readSender } = createPreparer();
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED, ...path(false) });
+    apply({ ...AUTHENTICATED, ...createPath(false) });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED, ...path(true) });
+    apply({ ...AUTHENTICATED, ...createPath(true) });
     expect(await readSender()).toBe(`${token}@bounces.example.org`);
-    apply({ ...AUTHENTICATED, ...path(false) });
+    apply({ ...AUTHENTICATED, ...createPath(false) });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED, ...path(true) });
+    apply({ ...AUTHENTICATED, ...createPath(true) });
     domains.apply({ domains: [], removed: [AUTHENTICATED.name] });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
   });
 
   test('is never at the return path of another account, and is the sender if there is no listener', async () => {
     const { apply, readSender } = createPreparer();
-    apply({ ...AUTHENTICATED, ...path(true), accountId: MESSAGE.accountId + 1 });
+    apply({ ...AUTHENTICATED, ...createPath(true), accountId: MESSAGE.accountId + 1 });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
     const withoutListener = createPreparer(false);
-    withoutListener.apply({ ...AUTHENTICATED, ...path(true) });
+    withoutListener.apply({ ...AUTHENTICATED, ...createPath(true) });
     expect(await withoutListener.readSender()).toBe(MESSAGE.from);
   });
 });

@@ -297,7 +297,7 @@ describe('MX and CNAME records', () => {
 });
 
 describe('a check of many records', () => {
-  const neverCalled = (): Promise<Lookup<never>> => Promise.reject(new Error('unexpected lookup'));
+  const rejectLookup = (): Promise<Lookup<never>> => Promise.reject(new Error('unexpected lookup'));
 
   it('keeps their order, and the number of concurrent lookups is limited', async () => {
     let openLookups = 0;
@@ -310,10 +310,10 @@ describe('a check of many records', () => {
         openLookups -= 1;
         return { kind: 'none' };
       },
-      lookUpMx: neverCalled,
-      lookUpCname: neverCalled,
-      lookUpAddresses: neverCalled,
-      lookUpHostNames: neverCalled,
+      lookUpMx: rejectLookup,
+      lookUpCname: rejectLookup,
+      lookUpAddresses: rejectLookup,
+      lookUpHostNames: rejectLookup,
     };
     const records = Array.from({ length: 50 }, (_, index) => ({ ...DKIM, name: `s${index}._domainkey.example.test` }));
     const checks = await checkRecords(records, counting, 4);

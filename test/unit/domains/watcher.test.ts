@@ -108,11 +108,11 @@ test('a domain that is failing or has staged keys is checked more often', () => 
 });
 
 test('a domain with a return path is checked every hour, and more often until its records are found', () => {
-  const interval = (isVerified: boolean, changes: Partial<SendingDomain> = {}) =>
+  const computeInterval = (isVerified: boolean, changes: Partial<SendingDomain> = {}) =>
     getCheckIntervalMs(createDomain('a.example', { returnPath: { name: 'b.a.example', isVerified }, ...changes }), NOW);
-  expect(interval(true, { status: 'authenticated' })).toBe(HOUR_MS);
-  expect(interval(false, { status: 'authenticated' })).toBe(HOUR_MS / 4);
-  expect(interval(true, { createdAt: NOW - 48 * HOUR_MS })).toBe(HOUR_MS);
+  expect(computeInterval(true, { status: 'authenticated' })).toBe(HOUR_MS);
+  expect(computeInterval(false, { status: 'authenticated' })).toBe(HOUR_MS / 4);
+  expect(computeInterval(true, { createdAt: NOW - 48 * HOUR_MS })).toBe(HOUR_MS);
 });
 
 test('a change of the return path by a check is published once', async () => {

@@ -9,7 +9,7 @@ const BOUNCE = Buffer.from(
   'From: MAILER-DAEMON@relay.example\r\nSubject: Undelivered Mail\r\n\r\n<a@b.example>: no such user',
 );
 
-function rig() {
+function createRig() {
   const clock = createVirtualClock(Date.now());
   const faults: string[] = [];
   const reader = createReportReader({
@@ -23,7 +23,7 @@ function rig() {
 }
 
 test('a report that exceeds the timeout is too expensive, and the reports after it are read', async () => {
-  const { clock, reader, faults } = rig();
+  const { clock, reader, faults } = createRig();
   // The thread has started, so the clock can advance.
   await reader.read(BOUNCE);
   const hostileRead = reader.read(Buffer.from('spin'));
@@ -44,14 +44,14 @@ test('a report that exceeds the timeout is too expensive, and the reports after 
 });
 
 test('a report that exhausts the memory of the thread is too expensive, and the next report is read', async () => {
-  const { reader, faults } = rig();
+  const { reader, faults } = createRig();
   expect(await reader.read(Buffer.from('exhaust'))).toEqual({ kind: 'too-expensive' });
   expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', events: [{ kind: 'bounce' }] });
   expect(faults).toHaveLength(1);
 });
 
 test('waiting reports are bounded in number and bytes, and a further read returns busy at once', async () => {
-  const { reader } = rig();
+  const { reader } = createRig();
   const reads = [reader.read(Buffer.from('spin'))];
   for (let n = 1; n < MAX_PENDING.jobs; n += 1) reads.push(reader.read(BOUNCE));
   expect(await reader.read(BOUNCE)).toEqual({ kind: 'busy' });
@@ -60,7 +60,7 @@ test('waiting reports are bounded in number and bytes, and a further read return
   expect((await settledReads).every(({ status }) => status === 'rejected')).toBe(true);
   await expect(reader.read(BOUNCE)).rejects.toThrow('closed');
 
-  const otherReader = rig().reader;
+  const otherReader = createRig().reader;
   const largeReport = Buffer.alloc(MAX_PENDING.bytes);
   const firstRead = otherReader.read(largeReport);
   expect(await otherReader.read(BOUNCE)).toEqual({ kind: 'busy' });

@@ -53,7 +53,7 @@ interface Rig {
   readonly close: () => Promise<void>;
 }
 
-async function rig(
+async function startRig(
   record: (report: FeedbackReport) => Promise<FeedbackResult> = async () => ({
     kind: 'recorded',
     id: ID,
@@ -135,7 +135,7 @@ async function rig(
 
 describe('accepted recipients', () => {
   test('a report to a return path is about its message and contains the events', async () => {
-    const { openDialog, reports, refusals } = await rig();
+    const { openDialog, reports, refusals } = await startRig();
     const peer = await openDialog();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toMatchObject([
@@ -157,7 +157,7 @@ describe('accepted recipients', () => {
     ['an unknown mailbox', (): string => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
     ['another domain', (): string => 'ada@example.com', 550, 'relay'],
   ] as const)('%s is refused at RCPT, and counted', async (_, address, code, reason) => {
-    const { openDialog, reports, refusals } = await rig();
+    const { openDialog, reports, refusals } = await startRig();
     const peer = await openDialog();
     await peer.command('MAIL FROM:<>');
     expect(await peer.command(`RCPT TO:<${address()}>`)).toMatch(new RegExp(`^${code} 5\\.`));
@@ -167,7 +167,7 @@ describe('accepted recipients', () => {
   });
 
   test('postmaster and abuse accept messages of every sender', async () => {
-    const { openDialog, reports } = await rig();
+    const { openDialog, reports } = await startRig();
     for (const to of ['postmaster', `Postmaster@${DOMAIN}`, `abuse@${DOMAIN}`]) {
       const peer = await openDialog();
       expect(await peer.send('somebody@example.com', to, 'Subject: Hello\r\n\r\nWho are you?')).toMatch(/^250 /);
@@ -178,7 +178,7 @@ describe('accepted recipients', () => {
   });
 
   test('a complaint to abuse is about the only message whose return path it contains', async () => {
-    const { openDialog, reports } = await rig();
+    const { openDialog, reports } = await startRig();
     const peer = await openDialog();
     const report = readCase('26-arf-abuse').replace('<shop@example.org>', `<${createToken()}>`);
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, report)).toMatch(/^250 /);
@@ -187,7 +187,7 @@ describe('accepted recipients', () => {
   });
 
   test('a message can have only one recipient', async () => {
-    const { openDialog } = await rig();
+    const { openDialog } = await startRig();
     const peer = await openDialog();
     await peer.command('MAIL FROM:<>');
     expect(await peer.command(`RCPT TO:<${createToken()}>`)).toMatch(/^250 /);
@@ -195,7 +195,7 @@ describe('accepted recipients', () => {
   });
 
   test('a session with too many refused recipients ends', async () => {
-    const { openDialog, refusals } = await rig();
+    const { openDialog, refusals } = await startRig();
     const peer = await openDialog();
     await peer.command('MAIL FROM:<>');
     const replies: string[] = [];
@@ -209,7 +209,7 @@ describe('the reply 250', () => {
   test('is sent only after the commit; a failure of the store causes the reply 451', async () => {
     let commit: (answer: FeedbackResult) => void = () => undefined;
     let fail: (error: Error) => void = () => undefined;
-    const { openDialog, reports, refusals, faults } = await rig(
+    const { openDialog, reports, refusals, faults } = await startRig(
       () =>
         new Promise((resolve, reject) => {
           commit = resolve;
@@ -236,7 +236,7 @@ describe('the reply 250', () => {
 
   test('a bounce that arrives before the outcome of its message is recorded waits for the outcome', async () => {
     let tries = 0;
-    const { openDialog } = await rig(async () => {
+    const { openDialog } = await startRig(async () => {
       tries += 1;
       return tries < 3
         ? { kind: 'not-yet' }
@@ -248,7 +248,7 @@ describe('the reply 250', () => {
   });
 
   test('without a recorded outcome the reply is 451', async () => {
-    const { openDialog, refusals, close } = await rig(async () => ({ kind: 'not-yet' }));
+    const { openDialog, refusals, close } = await startRig(async () => ({ kind: 'not-yet' }));
     const peer = await openDialog();
     const pendingReply = peer.send('', createToken(), DSN);
     await expect.poll(() => refusals.length).toBe(1);
@@ -258,7 +258,7 @@ describe('the reply 250', () => {
   });
 
   test('a message without its final dot is not recorded', async () => {
-    const { openDialog, reports } = await rig();
+    const { openDialog, reports } = await startRig();
     const peer = await openDialog();
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
     peer.write(DSN);
@@ -269,7 +269,7 @@ describe('the reply 250', () => {
   });
 
   test('the digest of a report does not depend on its trace fields, and depends on its message', async () => {
-    const { openDialog, reports } = await rig();
+    const { openDialog, reports } = await startRig();
     const peer = await openDialog();
     await peer.send('', createToken(), DSN);
     await peer.send('', createToken(), `Received: from a by b\r\n${DSN}`);
@@ -286,7 +286,7 @@ describe('misuse', () => {
     ['a command that ends with LF alone', 'MAIL FROM:<>\n'],
     ['a CR alone in a command', 'MAIL FROM:<>\rRCPT TO:<x@y.example>\r\n'],
   ])('%s ends the session', async (_, bytes) => {
-    const { openDialog, refusals, reports } = await rig();
+    const { openDialog, refusals, reports } = await startRig();
     const peer = await openDialog();
     peer.write(bytes);
     expect(await peer.readReply()).toMatch(/^554 5\.6\.0 bare CR or LF/);
@@ -298,7 +298,7 @@ describe('misuse', () => {
   test.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\r\n.\r\n'])(
     'a message smuggled after %j is not parsed: the session ends, and nothing is recorded',
     async (lineEnd) => {
-      const { openDialog, refusals, reports } = await rig();
+      const { openDialog, refusals, reports } = await startRig();
       const peer = await openDialog();
       for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
       peer.write(`${DSN}${lineEnd}MAIL FROM:<>\r\nRCPT TO:<${createToken()}>\r\nDATA\r\n${DSN}\r\n.\r\n`);
@@ -310,7 +310,7 @@ describe('misuse', () => {
   );
 
   test('a message of thirty megabytes is refused, with or without SIZE, and the next message is accepted', async () => {
-    const { openDialog, refusals, reports } = await rig();
+    const { openDialog, refusals, reports } = await startRig();
     const peer = await openDialog();
     expect(await peer.command(`MAIL FROM:<> SIZE=${MAX_MESSAGE_BYTES + 1}`)).toMatch(/^552 /);
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
@@ -324,7 +324,7 @@ describe('misuse', () => {
   });
 
   test('only the beginning of a large report is read, and only its first 64 KiB are stored', async () => {
-    const { openDialog, reports } = await rig();
+    const { openDialog, reports } = await startRig();
     const peer = await openDialog();
     const largeReport = Buffer.concat([
       Buffer.from(`${DSN}\r\n`),
@@ -336,7 +336,7 @@ describe('misuse', () => {
   });
 
   test('too many connections of one address are refused', async () => {
-    const { openDialog, refusals } = await rig();
+    const { openDialog, refusals } = await startRig();
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openDialog()));
     const firstClient = await openDialog();
     expect(await firstClient.command('MAIL FROM:<>')).toBe('closed');
@@ -351,7 +351,7 @@ describe('misuse', () => {
     const peer = startResettingPeer();
     onTestFinished(() => peer.close());
     // The reset arrives after the listener has accepted the connection and before it writes the refusal.
-    const { port, openDialog, refusals } = await rig(undefined, null, { onRefusal: () => peer.resetNow() });
+    const { port, openDialog, refusals } = await startRig(undefined, null, { onRefusal: () => peer.resetNow() });
     for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1) await openDialog();
     for (let index = 0; index < 20; index += 1) await peer.connect(port);
     expect(refusals).toEqual(Array.from({ length: 20 }, () => 'too-many-connections'));
@@ -361,7 +361,7 @@ describe('misuse', () => {
   });
 
   test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('the command %s is refused', async (command) => {
-    const { openDialog } = await rig();
+    const { openDialog } = await startRig();
     expect(await (await openDialog()).command(command)).toMatch(/^50[02] /);
   });
 });
@@ -379,7 +379,7 @@ describe('limits of sessions', () => {
   }
 
   test('hundreds of idle connections do not prevent the delivery of a bounce', async () => {
-    const { port, openDialog, reports, refusals } = await rig();
+    const { port, openDialog, reports, refusals } = await startRig();
     const hosts = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
     for (let host = 1; host <= hosts; host += 1)
       await Promise.all(
@@ -392,7 +392,7 @@ describe('limits of sessions', () => {
   });
 
   test('an idle session for abuse is evicted, and a session for a return path is not', async () => {
-    const { openDialog, reports, refusals } = await rig();
+    const { openDialog, reports, refusals } = await startRig();
     const firstClient = await openDialog('127.0.0.98');
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await firstClient.command(line);
     for (let host = 1; host <= MAX_SESSIONS.total / MAX_SESSIONS.perPeer; host += 1) {
@@ -413,7 +413,7 @@ describe('limits of sessions', () => {
   });
 
   test('a session with too many recipients and no message ends, and does not use a token of the rate limit', async () => {
-    const { openDialog, reports, refusals } = await rig();
+    const { openDialog, reports, refusals } = await startRig();
     for (let round = 0; round < 20; round += 1) {
       const peer = await openDialog();
       await peer.command('MAIL FROM:<a@example.com>');
@@ -437,7 +437,7 @@ describe('limits of sessions', () => {
   test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])(
     'a session that repeats %s ends',
     async (command) => {
-      const { openDialog, refusals } = await rig();
+      const { openDialog, refusals } = await startRig();
       const peer = await openDialog();
       const line = `${command}\r\n`;
       peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
@@ -449,7 +449,7 @@ describe('limits of sessions', () => {
   );
 
   test('each message resets the limits on commands', async () => {
-    const { openDialog, reports } = await rig();
+    const { openDialog, reports } = await startRig();
     const peer = await openDialog();
     for (let n = 0; n < MAX_ENVELOPE_COMMANDS; n += 1)
       expect(await peer.send('', createToken(), `X-N: ${n}\r\n${DSN}`)).toMatch(/^250 /);
@@ -464,7 +464,7 @@ describe('limits of sessions', () => {
     ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
   ])('a session with %s ends after its timeout', async (_, lines, ms) => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, refusals } = await rig(undefined, null, { clock });
+    const { openDialog, refusals } = await startRig(undefined, null, { clock });
     const peer = await openDialog();
     for (const line of lines) await peer.command(line);
     await clock.advance(ms);
@@ -475,7 +475,7 @@ describe('limits of sessions', () => {
 
   test('a new connection of a peer at its limit evicts an idle connection', async () => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, refusals } = await rig(undefined, null, { clock });
+    const { openDialog, refusals } = await startRig(undefined, null, { clock });
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openDialog()));
     await clock.advance(15_000);
     const peer = await openDialog();
@@ -488,7 +488,7 @@ describe('limits of sessions', () => {
     ['a return path', createToken, PEER_MESSAGE_RATE.burst],
   ] as const)('a peer over its rate limit for %s gets 451, without effect on another peer', async (_, to, burst) => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, reports, refusals } = await rig(undefined, null, {
+    const { openDialog, reports, refusals } = await startRig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
@@ -503,7 +503,7 @@ describe('limits of sessions', () => {
 
   test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, reports } = await rig(undefined, null, {
+    const { openDialog, reports } = await startRig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
@@ -524,7 +524,7 @@ describe('limits of sessions', () => {
   test('buffered bytes of one peer are bounded, and further messages get 451', async () => {
     const clock = createVirtualClock(Date.now());
     const waitingReads: (() => void)[] = [];
-    const { openDialog, refusals } = await rig(undefined, null, {
+    const { openDialog, refusals } = await startRig(undefined, null, {
       clock,
       reader: {
         read: () =>
@@ -557,7 +557,7 @@ describe('a report that is too expensive to read', () => {
   test('gets 250 and is stored unread, and the next report is read', async () => {
     const clock = createVirtualClock(Date.now());
     const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
-    const { openDialog, reports, refusals, faults, reads } = await rig(undefined, null, { clock, module });
+    const { openDialog, reports, refusals, faults, reads } = await startRig(undefined, null, { clock, module });
     const peer = await openDialog();
     // The thread has started, so the clock can advance.
     expect(await peer.send('', createToken(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
@@ -585,7 +585,9 @@ describe('a report that is too expensive to read', () => {
   });
 
   test('a message gets 451 when too many reports are waiting', async () => {
-    const { openDialog, refusals } = await rig(undefined, null, { reader: { read: async () => ({ kind: 'busy' }) } });
+    const { openDialog, refusals } = await startRig(undefined, null, {
+      reader: { read: async () => ({ kind: 'busy' }) },
+    });
     const peer = await openDialog();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
     expect(refusals).toEqual(['too-busy']);
@@ -593,7 +595,7 @@ describe('a report that is too expensive to read', () => {
 
   test('a message gets 451 when the thread cannot be started', async () => {
     const module = new URL('./there-is-no-worker.ts', import.meta.url);
-    const { openDialog, reports, refusals } = await rig(undefined, null, { module });
+    const { openDialog, reports, refusals } = await startRig(undefined, null, { module });
     const peer = await openDialog();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
     expect([refusals, reports]).toEqual([['store'], []]);
@@ -603,7 +605,7 @@ describe('a report that is too expensive to read', () => {
 test('a session under TLS is removed with its timeouts when it ends', async () => {
   const { key, cert } = await getCertificate('localhost');
   const clock = createVirtualClock(Date.now());
-  const { openDialog, refusals, close } = await rig(
+  const { openDialog, refusals, close } = await startRig(
     undefined,
     { key: Buffer.from(key), cert: Buffer.from(cert) },
     { clock },
@@ -624,7 +626,10 @@ test('a session under TLS is removed with its timeouts when it ends', async () =
 
 test('with a certificate the listener offers STARTTLS, and refuses bare line ends also under TLS', async () => {
   const { key, cert } = await getCertificate('localhost');
-  const { openDialog, reports, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
+  const { openDialog, reports, refusals } = await startRig(undefined, {
+    key: Buffer.from(key),
+    cert: Buffer.from(cert),
+  });
   const peer = await openDialog();
   expect(await peer.command('EHLO peer.example')).toContain('STARTTLS');
   expect(await peer.command('STARTTLS')).toMatch(/^220 /);
@@ -638,7 +643,7 @@ test('with a certificate the listener offers STARTTLS, and refuses bare line end
 });
 
 test('without a certificate the listener does not offer STARTTLS', async () => {
-  const { openDialog } = await rig();
+  const { openDialog } = await startRig();
   expect(await (await openDialog()).command('EHLO peer.example')).not.toContain('STARTTLS');
 });
 
@@ -663,7 +668,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   }
 
   test('the limits count the client that the proxy reports, in both versions', async () => {
-    const { port, openDialog, refusals, reports } = await rig(undefined, null, { trustedProxy: PROXY });
+    const { port, openDialog, refusals, reports } = await startRig(undefined, null, { trustedProxy: PROXY });
     for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1)
       await openDialog(PROXY, index % 2 === 0 ? createHeader('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));
     expect(await sendAndRead(port, createHeader('203.0.113.1'))).toMatch(/^421 4\.3\.2 too many connections/);
@@ -676,7 +681,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   test('bytes after the header belong to the session, and STARTTLS works', async () => {
     const { key, cert } = await getCertificate('localhost');
     const certificate = { key: Buffer.from(key), cert: Buffer.from(cert) };
-    const { openDialog, refusals } = await rig(undefined, certificate, { trustedProxy: PROXY });
+    const { openDialog, refusals } = await startRig(undefined, certificate, { trustedProxy: PROXY });
     const peer = await openDialog(PROXY, createHeader('203.0.113.1'));
     expect(await peer.command('STARTTLS')).toMatch(/^220 /);
     await peer.startTls();
@@ -687,7 +692,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   });
 
   test('after a malformed header the connection is closed without a reply', async () => {
-    const { port, refusals } = await rig(undefined, null, { trustedProxy: PROXY });
+    const { port, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
     const malformed = [
       'EHLO peer.example\r\n',
       'PROXY TCP4 a b c d\r\n',
@@ -699,7 +704,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
 
   test('the connection is closed if the header does not arrive in time', async () => {
     const clock = createVirtualClock(Date.now());
-    const { port, refusals } = await rig(undefined, null, { trustedProxy: PROXY, clock });
+    const { port, refusals } = await startRig(undefined, null, { trustedProxy: PROXY, clock });
     const replies = ['PROXY TCP4', ''].map((bytes) => sendAndRead(port, bytes));
     await expect
       .poll(async () => {
@@ -711,14 +716,14 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   });
 
   test('the header of another peer is an unknown command', async () => {
-    const { openDialog, refusals } = await rig(undefined, null, { trustedProxy: PROXY });
+    const { openDialog, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
     const peer = await openDialog('127.0.0.8');
     expect(await peer.command(createHeader('203.0.113.1').trim())).toMatch(/^500 /);
     expect(refusals).toEqual([]);
   });
 
   test('a reset at any point of the header affects no other connection', async () => {
-    const { port, openDialog } = await rig(undefined, null, { trustedProxy: PROXY });
+    const { port, openDialog } = await startRig(undefined, null, { trustedProxy: PROXY });
     const header = createHeader('203.0.113.1');
     await Promise.all(
       Array.from({ length: header.length + 1 }, async (_, splitIndex) => {

@@ -9,7 +9,7 @@ import {
 
 const MINUTE_MS = 60_000;
 
-function rig() {
+function createRig() {
   const sessions = createSessionTable();
   const evicted: OpenSession[] = [];
   const openSession = (address: string, stage: SessionStage, activeAt: number): OpenSession => {
@@ -27,7 +27,7 @@ function rig() {
 }
 
 test('at the limit the session without a valid recipient that is idle longest is evicted', () => {
-  const { sessions, evicted, openSession, fill } = rig();
+  const { sessions, evicted, openSession, fill } = createRig();
   const addedSessions = fill(MAX_SESSIONS.total, 'new', 1_000);
   const longestIdle = addedSessions[77];
   if (longestIdle !== undefined) longestIdle.lastActiveAt = 5;
@@ -36,7 +36,7 @@ test('at the limit the session without a valid recipient that is idle longest is
 });
 
 test('sessions without a recipient are evicted first, then those for a role mailbox, then those for return paths', () => {
-  const { sessions, evicted, openSession, fill } = rig();
+  const { sessions, evicted, openSession, fill } = createRig();
   const addedSessions = fill(MAX_SESSIONS.total, 'return-path', 0);
   const [role, newSession] = [addedSessions[3], addedSessions[5]];
   if (role === undefined || newSession === undefined) throw new Error('no sessions');
@@ -47,7 +47,7 @@ test('sessions without a recipient are evicted first, then those for a role mail
 });
 
 test('a session for a return path is evicted only after one idle minute, and a session whose message is being recorded is never evicted', () => {
-  const { sessions, evicted, openSession, fill } = rig();
+  const { sessions, evicted, openSession, fill } = createRig();
   fill(MAX_SESSIONS.total - 1, 'recording', 0);
   const recordingSession = openSession('198.51.100.1', 'return-path', MINUTE_MS);
   sessions.admit(recordingSession, MINUTE_MS);
@@ -59,7 +59,7 @@ test('a session for a return path is evicted only after one idle minute, and a s
 });
 
 test('a peer or an IPv6 /64 network has a limit, and its idle session is evicted for its next session', () => {
-  const { sessions, evicted, openSession } = rig();
+  const { sessions, evicted, openSession } = createRig();
   const admitPeer = (n: number, now: number) =>
     sessions.admit(openSession(`2001:db8::${n.toString(16)}`, 'new', now), now);
   for (let n = 0; n < MAX_SESSIONS.perPeer; n += 1) expect(admitPeer(n, 0)).toBe(true);
@@ -70,7 +70,7 @@ test('a peer or an IPv6 /64 network has a limit, and its idle session is evicted
 });
 
 test('removing a session more than once admits only one new session', () => {
-  const { sessions, openSession } = rig();
+  const { sessions, openSession } = createRig();
   const addedSessions = Array.from({ length: MAX_SESSIONS.perPeer }, () => openSession('192.0.2.1', 'new', 0));
   for (const session of addedSessions) sessions.admit(session, 0);
   const [firstSession] = addedSessions;

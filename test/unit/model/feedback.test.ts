@@ -219,7 +219,7 @@ test('a detail and a diagnostic have a maximum length, and a detail is never emp
 });
 
 describe('an event of a provider', () => {
-  const confirmed = (recipient: string | null = TO): FeedbackEvent => ({
+  const createConfirmation = (recipient: string | null = TO): FeedbackEvent => ({
     ...createRecipient(recipient),
     kind: 'confirmed',
   });
@@ -230,31 +230,36 @@ describe('an event of a provider', () => {
     for (const event of [
       createBounce(createRecipient('bob@elsewhere.example')),
       createComplaint('abuse', 'x@y.example'),
-      confirmed('a@b.example'),
+      createConfirmation('a@b.example'),
     ])
       expect(provider('delivered', event)).toEqual({ kind: 'other-recipient' });
   });
 
   test('that reports a delivery confirms a delivered message once and changes no state', () => {
-    expect(provider('delivered', confirmed())).toMatchObject({ kind: 'confirm', to: null });
-    expect(provider('complained', confirmed())).toMatchObject({ kind: 'confirm', to: null });
-    expect(provider('delivered', confirmed(), { isConfirmed: true })).toMatchObject({ verb: 'delivery-reported' });
-    expect(provider('bounced', confirmed())).toMatchObject({ verb: 'delivery-reported' });
+    expect(provider('delivered', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
+    expect(provider('complained', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
+    expect(provider('delivered', createConfirmation(), { isConfirmed: true })).toMatchObject({
+      verb: 'delivery-reported',
+    });
+    expect(provider('bounced', createConfirmation())).toMatchObject({ verb: 'delivery-reported' });
   });
 
   test('ends an uncertain message, and a queued message only if an earlier attempt may have sent it', () => {
     const sent = { mayHaveBeenSent: true };
-    expect(provider('uncertain', confirmed())).toMatchObject({ kind: 'confirm', to: 'delivered' });
-    expect(provider('queued', confirmed(), sent)).toMatchObject({ kind: 'confirm', to: 'delivered' });
+    expect(provider('uncertain', createConfirmation())).toMatchObject({ kind: 'confirm', to: 'delivered' });
+    expect(provider('queued', createConfirmation(), sent)).toMatchObject({ kind: 'confirm', to: 'delivered' });
     expect(provider('queued', createBounce(), sent)).toMatchObject({
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
     });
     expect(provider('queued', createComplaint('abuse'), sent)).toMatchObject({ kind: 'change', to: 'complained' });
-    expect(provider('queued', confirmed())).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
+    expect(provider('queued', createConfirmation())).toMatchObject({
+      kind: 'history-entry',
+      verb: 'delivery-reported',
+    });
     expect(provider('queued', createBounce())).toEqual({ kind: 'wait' });
-    expect(provider('sending', confirmed(), sent)).toEqual({ kind: 'wait' });
+    expect(provider('sending', createConfirmation(), sent)).toEqual({ kind: 'wait' });
   });
 
   test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts', () => {

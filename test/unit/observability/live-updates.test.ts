@@ -6,7 +6,7 @@ import { createEvents } from '../../../src/observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
-function rig(topics: readonly Topic[] = TOPICS) {
+function createRig(topics: readonly Topic[] = TOPICS) {
   const clock = createVirtualClock(Date.UTC(2030, 0, 1));
   const store = { polls: 0, changed: [] as Topic[] };
   const events = createEvents(clock);
@@ -26,7 +26,7 @@ function rig(topics: readonly Topic[] = TOPICS) {
 }
 
 test('a changed topic is published at once, at most twice per second, and once in each update', async () => {
-  const { clock, updates, publishedTopics, onChange } = rig();
+  const { clock, updates, publishedTopics, onChange } = createRig();
   updates.subscribe(onChange);
   for (let n = 0; n < 1_000; n += 1) {
     updates.publish('overview', 'messages');
@@ -42,7 +42,7 @@ test('a changed topic is published at once, at most twice per second, and once i
 });
 
 test('without a subscriber nothing is published and the store is not polled', async () => {
-  const { clock, updates, store, publishedTopics, onChange } = rig();
+  const { clock, updates, store, publishedTopics, onChange } = createRig();
   updates.publish('messages');
   updates.poll();
   await clock.advance(60_000);
@@ -58,7 +58,7 @@ test('without a subscriber nothing is published and the store is not polled', as
 });
 
 test('a change by another process is published within two seconds, and an earlier change is not', async () => {
-  const { clock, updates, store, publishedTopics, onChange } = rig();
+  const { clock, updates, store, publishedTopics, onChange } = createRig();
   store.changed = ['audit'];
   updates.subscribe(onChange);
   await clock.advance(100);
@@ -72,7 +72,7 @@ test('a change by another process is published within two seconds, and an earlie
 });
 
 test('a topic that this installation does not have is not published', async () => {
-  const { clock, updates, publishedTopics, onChange } = rig(['messages']);
+  const { clock, updates, publishedTopics, onChange } = createRig(['messages']);
   updates.subscribe(onChange);
   updates.publish('inbox');
   await clock.advance(1_000);
@@ -141,7 +141,7 @@ test('a change during a poll that failed is found by the next poll', async () =>
 });
 
 test('events are subscribed to only while there is a subscriber', async () => {
-  const { clock, events, updates, publishedTopics, onChange } = rig();
+  const { clock, events, updates, publishedTopics, onChange } = createRig();
   const change = () => events.publish({ type: 'domain.changed', at: 0 });
   change();
   const unsubscribe = updates.subscribe(onChange);

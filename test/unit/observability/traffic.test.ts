@@ -7,7 +7,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 const HOUR_MS = Date.UTC(2030, 0, 1, 10);
 
 /** Creates a counter whose writes are recorded. */
-function counterRig(startAt = HOUR_MS) {
+function createCounterRig(startAt = HOUR_MS) {
   const clock = createVirtualClock(startAt);
   const writes: TrafficRow[][] = [];
   const faults: unknown[] = [];
@@ -26,7 +26,7 @@ function counterRig(startAt = HOUR_MS) {
 }
 
 test('counts are written as complete rows after one second, and nothing is written without a count', async () => {
-  const { clock, counter, writes } = counterRig();
+  const { clock, counter, writes } = createCounterRig();
   await clock.advance(10_000);
   expect(writes).toEqual([]);
   counter.countAccepted();
@@ -51,7 +51,7 @@ test('counts are written as complete rows after one second, and nothing is writt
 });
 
 test('a cancelled message counts as ended and in no other figure', async () => {
-  const { clock, counter, writes } = counterRig();
+  const { clock, counter, writes } = createCounterRig();
   counter.countStateEntry('cancelled');
   counter.countStateEntry('uncertain');
   await clock.advance(1_000);
@@ -63,7 +63,7 @@ test('a cancelled message counts as ended and in no other figure', async () => {
 });
 
 test('bounces are counted by failure, and confirmations with their times', async () => {
-  const { clock, counter, writes } = counterRig();
+  const { clock, counter, writes } = createCounterRig();
   counter.countBounce({ class: 'hard', category: 'domain' });
   counter.countBounce({ class: 'hard', category: 'domain' });
   counter.countBounce({ class: 'soft', category: 'unknown' });
@@ -79,7 +79,7 @@ test('bounces are counted by failure, and confirmations with their times', async
 });
 
 test('a minute that ends before it is written is written together with the next minute', async () => {
-  const { clock, counter, writes } = counterRig(HOUR_MS + 59_900);
+  const { clock, counter, writes } = createCounterRig(HOUR_MS + 59_900);
   counter.countAccepted();
   await clock.advance(200);
   counter.countAccepted();
@@ -94,7 +94,7 @@ test('a minute that ends before it is written is written together with the next 
 });
 
 test('while the store does not answer, rows wait and one error is reported', async () => {
-  const { clock, counter, writes, faults, answer: storeState } = counterRig();
+  const { clock, counter, writes, faults, answer: storeState } = createCounterRig();
   storeState.fault = new Error('unavailable');
   counter.countAccepted();
   await clock.advance(90_000);
@@ -113,7 +113,7 @@ test('while the store does not answer, rows wait and one error is reported', asy
 });
 
 test('stop writes the remaining rows, and later counts start no timer', async () => {
-  const { clock, counter, writes } = counterRig();
+  const { clock, counter, writes } = createCounterRig();
   counter.countAccepted();
   await counter.stop();
   expect(writes).toMatchObject([[{ accepted: 1 }, { accepted: 1 }]]);

@@ -15,7 +15,7 @@ import { listAudit } from '../../../src/operations/audit.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../../../src/operations/keys.ts';
 import type { Operation } from '../../../src/operations/operation.ts';
 import { createToken, listTokens, revokeToken } from '../../../src/operations/tokens.ts';
-import { type OperationRig, operationRig } from './operation-rig.ts';
+import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 /** Performs an operation. Returns its value after validation by the schema, or the code and field of its error. */
 async function performChecked(rig: OperationRig, operation: Operation, input: Readonly<Record<string, unknown>>) {
@@ -56,7 +56,7 @@ test('the warning of an account has the current counts', () => {
 
 describe('accounts', () => {
   test('are created, changed, locked, unlocked and shown, with results that match their schemas', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const createdAccount = await performChecked(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
     expect(createdAccount).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
     expect(createdAccount).not.toHaveProperty('reputation');
@@ -86,7 +86,7 @@ describe('accounts', () => {
 
   test('a configuration set is set with a warning if the transport is not Amazon SES', async () => {
     const setWith = async (transport: string) => {
-      const rig = await operationRig({ POSTRIDER_TRANSPORT: transport });
+      const rig = await createOperationRig({ POSTRIDER_TRANSPORT: transport });
       return rig.perform(setAccount, { account: 'acme', sesConfigurationSet: 'news' });
     };
     expect(await setWith('smtp://smtp.postmarkapp.com')).toMatchObject({
@@ -126,7 +126,7 @@ describe('accounts', () => {
   ] as const)(
     '$name %j is refused as %s, changes nothing and writes no entry',
     async (operation, input, code, field) => {
-      const rig = await operationRig();
+      const rig = await createOperationRig();
       const accountsBefore = await performChecked(rig, listAccounts, {});
       expect(await performChecked(rig, operation, input)).toEqual({ code, field });
       expect(await performChecked(rig, listAccounts, {})).toEqual(accountsBefore);
@@ -139,7 +139,7 @@ const BROUGHT_KEY = `pr_${'Az09_-'.repeat(7)}A`;
 
 describe('keys', () => {
   test('a key that the operator brings is stored once, and is in no list, error or audit log entry', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const importedKey = await performChecked(rig, importKey, { account: 'acme', key: BROUGHT_KEY, name: 'web' });
     expect(importedKey).toEqual({ id: 'key_1', prefix: BROUGHT_KEY.slice(0, 10), expires: null });
     await performChecked(rig, revokeKey, { key: 'key_1' });
@@ -156,7 +156,7 @@ describe('keys', () => {
   });
 
   test('are created, listed without the secret, rotated and revoked', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const createdKey = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
     expect(createdKey).toMatchObject({
       id: 'key_1',
@@ -199,7 +199,7 @@ describe('keys', () => {
     [rotateKey, { key: 'key_999' }, 'not-found', 'key'],
     [rotateKey, { key: 'key_999', grace: '1' }, 'invalid', 'grace'],
   ] as const)('$name %j is refused as %s', async (operation, input, code, field) => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     expect(await performChecked(rig, operation, input)).toEqual({ code, field });
     expect(await performChecked(rig, listAudit, {})).toEqual([]);
   });
@@ -207,7 +207,7 @@ describe('keys', () => {
 
 describe('tokens and the audit log', () => {
   test('a token is created, listed without the secret, and revoked', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const createdToken = await performChecked(rig, createToken, { name: 'ci' });
     expect(createdToken).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
     expect(await performChecked(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
@@ -231,12 +231,12 @@ describe('tokens and the audit log', () => {
     [listAudit, { limit: '0' }, 'invalid', 'limit'],
     [listAudit, { before: 'x' }, 'invalid', 'before'],
   ] as const)('$name %j is refused as %s', async (operation, input, code, field) => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     expect(await performChecked(rig, operation, input)).toEqual({ code, field });
   });
 
   test('the audit log is listed page by page, newest entry first, without secrets', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const { key } = (await performChecked(rig, createKey, { account: 'acme' })) as { key: string };
     const { token } = (await performChecked(rig, createToken, { name: 'ci' })) as { token: string };
     await performChecked(rig, lockAccount, { account: 'acme', reason: 'unpaid' });

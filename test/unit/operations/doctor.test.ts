@@ -11,11 +11,11 @@ import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { CREDENTIALS, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
-import { operationRig } from './operation-rig.ts';
+import { createOperationRig } from './operation-rig.ts';
 
 describe('doctor', () => {
   test('returns a finding for each check, changes nothing and reports its progress', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const lines: string[] = [];
     const context = { ...rig.context, showProgress: (line: string) => void lines.push(line) };
     const performed = await perform(runDoctor, {}, context);
@@ -39,7 +39,7 @@ describe('doctor', () => {
   test('a store that does not open and a relay that does not answer are findings', async () => {
     const relay = await startSmtpServer();
     await relay.close();
-    const rig = await operationRig({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}` });
+    const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}` });
     const { installation } = rig.context;
     const brokenParts = {
       ...rig.context,
@@ -54,13 +54,13 @@ describe('doctor', () => {
   });
 
   test('a provider with events has a finding with its URL and the requests that this process refused', async () => {
-    const rig = await operationRig({
+    const rig = await createOperationRig({
       POSTRIDER_EVENTS_POSTMARK: 'events:secret-word',
       POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
       POSTRIDER_FEEDBACK_URL: 'https://events.example.com',
     });
     const refusedReports = [{ reason: 'postmark-unauthenticated', count: 2, lastAt: 1 }];
-    const status = () => ({ node: 'node-a', version: '0', storeFault: null, delivery: null, refusedReports });
+    const getStatus = () => ({ node: 'node-a', version: '0', storeFault: null, delivery: null, refusedReports });
     const readFinding = async (context: typeof rig.context) => {
       const performed = await perform(runDoctor, {}, context);
       return performed.ok ? performed.value.find(({ check }) => check === 'events postmark') : null;
@@ -69,7 +69,7 @@ describe('doctor', () => {
       result: 'warning',
       remedy: expect.stringContaining('https://events.example.com/events/postmark'),
     });
-    const refused = await readFinding({ ...rig.context, status });
+    const refused = await readFinding({ ...rig.context, status: getStatus });
     expect(refused).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining('2 requests were refused since the start (unauthenticated 2)'),
@@ -79,19 +79,19 @@ describe('doctor', () => {
   });
 
   test('the command shows the requests that every live node refused', async () => {
-    const rig = await operationRig({
+    const rig = await createOperationRig({
       POSTRIDER_EVENTS_POSTMARK: 'events:secret-word',
       POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
       POSTRIDER_FEEDBACK_URL: 'https://events.example.com',
     });
     const now = systemClock.now();
-    const beat = (name: string, ttlMs: number, reason: string) =>
+    const recordHeartbeat = (name: string, ttlMs: number, reason: string) =>
       rig.store.recordHeartbeat({ name, roles: ['feedback'], version: '1' }, ttlMs, now, [
         { reason, count: 2, lastAt: now },
       ]);
-    await beat('a', 600_000, 'postmark-unauthenticated');
-    await beat('b', 600_000, 'postmark-broken');
-    await beat('dead', -1, 'postmark-broken');
+    await recordHeartbeat('a', 600_000, 'postmark-unauthenticated');
+    await recordHeartbeat('b', 600_000, 'postmark-broken');
+    await recordHeartbeat('dead', -1, 'postmark-broken');
     const finding = (await rig.performOk(runDoctor, {})).find(({ check }) => check === 'events postmark');
     expect(finding).toMatchObject({
       result: 'warning',
@@ -104,7 +104,7 @@ describe('doctor', () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     const ses = await startSesFake();
     onTestFinished(() => ses.close());
-    const rig = await operationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
+    const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
     for (const address of ['both@example.com', 'here@example.com'])
       await rig.performOk(addSuppression, { account: 'acme', address, reason: 'bounce' });
     ses.suppressed.set('both@example.com', 'BOUNCE').set('there@example.com', 'COMPLAINT');
@@ -123,7 +123,7 @@ describe('doctor', () => {
   });
 
   test('a missing database is not a failure and is not created', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const path = join(rig.folder, 'other.db');
     const { settings, installation } = rig.context;
     const missingDatabase = {
@@ -142,10 +142,10 @@ describe('doctor', () => {
 
 describe('the feedback test', () => {
   test('returns a finding for a transport or an account without feedback', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const [capturedFinding] = await rig.performOk(tryLoop, {});
     expect(capturedFinding).toMatchObject({ check: 'loop', result: 'failure' });
-    const relayed = await operationRig({
+    const relayed = await createOperationRig({
       POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
@@ -159,7 +159,7 @@ describe('the feedback test', () => {
   });
 
   test('rejects a waiting time of more than one hour', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     for (const within of ['soon', '2h']) {
       expect(await rig.perform(tryLoop, { within })).toMatchObject({ error: { code: 'invalid', field: 'within' } });
     }
@@ -167,7 +167,7 @@ describe('the feedback test', () => {
 });
 
 test('the settings are shown with their sources and without secrets', async () => {
-  const rig = await operationRig({ POSTRIDER_TRANSPORT: 'smtp://user:secret-word@relay.example.com' });
+  const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://user:secret-word@relay.example.com' });
   const settings = await rig.performOk(showConfig, {});
   expect(settings.find(({ name }) => name === 'POSTRIDER_TRANSPORT')).toMatchObject({ source: 'environment' });
   expect(JSON.stringify(settings)).not.toContain('secret-word');

@@ -18,14 +18,14 @@ import {
 import { perform } from '../../../src/operations/operation.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
-import { type OperationRig, operationRig } from './operation-rig.ts';
+import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 const domain = 'example.org';
 
 async function withDns(): Promise<{ rig: OperationRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
-  return { rig: await operationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }), dns };
+  return { rig: await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }), dns };
 }
 
 function publish({ zone }: FakeDns, { records }: DomainDetails): void {
@@ -95,7 +95,7 @@ describe('a return path', () => {
   test('is set, verified, lost and removed, with its records and the change by each check', async () => {
     const dns = await startDns();
     onTestFinished(() => dns.close());
-    const rig = await operationRig({ ...LISTENER, POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+    const rig = await createOperationRig({ ...LISTENER, POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
     await rig.performOk(addDomain, { account: 'acme', domain });
     const changed = await rig.performOk(setDomain, { domain, returnPath: 'Bounces.example.org' });
     expect(changed).toMatchObject({ subdomains: false, returnPath: { name, state: 'unverified' } });
@@ -121,7 +121,7 @@ describe('a return path', () => {
   });
 
   test('is refused with a reason if bounces would be lost, SPF would not align or the name is in use', async () => {
-    const rig = await operationRig(LISTENER);
+    const rig = await createOperationRig(LISTENER);
     await rig.performOk(addDomain, { account: 'acme', domain });
     await rig.performOk(addDomain, { account: 'acme', domain: 'shop.example.org' });
     const getFault = async (input: Readonly<Record<string, unknown>>, { perform: run } = rig) => {
@@ -145,7 +145,7 @@ describe('a return path', () => {
     });
     const { POSTRIDER_FEEDBACK_LISTEN: _listen, ...withoutListener } = LISTENER;
     for (const settings of [withoutListener, { POSTRIDER_TRANSPORT: LISTENER.POSTRIDER_TRANSPORT }]) {
-      const otherRig = await operationRig(settings);
+      const otherRig = await createOperationRig(settings);
       await otherRig.performOk(addDomain, { account: 'acme', domain });
       expect(await getFault({ returnPath: name }, otherRig)).toEqual(['conflict', 'returnPath']);
       expect(await otherRig.performOk(setDomain, { domain, returnPath: 'none' })).toMatchObject({ returnPath: null });
@@ -153,7 +153,7 @@ describe('a return path', () => {
   });
 
   test('has no records, and a warning, with a provider that replaces the envelope sender', async () => {
-    const rig = await operationRig({ ...LISTENER, POSTRIDER_TRANSPORT: 'smtp://smtp.postmarkapp.com' });
+    const rig = await createOperationRig({ ...LISTENER, POSTRIDER_TRANSPORT: 'smtp://smtp.postmarkapp.com' });
     await rig.performOk(addDomain, { account: 'acme', domain });
     expect(await rig.perform(setDomain, { domain, returnPath: name })).toMatchObject({
       ok: true,
@@ -176,7 +176,7 @@ describe('an operation that fails has a code and changes nothing', () => {
   ] as const)(
     '%s: an unknown domain is not found, and a text that is not a domain is invalid',
     async (_name, performOperation) => {
-      const rig = await operationRig();
+      const rig = await createOperationRig();
       expect(await performOperation(rig, domain)).toMatchObject({ error: { code: 'not-found', field: 'domain' } });
       expect(await performOperation(rig, 'exam ple')).toMatchObject({ error: { code: 'invalid', field: 'domain' } });
       expect(await rig.listAudit()).toEqual([]);
@@ -184,7 +184,7 @@ describe('an operation that fails has a code and changes nothing', () => {
   );
 
   test('adding fails for a public suffix, an unknown account, Easy DKIM without Amazon SES, and an existing domain', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     const getFault = async (input: Readonly<Record<string, unknown>>) => {
       const { error } = (await rig.perform(addDomain, { account: 'acme', domain, ...input })) as {
         readonly error?: { readonly code: string; readonly field: string | null };
@@ -201,7 +201,7 @@ describe('an operation that fails has a code and changes nothing', () => {
   });
 
   test('a rotation during a rotation, and a cancellation without one, are conflicts', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     await rig.performOk(addDomain, { account: 'acme', domain });
     expect(await rig.perform(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
     await rig.performOk(rotateDomain, { domain });
@@ -238,7 +238,7 @@ describe('an operation that fails has a code and changes nothing', () => {
   });
 
   test('a lost secret is a conflict with its remedy, and no key is created with another secret', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     await rig.performOk(addDomain, { account: 'acme', domain });
     rmSync(join(rig.folder, 'secret'));
     const conflict = { error: { code: 'conflict', message: expect.stringContaining('restore it from a backup') } };
@@ -254,7 +254,7 @@ describe('with Amazon SES', () => {
     onTestFinished(() => ses.close());
     for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());
-    const rig = await operationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
+    const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
     ses.identities.set(domain, {
       verified: true,
       dkim: 'SUCCESS',
@@ -266,7 +266,7 @@ describe('with Amazon SES', () => {
     const addResult = await rig.perform(addDomain, { account: 'acme', domain, easyDkim: true });
     expect(addResult).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
     expect(await rig.performOk(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
-    const unreachableProvider = await operationRig({
+    const unreachableProvider = await createOperationRig({
       POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1',
     });
     expect(await unreachableProvider.perform(addDomain, { account: 'acme', domain })).toMatchObject({
@@ -276,7 +276,7 @@ describe('with Amazon SES', () => {
   });
 
   test('a look-alike name is a warning of the result', async () => {
-    const rig = await operationRig();
+    const rig = await createOperationRig();
     expect(await rig.perform(addDomain, { account: 'acme', domain: 'pаypal.example' })).toMatchObject({
       ok: true,
       warnings: [{ code: 'look-alike' }],

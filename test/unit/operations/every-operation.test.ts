@@ -20,7 +20,7 @@ import { ErrorBody, TICKET } from '../../../src/operator/schemas.ts';
 import { listFiles, ROOT } from '../../house/source.ts';
 import { startDns } from '../../rig/dns.ts';
 import { EXAMPLES } from './examples.ts';
-import { operationRig } from './operation-rig.ts';
+import { createOperationRig } from './operation-rig.ts';
 
 const NO_INBOX_COMMAND =
   'captured messages are for development and are read in a browser; their files are in the data folder as a Maildir';
@@ -44,7 +44,7 @@ function isOperation(value: unknown): value is Operation {
   return typeof value === 'object' && value !== null && 'run' in value && 'input' in value && 'result' in value;
 }
 
-async function exportedOperations(): Promise<readonly Operation[]> {
+async function listExportedOperations(): Promise<readonly Operation[]> {
   const modules = await Promise.all(
     listFiles('src/operations', '.ts').map(
       (file) => import(pathToFileURL(join(ROOT, file)).href) as Promise<Readonly<Record<string, unknown>>>,
@@ -66,7 +66,7 @@ function listCommands(program: Command): readonly Command[] {
   return program.commands.flatMap((command) => [command, ...listCommands(command)]);
 }
 
-const OPERATIONS = await exportedOperations();
+const OPERATIONS = await listExportedOperations();
 const COMMANDS = listCommands(await buildProgram(createProcessContext(), () => undefined));
 const NAMED = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
@@ -197,7 +197,7 @@ describe('every operation', () => {
       if (example === undefined) throw new Error(`${name} has no example in test/unit/operations/examples.ts`);
       const dns = await startDns();
       onTestFinished(() => dns.close());
-      const rig = await operationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+      const rig = await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
       for (const [before, rawInput] of example.precedingOperations ?? []) await rig.performOk(before, rawInput);
       await example.prepare?.(rig, dns);
       const writtenEntries = await rig.listAudit();

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { changeMessages, countMessages } from '../../../src/operations/message-bulk.ts';
 import { newMessage } from '../../rig/messages.ts';
-import { type OperationRig, operationRig } from './operation-rig.ts';
+import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 async function runAll(rig: OperationRig, input: Readonly<Record<string, string>>) {
   const total = { done: 0, refused: 0, batches: 0 };
@@ -18,7 +18,7 @@ async function runAll(rig: OperationRig, input: Readonly<Record<string, string>>
 }
 
 test('a run changes every message of the filter in batches, and has one audit log entry', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   await rig.store.accept(Array.from({ length: 120 }, (_, index) => newMessage({ acceptedAt: rig.now - index })));
   await rig.store.accept([newMessage({ to: 'other@example.org', acceptedAt: rig.now })]);
   const filter = { domain: 'example.com', state: 'queued' };
@@ -34,7 +34,7 @@ test('a run changes every message of the filter in batches, and has one audit lo
 });
 
 test('a change without a filter and a cursor of another run are refused, and nothing changes', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   await rig.store.accept(Array.from({ length: 60 }, (_, index) => newMessage({ acceptedAt: rig.now - index })));
   expect(await rig.perform(changeMessages, { action: 'cancel' })).toMatchObject({ error: { code: 'invalid' } });
   expect(await rig.perform(changeMessages, { action: 'delete', state: 'queued' })).toMatchObject({

@@ -4,10 +4,10 @@ import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../s
 import { resendMessage } from '../../../src/operations/message-resend.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../../../src/operations/messages.ts';
 import { newMessage } from '../../rig/messages.ts';
-import { operationRig } from './operation-rig.ts';
+import { createOperationRig } from './operation-rig.ts';
 
 test('a retry and a cancellation are published after their commit, and only if they changed something', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const mail = newMessage();
   await rig.store.accept([mail]);
   const at = rig.now;
@@ -23,7 +23,7 @@ test('a retry and a cancellation are published after their commit, and only if t
 });
 
 test('a resend is refused in one line while the message has not ended, and is published as an acceptance', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const mail = newMessage();
   await rig.store.accept([mail]);
   expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
@@ -44,7 +44,7 @@ test('a resend is refused in one line while the message has not ended, and is pu
 });
 
 test('a resend needs an authenticated domain of the sender', async () => {
-  const rig = await operationRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
+  const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
   const mail = newMessage({ from: 'shop@mail.example.org' });
   await rig.store.accept([mail]);
   await rig.performOk(cancelMessage, { id: mail.id });

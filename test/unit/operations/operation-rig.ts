@@ -24,7 +24,7 @@ import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { createCaptureInbox } from '../../../src/transports/capture/inbox.ts';
 import { createInstallation } from '../../../src/wiring/installation.ts';
-import { commandRig } from '../cli/command-rig.ts';
+import { createCommandRig } from '../cli/command-rig.ts';
 
 export interface OperationRig {
   readonly folder: string;
@@ -57,8 +57,8 @@ export interface OperationRig {
 }
 
 /** Creates the rig on a store with the account `acme`. `environment` contains further settings. */
-export async function operationRig(environment: Readonly<Record<string, string>> = {}): Promise<OperationRig> {
-  const { folder, store } = await commandRig(environment);
+export async function createOperationRig(environment: Readonly<Record<string, string>> = {}): Promise<OperationRig> {
+  const { folder, store } = await createCommandRig(environment);
   const variables = { POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`, ...environment };
   const settings = loadSettings(variables, null);
   const actor = 'cli:tester';
@@ -101,10 +101,10 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       return performed.value;
     },
     async upload(operation, rawInput, text) {
-      async function* bytes() {
+      async function* generateBytes() {
         yield Buffer.from(text);
       }
-      const open = async () => ({ bytes: bytes(), reread: null, close: async () => undefined });
+      const open = async () => ({ bytes: generateBytes(), reread: null, close: async () => undefined });
       const progressReports: unknown[] = [];
       const observer = {
         onRowsRead: () => undefined,

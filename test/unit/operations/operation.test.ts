@@ -15,7 +15,7 @@ import {
 } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { operationRig } from './operation-rig.ts';
+import { createOperationRig } from './operation-rig.ts';
 
 const SCHEMA = Type.Object({
   name: Type.String({ maxLength: 5 }),
@@ -25,7 +25,7 @@ const SCHEMA = Type.Object({
 });
 
 async function createContext() {
-  return (await operationRig()).context;
+  return (await createOperationRig()).context;
 }
 
 describe('the input of an operation', () => {

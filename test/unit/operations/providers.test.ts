@@ -1,10 +1,10 @@
 /** Tests the operation that lists the providers with the state of their events. */
 import { expect, test } from 'vitest';
 import { listProviders } from '../../../src/operations/providers.ts';
-import { operationRig } from './operation-rig.ts';
+import { createOperationRig } from './operation-rig.ts';
 
 test('the list shows the relay in use, the URL to register, and that no event has arrived', async () => {
-  const rig = await operationRig({
+  const rig = await createOperationRig({
     POSTRIDER_TRANSPORT: 'smtp://user:password@smtp.postmarkapp.com:587',
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_FEEDBACK_URL: 'https://feedback.example.com',
@@ -30,7 +30,7 @@ test('the list shows the relay in use, the URL to register, and that no event ha
 });
 
 test('without a provider the list shows the transport, and no provider is in use', async () => {
-  const rig = await operationRig({});
+  const rig = await createOperationRig({});
   const list = await rig.performOk(listProviders, {});
   expect(list.transport).toEqual({ kind: 'capture', host: null, provider: null });
   expect(list.feedbackUrl).toBe(null);

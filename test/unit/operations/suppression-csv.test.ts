@@ -68,13 +68,13 @@ describe('the import fails with an error of one line if the file', () => {
   });
 
   it('an error of the source is thrown unchanged', async () => {
-    async function* failingSource(): AsyncGenerator<Buffer> {
+    async function* generateAndFail(): AsyncGenerator<Buffer> {
       yield Buffer.from('ada@example.com\n');
       throw new Error('the disk is missing');
     }
     const rows: unknown[] = [];
     const readAndCount = async () => {
-      for await (const row of readSuppressionList(failingSource(), 'the file', { reason: null, now: NOW }))
+      for await (const row of readSuppressionList(generateAndFail(), 'the file', { reason: null, now: NOW }))
         rows.push(row);
     };
     await expect(readAndCount()).rejects.toThrow('the disk is missing');

@@ -15,17 +15,17 @@ import { createImportScheduler } from '../../../src/operations/suppressions/impo
 import type { ImportProgress } from '../../../src/operations/suppressions/schemas.ts';
 import type { OperatorStore } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { type OperationRig, operationRig } from './operation-rig.ts';
+import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 const createRows = (count: number) =>
   Array.from({ length: count }, (_, index) => `user${index}@example.com\n`).join('');
 
 /** Returns a file that can be read only once, in chunks. */
 function toFileContent(...chunks: readonly string[]): FileContent {
-  async function* bytes(): AsyncGenerator<Buffer> {
+  async function* generateBytes(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) yield Buffer.from(chunk);
   }
-  const open = async () => ({ bytes: bytes(), reread: null, close: async () => undefined });
+  const open = async () => ({ bytes: generateBytes(), reread: null, close: async () => undefined });
   return { name: 'the file', open };
 }
 
@@ -57,7 +57,7 @@ async function listAuditEntries({ store }: OperationRig): Promise<readonly unkno
 const ENTRY = 'cli:tester suppression.import acme';
 
 test('rows are added in batches and counted, with one audit log entry', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const batchSizes: number[] = [];
   const progress: ImportProgress[] = [];
   const observer = {
@@ -95,7 +95,7 @@ test('rows are added in batches and counted, with one audit log entry', async ()
 });
 
 test('an import that is killed between two batches has one entry with the counts of the committed batches', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const thirdBatch = Promise.withResolvers<void>();
   const testEnded = Promise.withResolvers<never>();
   let batches = 0;
@@ -119,7 +119,7 @@ test('an import that is killed between two batches has one entry with the counts
 });
 
 test('after a store error, the audit log entry of the import has `stopped` and the counts of the added rows', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   let batches = 0;
   const failingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
@@ -146,7 +146,7 @@ test('after a store error, the audit log entry of the import has `stopped` and t
 });
 
 test('an import whose first batch fails has no entry and adds nothing', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const fullStore: Partial<OperatorStore> = {
     importSuppressions: () => Promise.reject(new StoreError('the disk is full.')),
   };
@@ -159,7 +159,7 @@ test('an import whose first batch fails has no entry and adds nothing', async ()
 });
 
 test('import and export are unavailable while the store does not answer', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const store = { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) };
   const unavailableResult = { ok: false, error: { code: 'unavailable', message: 'the connection was refused.' } };
   expect(await runImport(rig, toFileContent(createRows(1)), { store })).toMatchObject(unavailableResult);
@@ -171,7 +171,7 @@ test.each([
   ['an unclosed quote', '"open\n', /from line 14 on: a quote in this line is not closed/],
   ['binary data', '\0\0\n', /line 14 contains binary data/],
 ])('a file that ends in %s adds nothing', async (_, ending, message) => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   expect(await runImport(rig, toFileContent(`bad\n${createRows(12)}${ending}`))).toMatchObject({
     ok: false,
     error: { code: 'invalid', field: null, message: expect.stringMatching(message) },
@@ -181,7 +181,7 @@ test.each([
 });
 
 test('the error of an unknown list or reason names the invalid member, and the file is not opened', async () => {
-  const { context } = await operationRig();
+  const { context } = await createOperationRig();
   const content = { name: 'the file', open: () => Promise.reject(new Error('it is opened')) };
   const performImport = (input: object) =>
     performUpload(importSuppressions, { ...input }, content, context, NO_OBSERVER);
@@ -192,13 +192,13 @@ test('the error of an unknown list or reason names the invalid member, and the f
 });
 
 test('an upload of commas is refused at the limit of a line, and the remaining bytes are not read', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   let count = 0;
-  async function* commaChunks(): AsyncGenerator<Buffer> {
+  async function* generateCommaChunks(): AsyncGenerator<Buffer> {
     yield Buffer.from('ada@example.com\n');
     for (; count < 40_000_000; count += 16_384) yield Buffer.alloc(16_384, ',');
   }
-  const open = async () => ({ bytes: commaChunks(), reread: null, close: async () => undefined });
+  const open = async () => ({ bytes: generateCommaChunks(), reread: null, close: async () => undefined });
   expect(await runImport(rig, { name: 'the file', open })).toMatchObject({
     ok: false,
     error: { code: 'invalid', message: expect.stringMatching(/ from line 2 on: /) },
@@ -207,7 +207,7 @@ test('an upload of commas is refused at the limit of a line, and the remaining b
 });
 
 test('a temporary folder without space is a conflict with its remedy, and no address is added', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   vi.stubEnv('TMPDIR', '/no/such/folder');
   onTestFinished(() => void vi.unstubAllEnvs());
   expect(await runImport(rig, toFileContent(createRows(1)))).toMatchObject({
@@ -218,7 +218,7 @@ test('a temporary folder without space is a conflict with its remedy, and no add
 });
 
 test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   let batches = 0;
   const secondBatch = Promise.withResolvers<void>();
   const slowStore: Partial<OperatorStore> = {
@@ -250,7 +250,7 @@ test('a shutdown ends an import between two batches, and waits for its audit log
 });
 
 test('an import adds large batches if no node is alive, and small batches while a service accepts messages', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const batchSizes: number[] = [];
   const countingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
@@ -383,7 +383,7 @@ test('a shutdown ends a pause, and no pause begins after the shutdown', async ()
 });
 
 test('a dry run counts the rows of an export by reason and exclusion, and adds nothing', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const text = [
     'status,reason,email,created',
     '5.1.1,550 5.1.1 no such user,ada@example.com,1790083507',
@@ -419,7 +419,7 @@ test('a dry run counts the rows of an export by reason and exclusion, and adds n
 });
 
 test('a reason replaces the reason of an export without a column for it, and no other', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const importWith = (text: string) =>
     performUpload(
       importSuppressions,

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { addSuppression, removeSuppression } from '../../../src/operations/suppressions.ts';
 import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../../rig/ses-fake.ts';
-import { operationRig } from './operation-rig.ts';
+import { createOperationRig } from './operation-rig.ts';
 
 beforeEach(() => {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
@@ -15,7 +15,7 @@ const ENTRY = { account: 'acme', address: 'ada@example.com' };
 async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-west-1?endpoint=${endpoint}`) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
-  const rig = await operationRig({ POSTRIDER_TRANSPORT: getTransport(fake) });
+  const rig = await createOperationRig({ POSTRIDER_TRANSPORT: getTransport(fake) });
   const remove = (change: object = {}) => rig.perform(removeSuppression, { ...ENTRY, provider: true, ...change });
   const isListed = async () => (await rig.store.findSuppression(ENTRY.address)).length > 0;
   return { fake, rig, remove, isListed };

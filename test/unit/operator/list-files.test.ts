@@ -6,7 +6,7 @@ import { addListFiles } from '../../../src/operator/list-files.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { createConnections } from '../../rig/connections.ts';
-import { type OperationRig, operationRig } from '../operations/operation-rig.ts';
+import { createOperationRig, type OperationRig } from '../operations/operation-rig.ts';
 
 const EXPORT = '/accounts/acme/suppressions/export';
 const IMPORT = '/accounts/acme/suppressions/import';
@@ -30,7 +30,7 @@ function createApp({ context }: OperationRig, store: Partial<OperationRig['conte
 }
 
 test('HEAD of an export has no body and reads at most one page of the list', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const createEntry = (n: number) => ({ address: `u${n}@example.com`, reason: 'manual' as const, source: null, at: 1 });
   await rig.store.addSuppressions(
     'acme',
@@ -52,7 +52,7 @@ test('HEAD of an export has no body and reads at most one page of the list', asy
 });
 
 test('import and export return a 503 with Retry-After while the store does not respond', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const app = createApp(rig, { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) });
   for (const options of [
     { method: 'GET', url: EXPORT } as const,
@@ -65,7 +65,7 @@ test('import and export return a 503 with Retry-After while the store does not r
 });
 
 test('the last line of an import that fails with a store error contains the error and its code', async () => {
-  const rig = await operationRig();
+  const rig = await createOperationRig();
   const app = createApp(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });
   const { statusCode, body } = await app.inject({
     method: 'POST',

@@ -29,21 +29,21 @@ function read(provider: Provider, name: string, body: Buffer): ReadResult {
   return provider.events.read(createRequest(name, body));
 }
 
-function meaningOf({ fact }: ProviderEvent): EventMeaning {
+function getMeaning({ fact }: ProviderEvent): EventMeaning {
   return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
 }
 
 /** Returns JSON values that differ from `value` in one member, which is absent or has another value. */
-function mutations(value: unknown): unknown[] {
+function listMutations(value: unknown): unknown[] {
   if (Array.isArray(value)) {
-    return [[], ...value.flatMap((item, at) => mutations(item).map((changed) => value.with(at, changed)))];
+    return [[], ...value.flatMap((item, at) => listMutations(item).map((changed) => value.with(at, changed)))];
   }
   if (typeof value !== 'object' || value === null)
     return [null, 7, 1e308, '', [], {}, true, 'x'.repeat(300), 'constructor', '__proto__', { $: 1 }];
   const entries = Object.entries(value);
   return entries.flatMap(([name, member]) => [
     Object.fromEntries(entries.filter(([other]) => other !== name)),
-    ...mutations(member).map((changed) => ({ ...value, [name]: changed })),
+    ...listMutations(member).map((changed) => ({ ...value, [name]: changed })),
   ]);
 }
 
@@ -52,17 +52,17 @@ function mutations(value: unknown): unknown[] {
  */
 function damage(name: string, body: Buffer): Buffer[] {
   if (!name.endsWith('.form'))
-    return mutations(JSON.parse(body.toString())).map((value) => Buffer.from(JSON.stringify(value)));
+    return listMutations(JSON.parse(body.toString())).map((value) => Buffer.from(JSON.stringify(value)));
   const fields = [...new URLSearchParams(body.toString())];
   return fields.flatMap(([field, text], at) => {
-    const values = [...mutations(text).map(String), ...mutateJson(text)];
+    const values = [...listMutations(text).map(String), ...mutateJson(text)];
     const changed = values.map((value) => fields.with(at, [field, value]));
     return [fields.toSpliced(at, 1), ...changed].map((list) => Buffer.from(new URLSearchParams(list).toString()));
   });
 }
 
 function mutateJson(text: string): string[] {
-  return /^[[{]/.test(text) ? mutations(JSON.parse(text)).map((value) => JSON.stringify(value)) : [];
+  return /^[[{]/.test(text) ? listMutations(JSON.parse(text)).map((value) => JSON.stringify(value)) : [];
 }
 
 /** Inserts a member into the first object of a sample. Returns the sample unchanged if it contains no object. */
@@ -88,7 +88,7 @@ for (const provider of PROVIDERS) {
           expect(result).toMatchObject({ events: [] });
           return;
         }
-        expect(result.events.map(meaningOf)).toEqual([meaning]);
+        expect(result.events.map(getMeaning)).toEqual([meaning]);
         const [event] = result.events;
         expect(event?.recipient).toBe(SAMPLE_RECIPIENT);
         if (event?.messageId !== null) expect(event?.messageId).toBe(SAMPLE_ID);

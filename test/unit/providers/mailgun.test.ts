@@ -67,7 +67,7 @@ function read(request: ProviderRequest): Extract<ReadResult, { kind: 'events' }>
   return result;
 }
 
-function onlyEventOf({ events }: Extract<ReadResult, { kind: 'events' }>): ProviderEvent {
+function getOnlyEvent({ events }: Extract<ReadResult, { kind: 'events' }>): ProviderEvent {
   const [event] = events;
   if (event === undefined || events.length > 1) throw new Error(`${events.length} events`);
   return event;
@@ -75,10 +75,10 @@ function onlyEventOf({ events }: Extract<ReadResult, { kind: 'events' }>): Provi
 
 function readOne(members: Record<string, unknown>): ProviderEvent {
   const event = { recipient: RECIPIENT, 'user-variables': { 'postrider-id': MESSAGE_ID }, ...members };
-  return onlyEventOf(read(createJsonRequest(sign(), event)));
+  return getOnlyEvent(read(createJsonRequest(sign(), event)));
 }
 
-function meaningOf({ fact }: ProviderEvent): EventMeaning {
+function getMeaning({ fact }: ProviderEvent): EventMeaning {
   return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
 }
 
@@ -90,7 +90,7 @@ const LEGACY_FIELDS: Fields = [
   ['postrider-id', MESSAGE_ID],
 ];
 
-function signedFields(fields: Fields = LEGACY_FIELDS, signature: Readonly<Record<string, string>> = sign()): Fields {
+function signFields(fields: Fields = LEGACY_FIELDS, signature: Readonly<Record<string, string>> = sign()): Fields {
   return [...fields, ...Object.entries(signature).map(([name, value]) => [name, String(value)] as const)];
 }
 
@@ -100,8 +100,8 @@ describe('authentication of Mailgun', () => {
   it.each<[string, ProviderRequest]>([
     ['a JSON body', createJsonRequest(sign())],
     ['a timestamp as a number', createJsonRequest({ ...sign(), timestamp: Number(formatSeconds(NOW)) })],
-    ['a form', createFormRequest(signedFields())],
-    ['a form in parts', createMultipartRequest(signedFields())],
+    ['a form', createFormRequest(signFields())],
+    ['a form in parts', createMultipartRequest(signFields())],
     ['a signature in upper case', createJsonRequest({ ...sign(), signature: String(sign().signature).toUpperCase() })],
     [
       'the signature of the parent account',
@@ -116,7 +116,7 @@ describe('authentication of Mailgun', () => {
   });
 
   it('the last field of a form is the one of the signature if a variable has the same name', () => {
-    const fields: Fields = [['token', 'variable'], ['timestamp', '1'], ['signature', 'x'], ...signedFields()];
+    const fields: Fields = [['token', 'variable'], ['timestamp', '1'], ['signature', 'x'], ...signFields()];
     expect(authenticate(createFormRequest(fields), NOW).kind).toBe('authenticated');
   });
 
@@ -198,7 +198,7 @@ describe('events of Mailgun', () => {
 
   it('the token of a form with an event without a meaning is recorded', () => {
     const request = createFormRequest(
-      signedFields([
+      signFields([
         ['event', 'opened'],
         ['recipient', RECIPIENT],
       ]),
@@ -220,7 +220,7 @@ describe('events of Mailgun', () => {
     [{ event: 'failed', severity: 'temporary', 'delivery-status': { code: 452 } }, 'deferred'],
     [{ event: 'failed' }, 'deferred'],
   ])('%o means %s', (members, meaning) => {
-    expect(meaningOf(readOne(members))).toBe(meaning);
+    expect(getMeaning(readOne(members))).toBe(meaning);
   });
 
   it.each([
@@ -263,7 +263,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['a form', createFormRequest],
     ['a form in parts', createMultipartRequest],
   ])('%s has the reply, message and recipient, and the token as its key', (_name, create) => {
-    expect(onlyEventOf(read(create(signedFields())))).toEqual({
+    expect(getOnlyEvent(read(create(signFields())))).toEqual({
       type: 'bounced',
       key: TOKEN,
       messageId: MESSAGE_ID,
@@ -281,12 +281,12 @@ describe('legacy webhooks of Mailgun', () => {
   it('a file in a form is skipped', () => {
     const file =
       '--b0und\r\nContent-Disposition: form-data; name="recipient"; filename="recipient"\r\nContent-Type: message/rfc822\r\n\r\nother@example.com\r\n';
-    expect(onlyEventOf(read(createMultipartRequest(signedFields(), file))).recipient).toBe(RECIPIENT);
+    expect(getOnlyEvent(read(createMultipartRequest(signFields(), file))).recipient).toBe(RECIPIENT);
   });
 
   it('the first field of a form is the one of the event if a variable has the same name', () => {
     const fields: Fields = [...LEGACY_FIELDS, ['recipient', 'other@example.com'], ['event', 'delivered']];
-    expect(onlyEventOf(read(createFormRequest(signedFields(fields))))).toMatchObject({
+    expect(getOnlyEvent(read(createFormRequest(signFields(fields))))).toMatchObject({
       type: 'bounced',
       recipient: RECIPIENT,
     });
@@ -303,7 +303,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['message-id', [['message-id', `${MESSAGE_ID}@a.example`]]],
   ])('an event names its message by %s', (_name, fields) => {
     const event: Fields = [['event', 'complained'], ['recipient', RECIPIENT], ...fields];
-    expect(onlyEventOf(read(createFormRequest(signedFields(event)))).messageId).toBe(MESSAGE_ID);
+    expect(getOnlyEvent(read(createFormRequest(signFields(event)))).messageId).toBe(MESSAGE_ID);
   });
 
   it.each([
@@ -320,7 +320,7 @@ describe('legacy webhooks of Mailgun', () => {
       ['recipient', RECIPIENT],
       ['message-headers', headers],
     ];
-    expect(onlyEventOf(read(createFormRequest(signedFields(fields)))).messageId).toBeNull();
+    expect(getOnlyEvent(read(createFormRequest(signFields(fields)))).messageId).toBeNull();
   });
 
   it.each<[string, string, EventMeaning]>([
@@ -336,7 +336,7 @@ describe('legacy webhooks of Mailgun', () => {
       ['reason', reason],
       ['code', code],
     ];
-    expect(meaningOf(onlyEventOf(read(createFormRequest(signedFields(fields)))))).toBe(meaning);
+    expect(getMeaning(getOnlyEvent(read(createFormRequest(signFields(fields)))))).toBe(meaning);
   });
 
   it('a damaged form never throws and never names another recipient or message', () => {
@@ -359,7 +359,7 @@ describe('legacy webhooks of Mailgun', () => {
   });
 
   it('a damaged form in parts never throws', () => {
-    const { body } = createMultipartRequest(signedFields());
+    const { body } = createMultipartRequest(signFields());
     for (let length = 0; length < body.length; length += 1) {
       for (const type of [
         'multipart/form-data; boundary=b0und',

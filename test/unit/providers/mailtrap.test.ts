@@ -16,7 +16,7 @@ function readSample(name: string): Buffer {
   return readFileSync(join(SAMPLES, name));
 }
 
-function eventOf(name: string): Record<string, unknown> {
+function getEvent(name: string): Record<string, unknown> {
   return JSON.parse(readSample(name).toString()).events[0];
 }
 
@@ -91,7 +91,7 @@ describe('the events of Mailtrap', () => {
   });
 
   it('JSON Lines have the same events as the array', () => {
-    const members = ['bounce.json', 'delivery.json', 'open.json'].map(eventOf);
+    const members = ['bounce.json', 'delivery.json', 'open.json'].map(getEvent);
     const lines = members.map((member) => JSON.stringify(member));
     const expected = read(JSON.stringify({ events: members }));
     expect(expected).toMatchObject({ ignored: 1, broken: 0 });
@@ -100,16 +100,16 @@ describe('the events of Mailtrap', () => {
   });
 
   it('a single line of JSON Lines is one event', () => {
-    expect(read(`${JSON.stringify(eventOf('spam.json'))}\n`).events).toHaveLength(1);
+    expect(read(`${JSON.stringify(getEvent('spam.json'))}\n`).events).toHaveLength(1);
   });
 
   it('an event that is not in an array is read', () => {
-    expect(read(JSON.stringify({ events: eventOf('spam.json') })).events).toHaveLength(1);
-    expect(read(JSON.stringify([eventOf('spam.json')])).events).toHaveLength(1);
+    expect(read(JSON.stringify({ events: getEvent('spam.json') })).events).toHaveLength(1);
+    expect(read(JSON.stringify([getEvent('spam.json')])).events).toHaveLength(1);
   });
 
   it('a broken member is counted and does not affect the others', () => {
-    const good = eventOf('bounce.json');
+    const good = getEvent('bounce.json');
     expect(read(JSON.stringify({ events: [good, null, 7, { timestamp: 1 }, good] }))).toMatchObject({
       broken: 3,
       ignored: 0,
@@ -120,22 +120,22 @@ describe('the events of Mailtrap', () => {
   });
 
   it('numbers and texts are interchangeable', () => {
-    const changed = { ...eventOf('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
+    const changed = { ...getEvent('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
     const [event] = read(JSON.stringify({ events: [changed] })).events;
     expect(event).toMatchObject({ at: 1_728_669_700_000 });
     expect(event?.fact.diagnosis.diagnostic).toBe('451 4.7.1 Temporary error, please retry');
   });
 
   it('an event without an id has a digest as key, which does not depend on the batch', () => {
-    const { event_id: _, ...member } = eventOf('bounce.json');
+    const { event_id: _, ...member } = getEvent('bounce.json');
     const alone = read(JSON.stringify({ events: [member] })).events[0]?.key;
-    const second = read(JSON.stringify({ events: [eventOf('spam.json'), member] })).events[1]?.key;
+    const second = read(JSON.stringify({ events: [getEvent('spam.json'), member] })).events[1]?.key;
     expect(alone).toMatch(/^[0-9a-f]{64}$/);
     expect(second).toBe(alone);
   });
 
   it('an event without custom variables keeps the reference', () => {
-    const { custom_variables: _, ...member } = eventOf('bounce.json');
+    const { custom_variables: _, ...member } = getEvent('bounce.json');
     expect(read(JSON.stringify({ events: [member] })).events[0]).toMatchObject({
       messageId: null,
       reference: '1df37d17-0286-4d8b-8edf-bc4ec5be86e6',
@@ -153,7 +153,7 @@ describe('the events of Mailtrap', () => {
     ['constructor', 'hard'],
     [undefined, 'hard'],
   ])('a bounce of the category %s has the class %s', (category, failureClass) => {
-    const member = { ...eventOf('bounce.json'), bounce_category: category };
+    const member = { ...getEvent('bounce.json'), bounce_category: category };
     expect(read(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({ failureClass });
   });
 
@@ -165,7 +165,7 @@ describe('the events of Mailtrap', () => {
     ['Recipient in suppression list.', 'unknown'],
     [undefined, 'unknown'],
   ])('the rejection “%s” has the reason %s', (text, reason) => {
-    const member = { ...eventOf('reject.json'), reason: text };
+    const member = { ...getEvent('reject.json'), reason: text };
     expect(read(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({
       kind: 'provider-suppressed',
       reason,
@@ -173,7 +173,7 @@ describe('the events of Mailtrap', () => {
   });
 
   it('1,000 events of one body are read in their order', () => {
-    const members = Array.from({ length: 1_000 }, (_, at) => ({ ...eventOf('delivery.json'), event_id: `e-${at}` }));
+    const members = Array.from({ length: 1_000 }, (_, at) => ({ ...getEvent('delivery.json'), event_id: `e-${at}` }));
     const expected = members.map(({ event_id }) => event_id);
     expect(read(JSON.stringify({ events: members })).events.map(({ key }) => key)).toEqual(expected);
     expect(read(members.map((member) => JSON.stringify(member)).join('\n')).events.map(({ key }) => key)).toEqual(
@@ -210,7 +210,7 @@ describe('the relay profile of Mailtrap', () => {
 });
 
 it('JSON Lines with more than 100 broken lines are not read', () => {
-  const line = JSON.stringify(eventOf('bounce.json'));
+  const line = JSON.stringify(getEvent('bounce.json'));
   const read = (brokenLines: number) =>
     MAILTRAP_EVENTS.read({
       method: 'POST',

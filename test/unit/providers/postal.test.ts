@@ -25,7 +25,7 @@ function readSample(name: string): Buffer {
   return readFileSync(join(SAMPLES, name));
 }
 
-function bodyOf(name: string): Record<string, Record<string, unknown>> {
+function getBody(name: string): Record<string, Record<string, unknown>> {
   return JSON.parse(readSample(name).toString());
 }
 
@@ -101,7 +101,7 @@ describe('the signature of Postal', () => {
 
 describe('the events of Postal', () => {
   it('an event has the key, the time and the Message-ID of the message', () => {
-    expect(read(bodyOf('message-delivery-failed.json')).events).toEqual([
+    expect(read(getBody('message-delivery-failed.json')).events).toEqual([
       {
         type: 'MessageDeliveryFailed',
         key: '62498fda-ffc5-42f9-b23e-cea5274c5003',
@@ -123,7 +123,7 @@ describe('the events of Postal', () => {
   });
 
   it('a failure without a reply has the description of Postal as diagnosis', () => {
-    const body = bodyOf('message-delivery-failed.json');
+    const body = getBody('message-delivery-failed.json');
     const changed = { ...body, payload: { ...body.payload, output: '', details: 'No MX records' } };
     expect(read(changed).events[0]?.fact.diagnosis.diagnostic).toBe('No MX records');
   });
@@ -135,13 +135,13 @@ describe('the events of Postal', () => {
     ['message-held.json', 'MessageHeld'],
     ['message-bounced.json', 'MessageBounced'],
   ])('the bare payload of %s is read as %s, as the documentation shows it', (sample, type) => {
-    const [bare] = read(bodyOf(sample).payload).events;
-    const [whole] = read(bodyOf(sample)).events;
+    const [bare] = read(getBody(sample).payload).events;
+    const [whole] = read(getBody(sample)).events;
     expect(bare).toMatchObject({ type, fact: whole?.fact, recipient: whole?.recipient });
   });
 
   it('a bounce message is about the original message', () => {
-    const [event] = read(bodyOf('message-bounced.json')).events;
+    const [event] = read(getBody('message-bounced.json')).events;
     expect(event).toMatchObject({ messageId: MESSAGE_ID, recipient: 'recipient@example.com' });
     expect(event?.fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
   });
@@ -151,7 +151,7 @@ describe('the events of Postal', () => {
     ['too many soft fails', 'bounce'],
     ['Added by hand', 'unknown'],
   ])('an entry of the suppression list because of “%s” has the reason %s', (text, reason) => {
-    const body = bodyOf('message-held-suppression.json');
+    const body = getBody('message-held-suppression.json');
     const details = `Recipient (recipient@example.com) is on the suppression list (reason: ${text})`;
     expect(read({ ...body, payload: { ...body.payload, details } }).events[0]?.fact).toMatchObject({
       kind: 'provider-suppressed',
@@ -160,19 +160,19 @@ describe('the events of Postal', () => {
   });
 
   it('a message of another program is ignored', () => {
-    const body = bodyOf('message-delivery-failed.json');
+    const body = getBody('message-delivery-failed.json');
     const message = { ...Object(body.payload?.message), message_id: '5817a64332f44_4ec93ff59e79d154565eb@app.mail' };
     expect(read({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
   });
 
   it('an incoming message is ignored, even if its Message-ID has the form of Postrider', () => {
-    const body = bodyOf('message-delivery-failed.json');
+    const body = getBody('message-delivery-failed.json');
     const message = { ...Object(body.payload?.message), direction: 'incoming' };
     expect(read({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
   });
 
   it('an event without a uuid has a digest as key', () => {
-    const { uuid: _, ...body } = bodyOf('message-sent.json');
+    const { uuid: _, ...body } = getBody('message-sent.json');
     expect(read(body).events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
     expect(read(body)).toEqual(read(body));
   });
@@ -185,7 +185,7 @@ describe('the events of Postal', () => {
   );
 
   it('one body has one event, and a list of events is not in the format', () => {
-    const list = Array.from({ length: 1_000 }, () => bodyOf('message-sent.json'));
+    const list = Array.from({ length: 1_000 }, () => getBody('message-sent.json'));
     expect(POSTAL_EVENTS.read(createRequest(Buffer.from(JSON.stringify(list)))).kind).toBe('broken');
   });
 });

@@ -101,12 +101,12 @@ describe('an event of Resend', () => {
   });
 
   it('has the id of the header field, else of the Message-ID, else only the reference', () => {
-    const idOf = (data: object) => read(bounce(data)).events[0];
+    const getId = (data: object) => read(bounce(data)).events[0];
     const other = '01990000-0000-7000-8000-000000000002';
-    expect(idOf({ message_id: `<${other}@example.org>` })?.messageId).toBe(ID);
-    expect(idOf({ headers: undefined, message_id: `<${other}@example.org>` })?.messageId).toBe(other);
+    expect(getId({ message_id: `<${other}@example.org>` })?.messageId).toBe(ID);
+    expect(getId({ headers: undefined, message_id: `<${other}@example.org>` })?.messageId).toBe(other);
     expect(
-      idOf({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
+      getId({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
     ).toMatchObject({
       messageId: null,
       reference: 'e1',
@@ -122,10 +122,10 @@ describe('an event of Resend', () => {
   });
 
   it('has the reply of the receiving server as diagnosis, else the description', () => {
-    const diagnosticOf = (data: object) => read(bounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
-    expect(diagnosticOf({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
-    expect(diagnosticOf({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');
-    expect(diagnosticOf({ diagnosticCode: [], message: 'm' })).toBe('m');
+    const getDiagnostic = (data: object) => read(bounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
+    expect(getDiagnostic({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
+    expect(getDiagnostic({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');
+    expect(getDiagnostic({ diagnosticCode: [], message: 'm' })).toBe('m');
   });
 
   it('with an unknown class is classified by its text', () => {

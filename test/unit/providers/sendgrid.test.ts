@@ -15,7 +15,7 @@ if (KEYS === undefined || OTHER_KEYS === undefined) throw new Error('no keys');
 
 type KeyPair = typeof KEYS;
 
-function secretOf({ publicKey }: Pick<KeyPair, 'publicKey'>): string {
+function getSecret({ publicKey }: Pick<KeyPair, 'publicKey'>): string {
   return publicKey.export({ format: 'der', type: 'spki' }).toString('base64');
 }
 
@@ -63,13 +63,13 @@ function readOne(members: Record<string, unknown>): ProviderEvent {
   return first;
 }
 
-function meaningOf({ fact }: ProviderEvent): EventMeaning {
+function getMeaning({ fact }: ProviderEvent): EventMeaning {
   return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
 }
 
 describe('authentication of SendGrid', () => {
   const body = JSON.stringify([{ event: 'delivered', email: RECIPIENT }]);
-  const authenticate = createAuthenticate(secretOf(KEYS));
+  const authenticate = createAuthenticate(getSecret(KEYS));
 
   it('a request with a valid signature is authenticated', () => {
     expect(authenticate(sign(body, KEYS), NOW).kind).toBe('authenticated');
@@ -81,7 +81,7 @@ describe('authentication of SendGrid', () => {
   });
 
   it.each([0, 1])('each of two keys authenticates', (at) => {
-    const both = createAuthenticate(secretOf(OTHER_KEYS), secretOf(KEYS));
+    const both = createAuthenticate(getSecret(OTHER_KEYS), getSecret(KEYS));
     expect(both(sign(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe('authenticated');
   });
 
@@ -114,10 +114,10 @@ describe('authentication of SendGrid', () => {
   });
 
   it.each([
-    ['PEM lines', `-----BEGIN PUBLIC KEY-----${secretOf(KEYS)}-----END PUBLIC KEY-----`],
-    ['an RSA key', secretOf(generateKeyPairSync('rsa', { modulusLength: 2048 }))],
-    ['a key on another curve', secretOf(generateKeyPairSync('ec', { namedCurve: 'secp384r1' }))],
-    ['a key that is cut off', secretOf(KEYS).slice(0, 80)],
+    ['PEM lines', `-----BEGIN PUBLIC KEY-----${getSecret(KEYS)}-----END PUBLIC KEY-----`],
+    ['an RSA key', getSecret(generateKeyPairSync('rsa', { modulusLength: 2048 }))],
+    ['a key on another curve', getSecret(generateKeyPairSync('ec', { namedCurve: 'secp384r1' }))],
+    ['a key that is cut off', getSecret(KEYS).slice(0, 80)],
   ])('%s is not a secret', (_name, text) => {
     expect(format.createAuthenticate([text]).ok).toBe(false);
   });
@@ -164,7 +164,7 @@ describe('events of SendGrid', () => {
     [{ event: 'dropped', reason: 'another reason' }, 'soft'],
     [{ event: 'dropped', reason: 'BOUNCED ADDRESS ' }, 'provider-suppressed'],
   ])('%o means %s', (members, meaning) => {
-    expect(meaningOf(readOne(members))).toBe(meaning);
+    expect(getMeaning(readOne(members))).toBe(meaning);
   });
 
   it.each([

@@ -751,7 +751,7 @@ const LIMITS = { rate: null };
 const RUNNING_TIME_NOW = 5_000_000_000;
 
 /** Creates an intake with a store that returns `answer` and a dispatcher that returns `lease`. Records the calls. */
-function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
+function createIntakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   const calls: string[] = [];
   const offeredMessages: LeasedMessage[] = [];
   const committedMessages: NewMessage[] = [];
@@ -794,7 +794,7 @@ const createAccepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResul
 });
 
 test('a message accepted under a lease is offered to the dispatcher from memory, as its first attempt', async () => {
-  const { submit, calls, offeredMessages, committedMessages } = intakeRig(createAccepted('sending'), LEASE);
+  const { submit, calls, offeredMessages, committedMessages } = createIntakeRig(createAccepted('sending'), LEASE);
   const submitted = newMessage();
   expect(await submit(submitted)).toEqual(createAccepted('sending'));
   expect(calls).toEqual(['offered']);
@@ -806,7 +806,7 @@ test('a message accepted under a lease is offered to the dispatcher from memory,
 });
 
 test('a message accepted without a lease wakes the dispatcher', async () => {
-  const { submit, calls } = intakeRig(createAccepted('queued'), null);
+  const { submit, calls } = createIntakeRig(createAccepted('queued'), null);
   await submit(newMessage());
   expect(calls).toEqual(['woken']);
 });
@@ -822,35 +822,35 @@ describe('an unused lease is returned exactly once', () => {
     ['exceeds the rate limit', { kind: 'refused', reason: 'rate-limit-exceeded', limits: LIMITS }],
   ];
   test.each(unusedCases)('if the request %s', async (_label, answer) => {
-    const withLease = intakeRig(answer, LEASE);
+    const withLease = createIntakeRig(answer, LEASE);
     expect(await withLease.submit(newMessage())).toEqual(answer);
     expect(withLease.calls).toEqual(['returned']);
-    const withoutLease = intakeRig(answer, null);
+    const withoutLease = createIntakeRig(answer, null);
     await withoutLease.submit(newMessage());
     expect(withoutLease.calls).toEqual([]);
   });
 
   test('if the store cannot commit, and the call rejects', async () => {
-    const { submit, calls } = intakeRig(new StoreError('the disk is full'), LEASE);
+    const { submit, calls } = createIntakeRig(new StoreError('the disk is full'), LEASE);
     await expect(submit(newMessage())).rejects.toThrow('the disk is full');
     expect(calls).toEqual(['returned']);
   });
 });
 
 test('a message that the transport suppresses is marked for the store', async () => {
-  const { submit, committedMessages } = intakeRig(createAccepted('suppressed'), LEASE);
+  const { submit, committedMessages } = createIntakeRig(createAccepted('suppressed'), LEASE);
   await submit(newMessage({ to: 'suppressed@x.example' }));
   expect(committedMessages[0]?.suppressedBy).toBe('simulator');
 });
 
 test('a node without the role deliver stores every message without a lease', async () => {
-  const { submitWithoutDispatcher, calls, committedMessages } = intakeRig(createAccepted('queued'), LEASE);
+  const { submitWithoutDispatcher, calls, committedMessages } = createIntakeRig(createAccepted('queued'), LEASE);
   await submitWithoutDispatcher(newMessage());
   expect([calls, committedMessages[0]?.lease]).toEqual([[], null]);
 });
 
 test('an idempotency key is valid for 24 hours of running time, even if the clock is set', async () => {
-  const { submit, committedMessages } = intakeRig(createAccepted('queued'), null);
+  const { submit, committedMessages } = createIntakeRig(createAccepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
   await submit(newMessage({ idempotency }));
   expect(committedMessages[0]?.idempotency).toEqual({

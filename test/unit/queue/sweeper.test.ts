@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000;
 const POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
 
 /** Creates a sweeper with a store that returns the given results. `calls` contains every call and event. */
-function sweeperRig(
+function createSweeperRig(
   answers: {
     expire?: () => string[];
     recover?: () => number;
@@ -98,7 +98,7 @@ function sweeperRig(
 }
 
 test('the leases of a dead node on messages and deliveries are recovered within 30 s of its last heartbeat', async () => {
-  const { clock, listCalls } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, listCalls } = createSweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   const countBefore = listCalls('recover').length;
   await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
@@ -111,7 +111,7 @@ test('the leases of a dead node on messages and deliveries are recovered within 
 });
 
 test('each round expires messages, recovers leases and purges bodies', async () => {
-  const { clock, listCalls } = sweeperRig();
+  const { clock, listCalls } = createSweeperRig();
   await clock.advance(0);
   expect(listCalls('expire')).toEqual([['expire', START - 24 * HOUR_MS, START, 500, 'node-a']]);
   const excludedIds = ['in-memory', 'leased-by-this-node'];
@@ -131,7 +131,7 @@ test('each round expires messages, recovers leases and purges bodies', async () 
 });
 
 test('expiry and the recovery of leases run every 5 s, and the purge of bodies runs every minute', async () => {
-  const { clock, listCalls } = sweeperRig();
+  const { clock, listCalls } = createSweeperRig();
   await clock.advance(60_000);
   expect([listCalls('expire').length, listCalls('recover').length, listCalls('purgeBodiesAndKeys').length]).toEqual([
     13, 13, 2,
@@ -140,7 +140,7 @@ test('expiry and the recovery of leases run every 5 s, and the purge of bodies r
 
 test('the next round starts at once after a full round, and every expired message is published', async () => {
   const roundSizes = [500, 500, 3];
-  const { clock, listCalls, publishedEvents } = sweeperRig({
+  const { clock, listCalls, publishedEvents } = createSweeperRig({
     expire: () => Array.from({ length: roundSizes.shift() ?? 0 }, (_, index) => `id-${roundSizes.length}-${index}`),
     recover: () => 2,
   });
@@ -152,7 +152,7 @@ test('the next round starts at once after a full round, and every expired messag
 
 test('a failed round is published and repeated after its interval, and the other periodic work continues', async () => {
   let failures = 1;
-  const { clock, listCalls, publishedEvents } = sweeperRig({
+  const { clock, listCalls, publishedEvents } = createSweeperRig({
     expire: () => {
       failures -= 1;
       if (failures === 0) throw new Error('the disk is full');
@@ -167,7 +167,7 @@ test('a failed round is published and repeated after its interval, and the other
 });
 
 test('a stop waits for the running round and starts no other round', async () => {
-  const { clock, listCalls, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
+  const { clock, listCalls, stop } = createSweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
   const stopping = stop();
   await clock.advance(0);
   await stopping;
@@ -177,13 +177,13 @@ test('a stop waits for the running round and starts no other round', async () =>
 });
 
 test('only a node that can detect dead nodes recovers the leases of dead nodes', async () => {
-  const { clock, listCalls } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, listCalls } = createSweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   expect(listCalls('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
 });
 
 test('a lease of this node that is not in its memory is recovered after one minute', async () => {
-  const { clock, listCalls } = sweeperRig();
+  const { clock, listCalls } = createSweeperRig();
   await clock.advance(30_000);
   const audits = listCalls('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
   expect(audits[0]?.[1]).toMatchObject({
@@ -193,7 +193,7 @@ test('a lease of this node that is not in its memory is recovered after one minu
 });
 
 test('ages are measured in running time, so that a step of the clock neither expires a message nor purges a body', async () => {
-  const { clock, listCalls } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR_MS });
+  const { clock, listCalls } = createSweeperRig({ stoppedMs: () => 30 * 24 * HOUR_MS });
   await clock.advance(0);
   const now = START - 30 * 24 * HOUR_MS;
   expect(listCalls('expire')).toEqual([['expire', now - 24 * HOUR_MS, START, 500, 'node-a']]);
@@ -206,7 +206,7 @@ test('ages are measured in running time, so that a step of the clock neither exp
 
 test('no lease is recovered just after a step of the clock, and a lease in the memory of this node is never recovered', async () => {
   let isClockStable = false;
-  const { clock, listCalls } = sweeperRig({ isClockStable: () => isClockStable, canDetectDeadNodes: () => true });
+  const { clock, listCalls } = createSweeperRig({ isClockStable: () => isClockStable, canDetectDeadNodes: () => true });
   await clock.advance(30_000);
   expect(listCalls('recover')).toEqual([]);
   expect(listCalls('expire').length).toBeGreaterThan(5);
@@ -220,7 +220,7 @@ test('no lease is recovered just after a step of the clock, and a lease in the m
 
 test('endpoints that fail for five days are disabled every minute, and the time during which no node ran does not count', async () => {
   const failing = [[7, 9], []];
-  const { clock, listCalls, publishedEvents } = sweeperRig({
+  const { clock, listCalls, publishedEvents } = createSweeperRig({
     stoppedMs: () => HOUR_MS,
     disableFailingWebhooks: () => failing.shift() ?? [],
   });

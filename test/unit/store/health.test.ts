@@ -4,7 +4,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 
 const FAULT = 'the store cannot commit';
 
-function healthRig() {
+function createHealthRig() {
   const clock = createVirtualClock(1_000_000);
   const disk = { broken: false, probes: 0 };
   const write = async () => {
@@ -20,7 +20,7 @@ function healthRig() {
 }
 
 test('a failed commit makes the store unhealthy immediately, rejects the caller, and is reported without internal details', async () => {
-  const { disk, health, commit } = healthRig();
+  const { disk, health, commit } = createHealthRig();
   expect(health.fault()).toBeNull();
   disk.broken = true;
   await expect(commit()).rejects.toThrow('disk I/O error');
@@ -28,7 +28,7 @@ test('a failed commit makes the store unhealthy immediately, rejects the caller,
 });
 
 test('a successful commit makes the store healthy immediately', async () => {
-  const { disk, health, commit } = healthRig();
+  const { disk, health, commit } = createHealthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
   disk.broken = false;
@@ -37,7 +37,7 @@ test('a successful commit makes the store healthy immediately', async () => {
 });
 
 test('an unhealthy store is probed repeatedly and becomes healthy without requests', async () => {
-  const { clock, disk, health, commit } = healthRig();
+  const { clock, disk, health, commit } = createHealthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
   await clock.advance(5_000);
@@ -51,7 +51,7 @@ test('an unhealthy store is probed repeatedly and becomes healthy without reques
 });
 
 test('without requests, a call of `fault` starts a probe, which concurrent calls share', async () => {
-  const { clock, disk, health } = healthRig();
+  const { clock, disk, health } = createHealthRig();
   await clock.advance(5_000);
   disk.broken = true;
   for (let n = 0; n < 100; n += 1) health.fault();
@@ -60,7 +60,7 @@ test('without requests, a call of `fault` starts a probe, which concurrent calls
 });
 
 test('no probe starts after stop', async () => {
-  const { clock, disk, health, commit } = healthRig();
+  const { clock, disk, health, commit } = createHealthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
   await clock.advance(3_000);
@@ -83,7 +83,7 @@ test('a clock that is set back does not prevent a probe', async () => {
 });
 
 test('no probe starts while commits succeed', async () => {
-  const { clock, disk, health, commit } = healthRig();
+  const { clock, disk, health, commit } = createHealthRig();
   for (let n = 0; n < 20; n += 1) {
     await commit();
     await clock.advance(500);

@@ -9,7 +9,7 @@ const START = Date.UTC(2026, 0, 1);
 const ROUND_INTERVAL_MS = 5_000;
 
 /** Starts an indexer on a store with `state.waiting` messages that are not indexed. */
-function rig({ isShared = false }: { isShared?: boolean } = {}) {
+function createRig({ isShared = false }: { isShared?: boolean } = {}) {
   const clock = createVirtualClock(START);
   const steps: IndexStep[] = [];
   const faults: unknown[] = [];
@@ -35,7 +35,7 @@ function rig({ isShared = false }: { isShared?: boolean } = {}) {
 }
 
 test('messages are indexed up to the newest one of the previous round', async () => {
-  const { clock, steps, state } = rig();
+  const { clock, steps, state } = createRig();
   await clock.advance(ROUND_INTERVAL_MS - 1);
   expect(steps).toEqual([]);
   state.newest = getMinIdAt(START + 10);
@@ -46,7 +46,7 @@ test('messages are indexed up to the newest one of the previous round', async ()
 });
 
 test('if nodes share the store, a clock that is ahead does not cause messages to be indexed too early', async () => {
-  const { clock, steps, state } = rig({ isShared: true });
+  const { clock, steps, state } = createRig({ isShared: true });
   state.newest = getMinIdAt(START + 86_400_000);
   await clock.advance(3 * ROUND_INTERVAL_MS);
   expect(steps.map(({ horizon, now }) => horizon <= getMinIdAt(now - 10_000))).not.toContain(false);
@@ -54,7 +54,7 @@ test('if nodes share the store, a clock that is ahead does not cause messages to
 });
 
 test('an idle store is indexed completely, and no further step runs until a new message', async () => {
-  const { clock, steps, state } = rig();
+  const { clock, steps, state } = createRig();
   state.waiting = 40_000;
   await clock.advance(2 * ROUND_INTERVAL_MS);
   expect(state.waiting).toBe(0);
@@ -67,7 +67,7 @@ test('an idle store is indexed completely, and no further step runs until a new 
 });
 
 test('at high load no message is indexed before many messages wait', async () => {
-  const { clock, steps, state } = rig();
+  const { clock, steps, state } = createRig();
   let lastAcceptedAt = START;
   const accept = async (count: number) => {
     lastAcceptedAt += 1;
@@ -88,7 +88,7 @@ test('at high load no message is indexed before many messages wait', async () =>
 });
 
 test('a failed step is reported and repeated in the next round', async () => {
-  const { clock, steps, faults, state } = rig();
+  const { clock, steps, faults, state } = createRig();
   state.waiting = 5_000;
   state.failing = true;
   await clock.advance(2 * ROUND_INTERVAL_MS);

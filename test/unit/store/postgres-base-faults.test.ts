@@ -37,7 +37,7 @@ function changeUrl(url: string, change: (parts: URL) => void): string {
 }
 
 /** Creates a role for this test with the privileges that `sql` grants. */
-async function urlOfRole(url: string, options: string, sql: string): Promise<string> {
+async function createRoleUrl(url: string, options: string, sql: string): Promise<string> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(url, `CREATE ROLE ${name} LOGIN PASSWORD '${SECRET}' ${options}; ${sql.replaceAll('$1', name)}`);
   onTestFinished(() => runStatement(url, `DROP OWNED BY ${name}; DROP ROLE ${name}`));
@@ -120,14 +120,14 @@ describe('one line reports', () => {
   });
 
   test('a user who may not create tables', async () => {
-    const url = await urlOfRole(await createTemporaryDatabase(), '', '');
+    const url = await createRoleUrl(await createTemporaryDatabase(), '', '');
     expect(await openFailure(url)).toMatch(
       /the user lacks a permission \(permission denied for schema public\)\. Make the user the owner/,
     );
   });
 
   test('a server with no free connection', async () => {
-    const url = await urlOfRole(await createTemporaryDatabase(), 'CONNECTION LIMIT 0', '');
+    const url = await createRoleUrl(await createTemporaryDatabase(), 'CONNECTION LIMIT 0', '');
     expect(await openFailure(url)).toMatch(/no free connection\. Increase max_connections/);
   });
 

@@ -113,7 +113,7 @@ describe('a transaction', () => {
       attemptCount += 1;
       await transaction.query(INSERT, [attemptCount]);
     });
-    expect([attemptCount, proxy.faultCount()]).toEqual([1, 1]);
+    expect([attemptCount, proxy.getFaultCount()]).toEqual([1, 1]);
     expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 1 }]);
   });
 
@@ -150,7 +150,7 @@ describe('a transaction', () => {
       rounds += 1;
       await transaction.query(INSERT, [rounds]);
     });
-    expect([rounds, proxy.faultCount()]).toEqual([2, 1]);
+    expect([rounds, proxy.getFaultCount()]).toEqual([2, 1]);
     expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 2 }]);
   });
 });

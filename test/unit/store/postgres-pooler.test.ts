@@ -10,7 +10,7 @@ import { createTemporaryDatabase, runStatement, startPostgres } from '../../rig/
 import { parsePostgresUrl } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
-async function pooled(url: string, options?: Parameters<typeof startTransactionPooler>[1]) {
+async function startPooledServer(url: string, options?: Parameters<typeof startTransactionPooler>[1]) {
   const pooler = await startTransactionPooler(Number(new URL(url).port), options);
   const changedUrl = new URL(url);
   changedUrl.port = String(pooler.port);
@@ -19,7 +19,7 @@ async function pooled(url: string, options?: Parameters<typeof startTransactionP
   return { pooler, url: changedUrl.href };
 }
 
-function postgresSetting(url: string) {
+function createPostgresSetting(url: string) {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   return setting;
@@ -44,8 +44,8 @@ async function setCarelessDefaults(url: string): Promise<void> {
 test('every transaction and every single statement sets the parameters that durability requires, regardless of the settings of the database', async () => {
   const database = await createTemporaryDatabase();
   await setCarelessDefaults(database);
-  const { pooler, url } = await pooled(database);
-  const pool = createPool({ setting: postgresSetting(url), application: 'postrider test', random: Math.random });
+  const { pooler, url } = await startPooledServer(database);
+  const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
   const names = ['synchronous_commit', 'client_min_messages', 'lock_timeout', 'jit', 'statement_timeout'];
   const columns = [...names, 'transaction_read_only', 'plan_cache_mode'].map(
@@ -66,13 +66,13 @@ test('every transaction and every single statement sets the parameters that dura
   );
   expect(await Promise.all(reads)).toEqual(reads.map(() => [expected]));
   expect(await pool.query(read, [])).toEqual([expected]);
-  expect(pooler.switchCount()).toBeGreaterThan(0);
+  expect(pooler.getSwitchCount()).toBeGreaterThan(0);
   expect(pooler.refusedRequests).toEqual([]);
 });
 
 test('after an immediate shutdown of a server whose default is synchronous_commit=off, every accepted message is stored', async () => {
   const server = await startPostgres({ settings: { wal_writer_delay: '10s', synchronous_commit: 'off' } });
-  const { pooler, url } = await pooled(await server.createDatabase());
+  const { pooler, url } = await startPooledServer(await server.createDatabase());
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
@@ -88,11 +88,11 @@ test('after an immediate shutdown of a server whose default is synchronous_commi
 
 test('a change is visible to other nodes within 2 s, by polling and by notifications of a direct connection', async () => {
   const database = await createTemporaryDatabase();
-  const { pooler, url } = await pooled(database);
-  const direct = postgresSetting(database);
+  const { pooler, url } = await startPooledServer(database);
+  const direct = createPostgresSetting(database);
   for (const [name, setting] of [
     ['polled', parsePostgresUrl(url)],
-    ['notified', { ...postgresSetting(url), direct }],
+    ['notified', { ...createPostgresSetting(url), direct }],
   ] as const) {
     const [writer, reader] = await Promise.all([1, 2].map(() => openStore(setting, { exclusive: true })));
     if (writer === undefined || reader === undefined) throw new Error('no store');
@@ -107,26 +107,26 @@ test('a change is visible to other nodes within 2 s, by polling and by notificat
 
 test('a direct connection to another database is refused before anything is migrated', async () => {
   const [database, other] = await Promise.all([createTemporaryDatabase(), createTemporaryDatabase()]);
-  const { url } = await pooled(database);
-  const setting = { ...postgresSetting(url), direct: postgresSetting(other) };
+  const { url } = await startPooledServer(database);
+  const setting = { ...createPostgresSetting(url), direct: createPostgresSetting(other) };
   await expect(openStore(setting, { exclusive: true })).rejects.toThrow(
     /: POSTRIDER_DATABASE_DIRECT names another database, schema or server than POSTRIDER_DATABASE\. Correct one/,
   );
-  const unreachable = { ...postgresSetting(database), hosts: [{ host: '127.0.0.1', port: 1 }] };
+  const unreachable = { ...createPostgresSetting(database), hosts: [{ host: '127.0.0.1', port: 1 }] };
   await expect(openStore({ ...setting, direct: unreachable }, { exclusive: true })).rejects.toThrow(
     /the connection was refused\. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE_DIRECT\.$/,
   );
 });
 
 test('a schema of its own is used behind a pooler', async () => {
-  const { url } = await pooled(await createTemporaryDatabase());
+  const { url } = await startPooledServer(await createTemporaryDatabase());
   const withSchema = new URL(url);
   withSchema.searchParams.set('schema', 'mail');
   const store = await openStore(parsePostgresUrl(withSchema.href), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
   expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
-  const pool = createPool({ setting: postgresSetting(url), application: 'postrider test', random: Math.random });
+  const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
   const text =
     "SELECT to_regclass('mail.mail_request') IS NOT NULL AND to_regclass('public.mail_request') IS NULL AS own";
@@ -135,7 +135,7 @@ test('a schema of its own is used behind a pooler', async () => {
 
 test('with prepared=yes statements stay prepared behind a pooler that tracks them, also after another node has changed a table', async () => {
   const database = await createTemporaryDatabase();
-  const { pooler, url } = await pooled(database, { prepared: 'track' });
+  const { pooler, url } = await startPooledServer(database, { prepared: 'track' });
   const [store, other] = await Promise.all([1, 2].map(() => openStore(parsePostgresUrl(url), { exclusive: true })));
   if (store === undefined || other === undefined) throw new Error('no store');
   onTestFinished(async () => void (await Promise.all([store.close(), other.close()])));
@@ -145,7 +145,7 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
     expect(await Promise.all(calls)).toMatchObject(calls.map(() => [{ kind: 'accepted' }]));
   };
   await acceptOnBoth();
-  const pool = createPool({ setting: postgresSetting(url), application: 'postrider test', random: Math.random });
+  const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
   const read = {
     name: 'test_prepared',
@@ -160,12 +160,12 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   // There are more such server connections than attempts of one call.
   expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
   await acceptOnBoth();
-  expect(pooler.switchCount()).toBeGreaterThan(0);
+  expect(pooler.getSwitchCount()).toBeGreaterThan(0);
   expect(pooler.refusedRequests).toEqual([]);
 });
 
 test('with prepared=yes a pooler that tracks no prepared statements ends the opening with one line', async () => {
-  const { url } = await pooled(await createTemporaryDatabase(), { unsupportedRequest: 'forward' });
+  const { url } = await startPooledServer(await createTemporaryDatabase(), { unsupportedRequest: 'forward' });
   await expect(openStore(parsePostgresUrl(`${url}&prepared=yes`), { exclusive: true })).rejects.toThrow(
     /^PostgreSQL \S+: the pooler does not track prepared statements\. Set max_prepared_statements in PgBouncer 1\.21 or later, or remove prepared=yes from POSTRIDER_DATABASE\.$/,
   );

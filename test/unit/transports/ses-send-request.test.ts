@@ -71,14 +71,14 @@ function computeAuthorization({ line, headers, body }: ReceivedRequest, region: 
   const [method, path] = line.split(' ');
   const time = String(headers['x-amz-date']);
   const scope = `${time.slice(0, 8)}/${region}/ses/aws4_request`;
-  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+  const computeSha256 = (text: string) => createHash('sha256').update(text).digest('hex');
   const fields = signedNames.split(';').map((name) => `${name}:${String(headers[name]).trim()}\n`);
-  const canonicalRequest = [method, path, '', fields.join(''), signedNames, sha256(body)].join('\n');
+  const canonicalRequest = [method, path, '', fields.join(''), signedNames, computeSha256(body)].join('\n');
   const key = [time.slice(0, 8), region, 'ses', 'aws4_request'].reduce<Buffer>(
     (previous, part) => createHmac('sha256', previous).update(part).digest(),
     Buffer.from(`AWS4${secret}`),
   );
-  const text = ['AWS4-HMAC-SHA256', time, scope, sha256(canonicalRequest)].join('\n');
+  const text = ['AWS4-HMAC-SHA256', time, scope, computeSha256(canonicalRequest)].join('\n');
   const signature = createHmac('sha256', key).update(text).digest('hex');
   return `AWS4-HMAC-SHA256 Credential=${id}/${scope}, SignedHeaders=${signedNames}, Signature=${signature}`;
 }

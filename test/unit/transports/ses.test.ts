@@ -355,6 +355,6 @@ test('aws-ses-v2-local accepts the message unchanged', async () => {
   );
   const { outcome } = await transport.attempt(message, null);
   expect(outcome).toMatchObject({ kind: 'delivered', reference: expect.stringMatching(/^[\x21-\x7e]+$/) });
-  const emails = await local.emails();
+  const emails = await local.fetchEmails();
   expect(emails).toMatchObject([{ subject: 'Your receipt' }]);
 });

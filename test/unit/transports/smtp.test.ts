@@ -670,7 +670,7 @@ describe('TLS', () => {
   });
 
   test('offered with a failed handshake falls back to clear text for some time, but never with credentials', async () => {
-    const brokenScript: Script = async (wire) => {
+    const runBrokenScript: Script = async (wire) => {
       await wire.greet([...WITH_TLS, 'AUTH PLAIN']);
       const line = await wire.readLine();
       if (line === 'STARTTLS') {
@@ -687,12 +687,12 @@ describe('TLS', () => {
       wire.writeLines('250 Ok');
       wire.endConnection();
     };
-    const { peer, transport } = await startPair(brokenScript, { tls: 'offered', connections: 1 });
+    const { peer, transport } = await startPair(runBrokenScript, { tls: 'offered', connections: 1 });
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands.filter((line) => line === 'STARTTLS')).toHaveLength(1);
 
-    const secret = await startPair(brokenScript, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
+    const secret = await startPair(runBrokenScript, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
     expect((await secret.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
     expect(secret.peer.connections).toBe(1);
   });

@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-const found = (...values: readonly string[]): AddressLookup => ({ kind: 'found', values });
+const createLookup = (...values: readonly string[]): AddressLookup => ({ kind: 'found', values });
 
 async function startReceiver(options: Parameters<typeof startWebhookReceiver>[0] = {}): Promise<WebhookReceiver> {
   const receiver = await startWebhookReceiver(options);
@@ -181,7 +181,9 @@ describe('the connection of an attempt', () => {
   it('goes to the address that was checked, and the name is looked up once per attempt', async () => {
     const checked = await startReceiver({ host: '127.0.0.2' });
     const rebound = await startReceiver({ port: checked.port });
-    const lookUp = vi.fn(async () => found('127.0.0.1')).mockImplementationOnce(async () => found('127.0.0.2'));
+    const lookUp = vi
+      .fn(async () => createLookup('127.0.0.1'))
+      .mockImplementationOnce(async () => createLookup('127.0.0.2'));
     const client = createClient({ lookUp });
     const request = createRequest(`http://app.test:${checked.port}/`);
     expect(await client.attempt(request)).toMatchObject({ status: 200 });
@@ -193,7 +195,7 @@ describe('the connection of an attempt', () => {
 
   it('is not opened if a name that was public resolves to an address that is not public', async () => {
     const receiver = await startReceiver();
-    const client = createClient({ targets: 'public', lookUp: async () => found('127.0.0.1') });
+    const client = createClient({ targets: 'public', lookUp: async () => createLookup('127.0.0.1') });
     const result = await client.attempt(createRequest(`https://app.test:${receiver.port}/`));
     expect(result).toMatchObject({ status: null, error: expect.stringContaining('not public') });
     const literal = await client.attempt(createRequest(`https://127.0.0.1:${receiver.port}/`));
@@ -203,7 +205,7 @@ describe('the connection of an attempt', () => {
 
   it('is reused for the next attempt, and replaced if the endpoint has closed it', async () => {
     const receiver = await startReceiver();
-    const client = createClient({ lookUp: async () => found('127.0.0.1') });
+    const client = createClient({ lookUp: async () => createLookup('127.0.0.1') });
     const request = createRequest(`http://app.test:${receiver.port}/`);
     await client.attempt(request);
     await client.attempt(request);
@@ -215,14 +217,14 @@ describe('the connection of an attempt', () => {
 
   it('uses another checked address if the first does not accept connections', async () => {
     const receiver = await startReceiver({ host: '127.0.0.3' });
-    const client = createClient({ lookUp: async () => found('127.0.0.2', '127.0.0.3') });
+    const client = createClient({ lookUp: async () => createLookup('127.0.0.2', '127.0.0.3') });
     expect(await client.attempt(createRequest(`http://app.test:${receiver.port}/`))).toMatchObject({ status: 200 });
   });
 
   it('verifies the certificate with the host name, and with the address for an address', async () => {
     const certificate = await getCertificate();
     const receiver = await startReceiver({ certificate });
-    const lookUp = async () => found('127.0.0.1');
+    const lookUp = async () => createLookup('127.0.0.1');
     const trusting = createClient({ lookUp, ca: certificate.cert });
     const attempt = (client: typeof trusting, host: string) =>
       client.attempt(createRequest(`https://${host}:${receiver.port}/`));

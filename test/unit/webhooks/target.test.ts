@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { findSpecialNetwork } from '../../../src/webhooks/special-addresses.ts';
 import { type AddressLookup, maskTargetUrl, parseTargetUrl, resolveTarget } from '../../../src/webhooks/target.ts';
 
-const codeOf = (text: string, targets: 'public' | 'any' = 'public') => {
+const getCode = (text: string, targets: 'public' | 'any' = 'public') => {
   const result = parseTargetUrl(text, targets);
   return result.ok ? 'ok' : result.code;
 };
@@ -11,33 +11,33 @@ const codeOf = (text: string, targets: 'public' | 'any' = 'public') => {
 describe('the URL of an endpoint', () => {
   it('is accepted with https and a name or a public address', () => {
     const urls = ['https://app.example.com/hooks?a=1', 'https://8.8.8.8/', 'https://[2606:4700::1111]:8443/x'];
-    expect(urls.map((url) => codeOf(url))).toEqual(['ok', 'ok', 'ok']);
+    expect(urls.map((url) => getCode(url))).toEqual(['ok', 'ok', 'ok']);
   });
 
   it('is refused without https, and accepted with http only for the targets any', () => {
-    expect(codeOf('http://app.example.com/')).toBe('not-https');
-    expect(codeOf('http://app.example.com/', 'any')).toBe('ok');
+    expect(getCode('http://app.example.com/')).toBe('not-https');
+    expect(getCode('http://app.example.com/', 'any')).toBe('ok');
     for (const url of ['ftp://x.test/', 'file:///etc/passwd', 'javascript:alert(1)', 'unix:/run/x', 'gopher://x/'])
       for (const targets of ['public', 'any'] as const)
-        expect(['not-https', 'invalid-url']).toContain(codeOf(url, targets));
+        expect(['not-https', 'invalid-url']).toContain(getCode(url, targets));
   });
 
   it('is always refused with credentials, a fragment, spaces or line breaks', () => {
     for (const targets of ['public', 'any'] as const) {
-      expect(codeOf('https://user:password@app.example.com/', targets)).toBe('credentials');
-      expect(codeOf('https://user@app.example.com/', targets)).toBe('credentials');
-      expect(codeOf('https://:p@app.example.com/', targets)).toBe('credentials');
-      expect(codeOf('https://app.example.com/#part', targets)).toBe('fragment');
-      expect(codeOf('https://app.example.com/a b', targets)).toBe('invalid-url');
-      expect(codeOf('https://app.example\n.com/', targets)).toBe('invalid-url');
-      expect(codeOf('app.example.com/hooks', targets)).toBe('invalid-url');
-      expect(codeOf('', targets)).toBe('invalid-url');
-      expect(codeOf('https://app.example.com:0/', targets)).toBe('invalid-url');
-      expect(codeOf('https://app.example.com:65536/', targets)).toBe('invalid-url');
-      expect(codeOf('https://[fe80::1%25eth0]/', targets)).toBe('invalid-url');
-      expect(codeOf('https://[fe80::1%eth0]/', targets)).toBe('invalid-url');
-      expect(codeOf('https://999.1.1.1/', targets)).toBe('invalid-url');
-      expect(codeOf(`https://app.example.com/${'x'.repeat(3000)}`, targets)).toBe('invalid-url');
+      expect(getCode('https://user:password@app.example.com/', targets)).toBe('credentials');
+      expect(getCode('https://user@app.example.com/', targets)).toBe('credentials');
+      expect(getCode('https://:p@app.example.com/', targets)).toBe('credentials');
+      expect(getCode('https://app.example.com/#part', targets)).toBe('fragment');
+      expect(getCode('https://app.example.com/a b', targets)).toBe('invalid-url');
+      expect(getCode('https://app.example\n.com/', targets)).toBe('invalid-url');
+      expect(getCode('app.example.com/hooks', targets)).toBe('invalid-url');
+      expect(getCode('', targets)).toBe('invalid-url');
+      expect(getCode('https://app.example.com:0/', targets)).toBe('invalid-url');
+      expect(getCode('https://app.example.com:65536/', targets)).toBe('invalid-url');
+      expect(getCode('https://[fe80::1%25eth0]/', targets)).toBe('invalid-url');
+      expect(getCode('https://[fe80::1%eth0]/', targets)).toBe('invalid-url');
+      expect(getCode('https://999.1.1.1/', targets)).toBe('invalid-url');
+      expect(getCode(`https://app.example.com/${'x'.repeat(3000)}`, targets)).toBe('invalid-url');
     }
   });
 
@@ -105,14 +105,14 @@ describe('the URL of an endpoint', () => {
       '[ff02::1]',
       '[4000::1]',
     ];
-    const accepted = hosts.filter((host) => codeOf(`https://${host}/`) !== 'address-not-public');
+    const accepted = hosts.filter((host) => getCode(`https://${host}/`) !== 'address-not-public');
     expect(accepted).toEqual([]);
-    expect(hosts.filter((host) => codeOf(`https://${host}/`, 'any') !== 'ok')).toEqual([]);
+    expect(hosts.filter((host) => getCode(`https://${host}/`, 'any') !== 'ok')).toEqual([]);
   });
 
   it('is accepted with the special addresses that IANA lists as globally reachable, and with a public NAT64 address', () => {
     const hosts = ['192.0.0.9', '192.31.196.1', '192.175.48.6', '[2001:1::1]', '[2001:20::1]', '[2620:4f:8000::1]'];
-    expect([...hosts, '[64:ff9b::8.8.8.8]'].filter((host) => codeOf(`https://${host}/`) !== 'ok')).toEqual([]);
+    expect([...hosts, '[64:ff9b::8.8.8.8]'].filter((host) => getCode(`https://${host}/`) !== 'ok')).toEqual([]);
   });
 });
 

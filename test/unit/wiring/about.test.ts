@@ -8,7 +8,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 const HOUR_MS = 3_600_000;
 const URL = 'http://127.0.0.1:1';
 
-function installationInfoRig(firstKey: string | null = 'pr_first') {
+function createInstallationInfoRig(firstKey: string | null = 'pr_first') {
   const clock = createVirtualClock(1_000);
   const events = createEvents(clock);
   const validKeys = new Set(['pr_first']);
@@ -27,7 +27,7 @@ function installationInfoRig(firstKey: string | null = 'pr_first') {
 }
 
 test('the first key is shown for one hour after the start of the public listener', async () => {
-  const { clock, readInfo, start } = installationInfoRig();
+  const { clock, readInfo, start } = createInstallationInfoRig();
   expect(readInfo()).toMatchObject({ publicUrl: null, firstKey: null });
   start();
   expect(readInfo()).toMatchObject({ version: '1.2.3', publicUrl: URL, firstKey: 'pr_first' });
@@ -38,13 +38,13 @@ test('the first key is shown for one hour after the start of the public listener
 });
 
 test('after a start that creates no key, no key is shown', () => {
-  const { readInfo, start } = installationInfoRig(null);
+  const { readInfo, start } = createInstallationInfoRig(null);
   start();
   expect(readInfo()).toMatchObject({ publicUrl: URL, firstKey: null });
 });
 
 test('a key that was not stored or is no longer valid is not shown', () => {
-  const { works: validKeys, readInfo, start } = installationInfoRig();
+  const { works: validKeys, readInfo, start } = createInstallationInfoRig();
   start();
   validKeys.clear();
   expect(readInfo().firstKey).toBeNull();

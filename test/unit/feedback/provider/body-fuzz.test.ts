@@ -159,7 +159,7 @@ describe('a request with changed bytes', () => {
           : sender.sign(apply(original), receiver.publicUrl);
       await fc.assert(
         fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 2 }), contentType, async (changes, type) => {
-          const refusals = receiver.refusals().length;
+          const refusals = receiver.listRefusals().length;
           reports.length = 0;
           const { headers, body } = create((bytes) => changes.reduce((changed, apply) => apply(changed), bytes));
           const response = await fetch(receiver.url, {
@@ -170,7 +170,7 @@ describe('a request with changed bytes', () => {
           const { message }: { message: string } = JSON.parse(await response.text());
           expect(message).toMatch(/^[^\r\n]{5,}$/);
           expect(SIGNED_CONTENT.includes(name) ? [200, 400, 401, 413] : [200, 400, 413]).toContain(response.status);
-          if (response.status !== 200) expect(receiver.refusals().length).toBe(refusals + 1);
+          if (response.status !== 200) expect(receiver.listRefusals().length).toBe(refusals + 1);
           for (const { messageRef, events } of reports) {
             const decision = decideFeedbackChange(MESSAGE, events, true);
             if (!('suppress' in decision) || decision.suppress === null) continue;

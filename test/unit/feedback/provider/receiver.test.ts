@@ -49,7 +49,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     socket.write(formatRequest(path, { ...request, body: Buffer.alloc(0) }, MAX_BODY_BYTES + 1));
     await closed;
     expect(received()).toMatch(/^HTTP\/1\.1 413 /);
-    expect(receiver.refusals()).toEqual([`${name}-too-large`]);
+    expect(receiver.listRefusals()).toEqual([`${name}-too-large`]);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
 
@@ -66,7 +66,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     }
     await closed;
     expect(sentBytes).toBeLessThan(MAX_BODY_BYTES + MAX_BUFFER_BYTES);
-    expect(receiver.refusals()).toEqual([`${name}-too-large`]);
+    expect(receiver.listRefusals()).toEqual([`${name}-too-large`]);
   });
 
   test.each(DISCONNECTS)(
@@ -78,7 +78,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
       expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
       expect((await postEvents(receiver, request)).status).toBe(200);
       expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
-      expect([receiver.refusals(), receiver.faults]).toEqual([[], []]);
+      expect([receiver.listRefusals(), receiver.faults]).toEqual([[], []]);
     },
   );
 
@@ -92,7 +92,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     socket.write(cut(formatRequest(path, request)));
     await closed;
     expect(received()).toMatch(/^HTTP\/1\.1 408 /);
-    expect(receiver.refusals()).toEqual(['http-broken']);
+    expect(receiver.listRefusals()).toEqual(['http-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
 
@@ -100,7 +100,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     const { receiver, store, id, failure, request } = await createRig();
     failure.isActive = true;
     expect(await postEvents(receiver, request)).toEqual({ status: storeFailureStatus, retryAfter: '20' });
-    expect(receiver.refusals()).toEqual([`${name}-store`]);
+    expect(receiver.listRefusals()).toEqual([`${name}-store`]);
     expect(receiver.faults).toEqual([expect.stringContaining('the disk is full')]);
     failure.isActive = false;
     expect([(await postEvents(receiver, request)).status, (await postEvents(receiver, request)).status]).toEqual([
@@ -175,7 +175,7 @@ describe('a request with several events', () => {
     const receiver = await startReceiver('postmark', sender.secret, store, { format: createArrayFormat(503) });
     const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
     expect((await postEvents(receiver, sender.sign(Buffer.from(`[7,${body}]`), receiver.url))).status).toBe(200);
-    expect(receiver.refusals()).toEqual(['postmark-broken']);
+    expect(receiver.listRefusals()).toEqual(['postmark-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
 });
@@ -231,7 +231,7 @@ describe('a body of more than 512 KB', () => {
     const body = Buffer.from(`[7,${'{"msys":{}},'.repeat(50_000)}${event}]`);
     expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
-    expect(receiver.refusals()).toEqual(['sparkpost-broken']);
+    expect(receiver.listRefusals()).toEqual(['sparkpost-broken']);
     expect(receiver.events).toContainEqual(expect.objectContaining({ type: 'report.unrelated', count: 50_000 }));
   });
 
@@ -239,7 +239,7 @@ describe('a body of more than 512 KB', () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const body = Buffer.from(`[${event},${'{"msys":{}},'.repeat(50_000)}`);
     expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(400);
-    expect(receiver.refusals()).toEqual(['sparkpost-broken']);
+    expect(receiver.listRefusals()).toEqual(['sparkpost-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
 
@@ -247,7 +247,7 @@ describe('a body of more than 512 KB', () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const hostile = Buffer.from(`[${'{"msys":{"a":{"type":"bounce"}}},'.repeat(300_000)}{}]`);
     expect((await postEvents(receiver, sender.sign(hostile, receiver.publicUrl))).status).toBe(503);
-    expect(receiver.refusals()).toEqual(['sparkpost-unread']);
+    expect(receiver.listRefusals()).toEqual(['sparkpost-unread']);
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}${event}]`);
     expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
@@ -268,7 +268,7 @@ describe('a body of more than 512 KB', () => {
     });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
     expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
-    expect(receiver.refusals()).toEqual([`${name}-unread`]);
+    expect(receiver.listRefusals()).toEqual([`${name}-unread`]);
   });
 
   // Brevo sends an event again only after 429.
@@ -283,7 +283,7 @@ describe('a body of more than 512 KB', () => {
     const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), { readLarge });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
     expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
-    expect(receiver.refusals()).toEqual([`${name}-busy`]);
+    expect(receiver.listRefusals()).toEqual([`${name}-busy`]);
     expect(receiver.faults).toEqual([`${name} events: Error: no memory`]);
   });
 });

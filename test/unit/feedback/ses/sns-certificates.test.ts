@@ -19,11 +19,15 @@ let { root, signer, untrustedSigner } = {} as Authorities;
 beforeAll(async () => {
   ({ root, signer, untrustedSigner } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrustedSigner }, parts);
+const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
+  createSnsRig({ root, signer, untrustedSigner }, parts);
 
 describe('a certificate', () => {
   const postWithCertificate = async (pem: string, key: string, now?: () => number) => {
-    const { post, fetchedUrls } = await rig({ responses: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
+    const { post, fetchedUrls } = await createRig({
+      responses: { [CERT_URL]: pem },
+      ...(now === undefined ? {} : { now }),
+    });
     return { status: (await post(createSnsMessage(key, createBounceNotification()))).status, fetchedUrls };
   };
 
@@ -68,7 +72,7 @@ describe('a certificate', () => {
   });
 
   test('is fetched once for many messages, also if they are concurrent', async () => {
-    const { post, fetchedUrls } = await rig();
+    const { post, fetchedUrls } = await createRig();
     const responses = await Promise.all(
       [1, 2, 3, 4].map(() => post(createSnsMessage(signer.key, createBounceNotification()))),
     );
@@ -87,7 +91,7 @@ describe('a certificate', () => {
       () => new Response(signer.cert),
     ];
     const fetchStub = (async () => (answers.shift() ?? (() => new Response('', { status: 404 })))()) as typeof fetch;
-    const { post, refusals, faults, reports } = await rig({ get: fetchStub });
+    const { post, refusals, faults, reports } = await createRig({ get: fetchStub });
     const message = createSnsMessage(signer.key, createBounceNotification());
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(503);
@@ -105,7 +109,7 @@ describe('a certificate', () => {
       if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere.pem' }).end();
     });
-    const { post, refusals } = await rig({ get: fetchFromServer });
+    const { post, refusals } = await createRig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
     expect(refusals).toEqual(['sns-forged']);
     expect(requested).toEqual([new URL(CERT_URL).pathname]);
@@ -120,14 +124,14 @@ describe('a certificate', () => {
       response.on('drain', writeMore);
       writeMore();
     });
-    const { post } = await rig({ get: fetchFromServer });
+    const { post } = await createRig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
     const atAnswer = writtenBytes;
     expect(atAnswer).toBeLessThan(20_000_000);
   });
 
   test('that is trusted stays in the cache while forged messages name hundreds of URLs', async () => {
-    const { post, fetchedUrls } = await rig();
+    const { post, fetchedUrls } = await createRig();
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     for (let n = 0; n < 100; n += 1) {
       const SigningCertURL = `https://sns.${REGION}.amazonaws.com/${n}.pem`;
@@ -150,7 +154,7 @@ describe('a certificate', () => {
       now -= 1;
       return new Response('', { status: 404 });
     }) as typeof fetch;
-    const { post, refusals } = await rig({ get });
+    const { post, refusals } = await createRig({ get });
     const responses = Array.from({ length: 30 }, (_, n) =>
       post(
         createSnsMessage(
@@ -169,7 +173,7 @@ describe('a certificate', () => {
   test('that expires after it was fetched is fetched again', async () => {
     let offsetMs = 0;
     const oneDaySigner = await root.issueCertificate(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
-    const { post, fetchedUrls } = await rig({
+    const { post, fetchedUrls } = await createRig({
       responses: { [CERT_URL]: oneDaySigner.cert },
       now: () => Date.now() + offsetMs,
     });

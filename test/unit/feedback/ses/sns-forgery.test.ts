@@ -14,7 +14,8 @@ let { root, signer, untrustedSigner } = {} as Authorities;
 beforeAll(async () => {
   ({ root, signer, untrustedSigner } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrustedSigner }, parts);
+const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
+  createSnsRig({ root, signer, untrustedSigner }, parts);
 
 describe('a forgery', () => {
   const cases: [string, () => unknown, number, SnsRefusal][] = [
@@ -109,7 +110,7 @@ describe('a forgery', () => {
     ],
   ];
   test.each(cases)('%s is refused, counted, and has no effect', async (_, createMessage, status, reason) => {
-    const { post, reports, refusals } = await rig();
+    const { post, reports, refusals } = await createRig();
     const answer = await post(createMessage());
     expect([answer.status, refusals]).toEqual([status, [reason]]);
     expect(JSON.parse(answer.text)).toMatchObject({ result: 'error', message: expect.any(String) });
@@ -135,7 +136,7 @@ describe('a forgery', () => {
     'x.pem',
     '',
   ])('with its certificate at %s is refused without a fetch', async (SigningCertURL) => {
-    const { post, fetchedUrls, refusals } = await rig({ responses: { [SigningCertURL]: untrustedSigner.cert } });
+    const { post, fetchedUrls, refusals } = await createRig({ responses: { [SigningCertURL]: untrustedSigner.cert } });
     expect(
       (await post(createSnsMessage(untrustedSigner.key, createBounceNotification({ SigningCertURL })))).status,
     ).toBe(403);

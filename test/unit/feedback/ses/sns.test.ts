@@ -21,13 +21,14 @@ let { root, signer, untrustedSigner } = {} as Authorities;
 beforeAll(async () => {
   ({ root, signer, untrustedSigner } = await createAuthorities());
 });
-const rig = (parts: Parameters<typeof createSnsRig>[1] = {}) => createSnsRig({ root, signer, untrustedSigner }, parts);
+const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
+  createSnsRig({ root, signer, untrustedSigner }, parts);
 
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) gets its response after it is recorded',
   async (SignatureVersion) => {
     let completeRecord: (result: RecordResult) => void = () => undefined;
-    const { post, reports, refusals, fetchedUrls } = await rig({
+    const { post, reports, refusals, fetchedUrls } = await createRig({
       recordReport: () => new Promise((resolve) => (completeRecord = resolve)),
     });
     const answer = post(
@@ -51,7 +52,7 @@ test.each(['1', '2'])(
 
 describe('a repeated or early message', () => {
   test('is applied once when it is sent twice', async () => {
-    const { post, reports } = await rig();
+    const { post, reports } = await createRig();
     const message = createSnsMessage(signer.key, createBounceNotification());
     expect([(await post(message)).status, (await post(message)).status]).toEqual([200, 200]);
     expect(reports).toHaveLength(1);
@@ -63,7 +64,7 @@ describe('a repeated or early message', () => {
       () => Promise.reject(new Error('disk full')),
       async () => 'recorded',
     ];
-    const { post, refusals } = await rig({
+    const { post, refusals } = await createRig({
       recordReport: () => (results.shift() ?? (async () => 'recorded' as const))(),
     });
     const message = createSnsMessage(signer.key, createBounceNotification());
@@ -75,7 +76,9 @@ describe('a repeated or early message', () => {
   });
 
   test('is stored for the operator at the last retry of SNS if it still cannot be applied', async () => {
-    const { post, reports } = await rig({ recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
+    const { post, reports } = await createRig({
+      recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet'),
+    });
     const createAgedMessage = (seconds: number) =>
       createBounceNotification({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
     expect((await post(createSnsMessage(signer.key, createAgedMessage(30)))).status).toBe(503);
@@ -84,7 +87,7 @@ describe('a repeated or early message', () => {
   });
 
   test('about an open or a click gets 200 and has no effect', async () => {
-    const { post, reports } = await rig();
+    const { post, reports } = await createRig();
     expect(
       (await post(createSnsMessage(signer.key, { Message: createSesEvent('Open', 'ses-1', 'a@b.example') }))).status,
     ).toBe(200);
@@ -96,14 +99,14 @@ describe('a subscription', () => {
   const SUBSCRIBE = `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token`;
 
   test('to a configured topic is confirmed automatically', async () => {
-    const { post, fetchedUrls, subscriptions } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetchedUrls, subscriptions } = await createRig({ responses: { [SUBSCRIBE]: 'ok' } });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
     expect(fetchedUrls).toEqual([CERT_URL, SUBSCRIBE]);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} is confirmed`]);
   });
 
   test('to another topic or from a forged message is not confirmed', async () => {
-    const { post, fetchedUrls } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetchedUrls } = await createRig({ responses: { [SUBSCRIBE]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
     expect((await post(createSnsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
     expect((await post(createSnsMessage(untrustedSigner.key, { Type }))).status).toBe(403);
@@ -126,7 +129,7 @@ describe('a subscription', () => {
     'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription',
     'http://169.254.169.254/latest/meta-data/',
   ])('is never confirmed at %s', async (SubscribeURL) => {
-    const { post, fetchedUrls, refusals } = await rig();
+    const { post, fetchedUrls, refusals } = await createRig();
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation', SubscribeURL }))).status).toBe(
       403,
     );
@@ -140,19 +143,19 @@ describe('a subscription', () => {
       if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere' }).end();
     });
-    const { post } = await rig({ get: fetchFromServer });
+    const { post } = await createRig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(outgoing).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
   });
 
   test('that cannot be confirmed now gets a 503', async () => {
-    const { post, refusals } = await rig({ responses: { [SUBSCRIBE]: 500 } });
+    const { post, refusals } = await createRig({ responses: { [SUBSCRIBE]: 500 } });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(refusals).toEqual(['sns-confirmation']);
   });
 
   test('that is deleted is published as an event', async () => {
-    const { post, subscriptions } = await rig();
+    const { post, subscriptions } = await createRig();
     expect((await post(createSnsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} was deleted`]);
   });
@@ -160,7 +163,7 @@ describe('a subscription', () => {
 
 describe('another client', () => {
   test('that disconnects during a request is neither logged nor recorded', async () => {
-    const { url, post, refusals, faults, reports } = await rig();
+    const { url, post, refusals, faults, reports } = await createRig();
     const outgoing = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
     outgoing.on('error', () => undefined);
     outgoing.write(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())).slice(0, 100));
@@ -172,7 +175,7 @@ describe('another client', () => {
   });
 
   test('with invalid HTTP or too large a header gets a one-line response and a closed connection', async () => {
-    const { url, refusals } = await rig();
+    const { url, refusals } = await createRig();
     const sendRaw = async (text: string) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
       const chunks: Buffer[] = [];
@@ -194,7 +197,7 @@ describe('another client', () => {
   });
 
   test('with raw message delivery gets a response that names the setting', async () => {
-    const { url, reports } = await rig();
+    const { url, reports } = await createRig();
     const answer = await fetch(`${url}/ses`, {
       method: 'POST',
       headers: { 'x-amz-sns-rawmessage': 'true' },
@@ -208,14 +211,14 @@ describe('another client', () => {
   });
 
   test('gets 404 for another path and 405 for another method', async () => {
-    const { post } = await rig();
+    const { post } = await createRig();
     expect((await post('', '/')).status).toBe(404);
     const getResponse = await post('', '/ses', 'GET');
     expect([getResponse.status, getResponse.headers.get('allow')]).toEqual([405, 'POST']);
   });
 
   test('with a body above the limit of SNS is refused before the body is complete', async () => {
-    const { url, refusals } = await rig();
+    const { url, refusals } = await createRig();
     const status = await new Promise<number | undefined>((resolve, reject) => {
       const outgoing = request(`${url}/ses`, { method: 'POST' }, (response) => {
         response.resume();
@@ -235,7 +238,7 @@ test('HTTPS uses the configured certificate, and the renewed certificate after i
     root.issueCertificate('localhost'),
     root.issueCertificate('localhost'),
   ]);
-  const { receiver, port } = await rig({ certificate: firstCertificate });
+  const { receiver, port } = await createRig({ certificate: firstCertificate });
   const post = () =>
     new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
       const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };

@@ -19,7 +19,7 @@ interface RigParts {
   readonly quick?: boolean;
 }
 
-async function rig({ recordReport = async () => 'recorded', topics = [], quick = false }: RigParts = {}) {
+async function createRig({ recordReport = async () => 'recorded', topics = [], quick = false }: RigParts = {}) {
   const queue = await startSqsFake();
   onTestFinished(() => queue.close());
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
@@ -53,7 +53,7 @@ const createEnvelope = (text: string, topic = TOPIC) =>
 test('an event is deleted only after it is recorded, raw or in the envelope of SNS', async () => {
   let completeRecord: (result: RecordResult) => void = () => undefined;
   let isRecorded = false;
-  const { queue, reports, start } = await rig({
+  const { queue, reports, start } = await createRig({
     recordReport: () =>
       isRecorded ? Promise.resolve('recorded') : new Promise((resolve) => (completeRecord = resolve)),
   });
@@ -77,7 +77,7 @@ test('an event that the store cannot record stays in the queue and is delivered 
     () => Promise.reject(new Error('disk full')),
     async () => 'not-yet',
   ];
-  const { queue, reports, refusals, faults, start } = await rig({
+  const { queue, reports, refusals, faults, start } = await createRig({
     recordReport: () => (answers.shift() ?? (async () => 'recorded' as const))(),
   });
   await start();
@@ -93,7 +93,7 @@ test('an event that the store cannot record stays in the queue and is delivered 
 });
 
 test('after one hour in the queue an event that still cannot be applied is stored for the operator', async () => {
-  const { queue, reports, start } = await rig({
+  const { queue, reports, start } = await createRig({
     recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet'),
   });
   await start();
@@ -107,7 +107,7 @@ test('after one hour in the queue an event that still cannot be applied is store
 });
 
 test('content that is not an event and a message of another topic are stored for the operator and deleted', async () => {
-  const { queue, reports, refusals, start } = await rig({ topics: [TOPIC] });
+  const { queue, reports, refusals, start } = await createRig({ topics: [TOPIC] });
   await start();
   queue.send('hello');
   queue.send(createEnvelope(createBounce(), `${TOPIC}2`));
@@ -124,7 +124,7 @@ test('content that is not an event and a message of another topic are stored for
 });
 
 test('no event is lost when the queue fails, ends, loses deletions and repeats events', async () => {
-  const { queue, reports, faults, start } = await rig({ quick: true });
+  const { queue, reports, faults, start } = await createRig({ quick: true });
   queue.failNext(6);
   queue.dropNext(3);
   queue.loseDeletions(5);
@@ -146,7 +146,7 @@ test('no event is lost when the queue fails, ends, loses deletions and repeats e
 });
 
 test('a request without a response is aborted after its timeout and repeated', async () => {
-  const { queue, faults, start } = await rig({ quick: true });
+  const { queue, faults, start } = await createRig({ quick: true });
   queue.stallNext(4);
   await start();
   await expect.poll(() => faults.length).toBeGreaterThanOrEqual(4);
@@ -155,7 +155,9 @@ test('a request without a response is aborted after its timeout and repeated', a
 });
 
 test('while the store fails, the poller does not receive the whole queue', async () => {
-  const { queue, reports, start, close } = await rig({ recordReport: () => Promise.reject(new Error('disk full')) });
+  const { queue, reports, start, close } = await createRig({
+    recordReport: () => Promise.reject(new Error('disk full')),
+  });
   for (let n = 0; n < 200; n += 1) queue.send(createBounce(`ses-${n}`));
   await start();
   await expect.poll(() => reports.length).toBeGreaterThanOrEqual(40);
@@ -178,7 +180,7 @@ test.each([
 });
 
 test('close aborts waiting requests', async () => {
-  const { queue, close, start } = await rig();
+  const { queue, close, start } = await createRig();
   await start();
   await expect.poll(() => queue.pendingReceiveCount).toBe(4);
   await close();
