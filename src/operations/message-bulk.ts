@@ -77,7 +77,7 @@ export const changeMessages = operation({
     }),
     next: nullable(Type.String({ description: 'The `cursor` of the next batch; null after the last batch.' })),
   }),
-  errors: ['not-found', 'conflict'],
+  errors: ['not-found'],
   async run({ action, cursor, ...input }, context) {
     const { store, clock } = context;
     const now = clock.now();

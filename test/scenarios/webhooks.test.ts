@@ -67,7 +67,7 @@ describe('webhooks', () => {
     const id = await submitAccepted(service.publicUrl, service.key, { to: HARD_BOUNCE });
     const listPayloads = () =>
       receiver.received.map((webhook) => verify(secret, webhook)).filter(({ data }) => data.id === id);
-    await expect.poll(() => listPayloads().length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => listPayloads().length).toBe(2);
     const payloads = listPayloads().sort((a, b) => Number(a.data.sequence) - Number(b.data.sequence));
     expect(payloads).toMatchObject([
       { type: 'message.accepted', data: { account: 'default', sequence: 0 } },
@@ -83,7 +83,7 @@ describe('webhooks', () => {
     receiver.behave = () => ({ status: 500, body: 'out of order' });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'message.delivered');
     await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
-    await expect.poll(() => receiver.received.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => receiver.received.length).toBe(1);
     const list = () => run<Delivery[]>('webhook', 'deliveries', id);
     await expect.poll(async () => (await list())[0]?.attempts.length).toBe(1);
     expect(await list()).toMatchObject([
@@ -92,7 +92,7 @@ describe('webhooks', () => {
     receiver.behave = () => ({ status: 200 });
     const { secret: nextSecret } = await run<{ secret: string }>('webhook', 'rotate', id);
     await run('webhook', 'replay', id, '--since', '1h');
-    await expect.poll(async () => (await list())[0]?.status, { timeout: 10_000 }).toBe('delivered');
+    await expect.poll(async () => (await list())[0]?.status).toBe('delivered');
     const [first, last] = [receiver.received[0], receiver.received.at(-1)];
     if (first === undefined || last === undefined) throw new Error('no webhook was received');
     expect([last.headers['webhook-id'], last.body]).toEqual([first.headers['webhook-id'], first.body]);
@@ -171,12 +171,12 @@ test('webhooks that cannot be signed because the secret of the installation is l
   await runThere('webhook', 'test', id);
   const list = () =>
     runThere<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
-  await expect.poll(async () => (await list())[0]?.status, { timeout: 10_000 }).toBe('failed');
+  await expect.poll(async () => (await list())[0]?.status).toBe('failed');
   expect((await list())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate/);
   expect(receiver.received).toEqual([]);
   const { secret } = await runThere<{ secret: string }>('webhook', 'rotate', id);
   await runThere('webhook', 'replay', id);
-  await expect.poll(() => receiver.received.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => receiver.received.length).toBe(1);
   const [received] = receiver.received;
   expect(received === undefined ? null : verify(secret, received).type).toBe('webhook.test');
   await lost.stop();
@@ -221,7 +221,7 @@ describe.each([
     });
     await expect.poll(() => isListening(port), { timeout: 20_000 }).toBe(true);
     const id = await submitAccepted(service.publicUrl, service.key, { to: `bounce+${file}@simulator.postrider.test` });
-    await expect.poll(() => output, { timeout: 10_000 }).toBe(`message.bounced ${id} bounced 1\n`);
+    await expect.poll(() => output).toBe(`message.bounced ${id} bounced 1\n`);
     const forged = await fetch(`http://127.0.0.1:${port}/`, {
       method: 'POST',
       headers: {
