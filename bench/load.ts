@@ -99,7 +99,8 @@ for (let n = 0; n < load.connections; n += 1) openConnection();
 const paceTimer = load.rate === null ? null : setInterval(sendDue, 1);
 
 /**
- * Sends as many requests as the rate allows. The time until a connection is idle affects the rate, not the latencies.
+ * Sends as many requests as the rate allows. If no connection is idle, a request waits. This wait
+ * reduces the rate. The latencies do not include it.
  */
 function sendDue(): void {
   const due = Math.min(load.requests, ((performance.now() - loadStartedAt) / 1000) * (load.rate ?? 0));

@@ -1,6 +1,6 @@
 /**
- * `postrider send`: submits one message over HTTP as a client, also through a unix socket, with an API key from `--key`, standard input (`--key -`)
- * or POSTRIDER_API_KEY. Without a key, the command creates a temporary key in the configured store, uses the key and
+ * `postrider send`: submits one message to the public interface over HTTP, on TCP or a unix socket. The API key is read from
+ * `--key`, from standard input (`--key -`) or from POSTRIDER_API_KEY. Without a key, the command creates a temporary key in the configured store, uses the key and
  * revokes it. If the revocation fails, the key expires after five minutes.
  */
 

@@ -79,7 +79,7 @@ export function parseNotifySecrets(text: string): Parsed<readonly string[]> {
   const secrets = text.split(',').map((secret) => secret.trim());
   if (!secrets.every(isSigningSecret))
     return invalid(
-      'a secret must be whsec_ and the base64 of 24 to 64 bytes; `echo "whsec_$(openssl rand -base64 32)"` prints one',
+      'a secret must be `whsec_` followed by the base64 encoding of 24 to 64 bytes; `echo "whsec_$(openssl rand -base64 32)"` prints one',
     );
   return secrets.length > MAX_SECRETS
     ? invalid(`the list has ${secrets.length} secrets; give the new secret and the previous one`)

@@ -413,7 +413,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
     { default: null, example: '0.0.0.0:8443' },
     HTTP_LISTEN_ADDRESS,
-    'Address of the listener for provider events: of Amazon SES through SNS, path `/ses`, and of other providers, path `/events/PROVIDER`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`, a setting `POSTRIDER_EVENTS_…`, or a relay of Mandrill or MailerSend in `POSTRIDER_TRANSPORT`: these providers test the URL before their secret exists.',
+    'Address of the listener for provider events. Amazon SES sends its events through SNS to the path `/ses`. Other providers send their events to the path `/events/PROVIDER`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`, a setting `POSTRIDER_EVENTS_…`, or a relay of Mandrill or MailerSend in `POSTRIDER_TRANSPORT`: these providers test the URL before their secret exists.',
   ),
   feedbackUrl: createSpec(
     'POSTRIDER_FEEDBACK_URL',

@@ -42,8 +42,8 @@ export interface Installation {
    */
   probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
   /**
-   * Reads the account at Amazon SES. Ends after at most `timeoutMs`. Rejects with the error of the provider, or when
-   * the transport is not Amazon SES.
+   * Reads the account at Amazon SES. Ends after at most `timeoutMs`. Rejects with the error of the provider. Also
+   * rejects if the transport is not Amazon SES.
    */
   readSesAccount(timeoutMs: number): Promise<SesAccount>;
   /**

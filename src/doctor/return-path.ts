@@ -88,7 +88,7 @@ export async function checkReturnPath(
       createWarning(
         CHECK_NAME,
         `${unresolvedHosts.join(', ')}, the MX of ${domain}, could not be looked up`,
-        'check that the name servers of the domain respond',
+        'check that the name servers of these hosts respond',
       ),
     ];
   }

@@ -232,7 +232,7 @@ export class RequestLimiter {
   }
 
   /** Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in milliseconds. */
-  getSheddingDelayMs(): number | null {
+  getRetryAfterMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.computeAdvisedWaitMs();
     const shedDecision = this.#loadSignal();
     return shedDecision.isOverloaded ? shedDecision.retryAfterMs : null;

@@ -2,7 +2,7 @@
  * Authenticates API keys with a cache of keys and accounts. Keys that are not in the cache are looked up in batches. A
  * request with a cached key needs no query. The change feed of the store and the results of lookups update the cache.
  *
- * Guarantees: a raw key is hashed once and never stored. The final comparison takes constant time. Each lookup uses the
+ * Guarantees: a raw key is hashed once and never stored. The comparison of hashes in `lookup` takes constant time. Each lookup uses the
  * newest revision that has arrived, regardless of the order in which revisions arrive. The use of a key is reported at
  * most once per minute.
  */

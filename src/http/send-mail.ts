@@ -151,7 +151,7 @@ export function createSendMail(
     key: ApiKey,
   ): void {
     connections.markAuthenticated(req.socket);
-    const retryAfterMs = limiter.getSheddingDelayMs();
+    const retryAfterMs = limiter.getRetryAfterMs();
     if (retryAfterMs !== null) {
       refuse(req, res, 'overloaded', account, key, null, createRetryAfterHeaders(retryAfterMs));
       return;

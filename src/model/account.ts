@@ -200,7 +200,8 @@ export interface ThresholdUsage {
   readonly metric: 'bounces' | 'complaints';
   readonly count: number;
   /**
-   * `rate`: `limit` is a fraction, because the window contains 100 messages or more. `count`: `limit` is a number. A
+   * `rate`: `limit` is a fraction, because the window contains 100 messages or more. `count`: `limit` is a number of
+   * bounces or complaints, because the window contains fewer messages. A
    * `limit` of null never locks the account.
    */
   readonly limitType: 'rate' | 'count';

@@ -322,8 +322,8 @@ function formatEvidence({ status, diagnostic, reportingHost }: Evidence, extraTe
 }
 
 // The reported events of messages are one tagged union for all sources (a bounce message over SMTP, a complaint of a
-// mailbox provider, a provider event). src/feedback parses reports to these events, and `decideFeedbackChange` decides
-// the change that an event causes.
+// mailbox provider, a provider event). src/feedback converts each report into these events. `decideFeedbackChange`
+// decides the change that an event causes.
 
 /**
  * The name of the tag with the message id, which is sent to a provider. Provider events repeat the tag, so they

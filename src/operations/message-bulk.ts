@@ -25,7 +25,7 @@ const BATCH_MESSAGES = 50;
 /** The maximum length of a filter in the audit log. */
 const MAX_FILTER_LENGTH = 500;
 
-/** Counts up to 10,000 messages for up to two seconds. */
+/** Counts at most 10,000 messages. After two seconds, it reads no further page. */
 export const countMessages = operation({
   name: 'message.count',
   id: 'countMessages',

@@ -30,7 +30,8 @@ export const suppressionMembers = {
   reason: createStringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),
   source: nullable(
     Type.String({
-      description: 'The id of the message that caused the entry; null if an operator or an import added it.',
+      description:
+        'The id of the message that caused the entry; null if an operator added it, or if an import contained no id of a message.',
     }),
   ),
   at: Time,

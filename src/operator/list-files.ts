@@ -118,7 +118,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       if (!isListType(request.headers['content-type'])) {
         return refuse(reply, {
           status: 415,
-          message: 'Content-Type must be text/csv or application/json, and the body a file',
+          message: 'Content-Type must be text/csv or application/json, and the body must be the content of a file',
         });
       }
       if (runningImports >= MAX_IMPORTS) {

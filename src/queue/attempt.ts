@@ -247,8 +247,8 @@ function hasLocalAnswer({ answerLocally }: Transport, { to }: LeasedMessage): bo
 
 const NEW_LEASE_MS = 1_000;
 /**
- * The TTL of the cache of suppressions by this node. After this time, the store has committed a suppression, and also
- * its removal if an operator removed it.
+ * The TTL of the cache of suppressions by this node. Within this time, the store is expected to commit the
+ * suppression. After it, only the store decides, so that a removal by an operator takes effect.
  */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;

@@ -13,7 +13,7 @@ import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 /** The lines of the browser about content that it blocked. The pages must cause no other line. */
-const REFUSED =
+const BLOCKED_CONTENT_LINE =
   /^(error|warning): .*(violates the following Content Security Policy|Blocked script execution|Blocked form submission|Unsafe attempt to initiate navigation|sandbox)/;
 
 const rig = createScenario();
@@ -118,7 +118,7 @@ const LINKS = [
 
 test('hostile HTML in the inbox runs no script and loads no resource, and a click in it does not navigate', async () => {
   const { page, visit, allowFaults } = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`);
-  allowFaults(REFUSED);
+  allowFaults(BLOCKED_CONTENT_LINE);
   const frame = page.frameLocator('iframe');
   for (const name of LINKS) {
     // Each click starts with a new frame, so that the effect of one click cannot hide that of the next.

@@ -33,7 +33,7 @@ async function expectServeToFail(
   return stderr;
 }
 
-function getDatabasePath(folder: string): string {
+function prepareDatabasePath(folder: string): string {
   const path = join(folder, 'data/postrider.db');
   mkdirSync(dirname(path), { recursive: true });
   return path;
@@ -42,7 +42,7 @@ function getDatabasePath(folder: string): string {
 describe('the database file', () => {
   let filled = '';
   beforeAll(() => {
-    filled = getDatabasePath(rig.createFolder());
+    filled = prepareDatabasePath(rig.createFolder());
     const database = openDatabase(filled);
     const { operations, run } = createEngine(database);
     operations.createAccount('default', NO_LIMITS, 1);
@@ -54,19 +54,19 @@ describe('the database file', () => {
   test('that contains no database is named in the error and not changed', async () => {
     const folder = createTemporaryFolder();
     const garbage = Buffer.alloc(20_000, 'garbage ');
-    writeFileSync(getDatabasePath(folder), garbage);
+    writeFileSync(prepareDatabasePath(folder), garbage);
     await expectServeToFail(folder, {}, /postrider\.db is damaged .*left unchanged/);
     const command = await runCommand(folder, ['account', 'list']);
     expect([command.code, command.stdout]).toEqual([1, '']);
     expect(command.stderr).toMatch(ONE_LINE);
-    expect(readFileSync(getDatabasePath(folder)).equals(garbage)).toBe(true);
+    expect(readFileSync(prepareDatabasePath(folder)).equals(garbage)).toBe(true);
   });
 
   test.each([100, 8_192, 24_576, 0.5, 0.98])(
     'truncated at %d bytes is refused in one line, or works',
     async (cutPosition) => {
       const folder = createTemporaryFolder();
-      const path = getDatabasePath(folder);
+      const path = prepareDatabasePath(folder);
       copyFileSync(filled, path);
       const fullLength = readFileSync(path).length;
       truncateSync(path, cutPosition > 1 ? cutPosition : Math.floor((fullLength * cutPosition) / 8_192) * 8_192);
@@ -90,23 +90,23 @@ describe('the database file', () => {
 
   test('of another program is refused and not changed', async () => {
     const folder = createTemporaryFolder();
-    const otherDatabase = new DatabaseSync(getDatabasePath(folder));
+    const otherDatabase = new DatabaseSync(prepareDatabasePath(folder));
     otherDatabase.exec('CREATE TABLE diary (day TEXT)');
     otherDatabase.close();
-    const bytesBefore = readFileSync(getDatabasePath(folder));
+    const bytesBefore = readFileSync(prepareDatabasePath(folder));
     await expectServeToFail(folder, {}, /is not a Postrider database.*POSTRIDER_DATABASE/);
-    expect(readFileSync(getDatabasePath(folder)).equals(bytesBefore)).toBe(true);
+    expect(readFileSync(prepareDatabasePath(folder)).equals(bytesBefore)).toBe(true);
   });
 
   test('of a later version is refused and not changed', async () => {
     const folder = createTemporaryFolder();
-    copyFileSync(filled, getDatabasePath(folder));
-    const laterDatabase = new DatabaseSync(getDatabasePath(folder));
+    copyFileSync(filled, prepareDatabasePath(folder));
+    const laterDatabase = new DatabaseSync(prepareDatabasePath(folder));
     laterDatabase.exec('PRAGMA user_version = 99');
     laterDatabase.close();
-    const bytesBefore = readFileSync(getDatabasePath(folder));
+    const bytesBefore = readFileSync(prepareDatabasePath(folder));
     await expectServeToFail(folder, {}, /schema version 99, but this version of Postrider supports at most/);
-    expect(readFileSync(getDatabasePath(folder)).equals(bytesBefore)).toBe(true);
+    expect(readFileSync(prepareDatabasePath(folder)).equals(bytesBefore)).toBe(true);
   });
 
   test('in a folder that cannot be created is named in the error, with the remedy', async () => {

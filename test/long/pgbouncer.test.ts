@@ -1,7 +1,7 @@
 /**
  * Tests two nodes behind PgBouncer in transaction mode, on the oldest supported PostgreSQL, with synchronous_commit=off
- * by default. The environment variable PGBOUNCER names another version of the program. A version that tracks prepared
- * statements is also tested with `prepared=yes`.
+ * by default. The environment variable PGBOUNCER contains the path of another PgBouncer executable. A version that
+ * tracks prepared statements is also tested with `prepared=yes`.
  */
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';

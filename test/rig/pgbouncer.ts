@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { createTemporaryFolder } from './folder.ts';
 import type { Pem } from './postgres-tls.ts';
 
-/** The environment variable PGBOUNCER names another version of the program. */
+/** The environment variable PGBOUNCER contains the path of another PgBouncer executable. */
 const PROGRAM = process.env.PGBOUNCER ?? '/usr/sbin/pgbouncer';
 /** The first version that tracks prepared statements of the protocol. */
 const FIRST_TRACKING_MINOR_VERSION = 21;

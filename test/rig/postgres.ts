@@ -16,7 +16,7 @@ export async function createTemporaryDatabase(version: ServerVersion = getTested
   return url;
 }
 
-/** Creates an empty database on the shared server, which exists until the end of the run. */
+/** Creates an empty database on the shared server. The database exists until the end of the run. */
 export async function createSharedDatabase(version: ServerVersion = getTestedVersion()): Promise<string> {
   const url = new URL(getSharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;

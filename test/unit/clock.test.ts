@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createSynchronizedClock } from '../../src/clock.ts';
 import { createVirtualClock } from '../rig/clock.ts';
 
-/** Creates a machine whose system clock can be set, and its monotonic clock. */
+/** Creates a synchronized clock on a simulated machine whose system clock can be set. */
 function createMachine() {
   const realClock = createVirtualClock(1_000_000);
   let setBy = 0;

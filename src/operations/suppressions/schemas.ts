@@ -93,6 +93,8 @@ export const ImportResult = Type.Object({
       description: 'The recognized export of a provider, such as `bounces of Mailgun`; null for another list.',
     }),
   ),
-  dryRun: Type.Boolean({ description: 'True if no address was added because of `dryRun`.' }),
+  dryRun: Type.Boolean({
+    description: 'True if the request set `dryRun`: the file was only read and counted, and no address was added.',
+  }),
 });
 export type ImportResult = Static<typeof ImportResult>;

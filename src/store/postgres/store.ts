@@ -45,7 +45,7 @@ export interface PostgresOptions {
   readonly setting: PostgresSetting;
   /** True for a service, which creates partitions in advance and checks the settings of the server. */
   readonly service: boolean;
-  /** If true, no message is accepted while the server demands no synchronous standby. */
+  /** If true, messages are accepted only while the server requires a synchronous standby. */
   readonly requireSyncStandby: boolean;
   /** Called for a service with the status of the standby. */
   readonly onStandby: (standby: Standby) => void;

@@ -169,8 +169,8 @@ const MAX_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 export function prepareWebhooks(database: Database, serverTime: ServerTimeOverride): WebhookStore {
   /**
-   * Changes an endpoint under the lock of its row, and writes the audit log entry. Resolves after no transaction uses the
-   * earlier endpoint.
+   * Changes an endpoint under the lock of its row, and writes the audit log entry. Resolves when no
+   * transaction still uses the previous version of the endpoint.
    */
   async function change(
     id: number,

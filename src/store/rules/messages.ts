@@ -79,7 +79,7 @@ export function requireTransition<To extends State>(from: State | null, to: To, 
 }
 
 const MAX_ROWS_PER_TURN = 8;
-/** Minimum number of accounts that one claim serves if enough accounts have due messages. */
+/** Minimum number of accounts that a claim of at least this many messages serves, if so many accounts have due messages. */
 const MIN_ACCOUNTS = 64;
 
 /** Returns the number of rows per account in one turn of the rotation, for a claim of up to `maxMessages`. */
@@ -111,7 +111,7 @@ export function setsLastFailure(verb: string, state: State): boolean {
 
 const DELAY_VERB = 'delay-reported' satisfies ReportEntryType;
 
-/** Returns the value of the column `lane` after an attempt: 0 for first attempts, 1 for retries. */
+/** Returns the lane that a change requires: 1 if the attempt was deferred, otherwise 0. The stored lane never decreases. */
 export function getLane(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }

@@ -147,7 +147,7 @@ describe('send', () => {
     expect(withDate.pausesMs[0]).toBeLessThan(20_251);
   });
 
-  test('makes no attempt after the total time, and none that would begin after it', async () => {
+  test('ends a running attempt at the total time, and begins no attempt after it', async () => {
     const late = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
     expect(await catchSendError(late)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
     expect(late.pausesMs).toEqual([]);

@@ -373,7 +373,9 @@ describe('provider events', () => {
     const unknownPath = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
     expect(checkProviderEvents(createParts({ refused: unknownPath }))).toMatchObject({
       result: 'ok',
-      detail: expect.stringContaining('2 requests below /events got 404 since the start'),
+      detail: expect.stringContaining(
+        '2 requests below /events received the response 404 since the start of the nodes',
+      ),
     });
     const brokenHttp = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
     expect(checkProviderEvents(createParts({ refused: brokenHttp })).detail).toContain(

@@ -80,7 +80,7 @@ describe('responses to input that is not an HTTP request', () => {
     expect([...received().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '404']);
   });
 
-  test('requests before malformed data are all answered first', async () => {
+  test('requests that precede malformed data are all answered before the connection is closed', async () => {
     const commits: ((sendLargeBody: AcceptResult) => void)[] = [];
     const rig = await startListener({ submit: () => new Promise((resolve) => commits.push(resolve)) });
     const { socket, received, isClosed } = await connectClient(rig);

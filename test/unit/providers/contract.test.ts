@@ -65,7 +65,7 @@ function mutateJson(text: string): string[] {
   return /^[[{]/.test(text) ? listMutations(JSON.parse(text)).map((value) => JSON.stringify(value)) : [];
 }
 
-/** Inserts a member into the first object of a sample. Returns the sample unchanged if it contains no object. */
+/** Inserts a member into the first object of a sample, or of each field of a form. */
 function insertMember(name: string, body: Buffer, member: string): Buffer {
   const insert = (text: string) => text.replace('{', () => `{${member},`);
   if (!name.endsWith('.form')) return Buffer.from(insert(body.toString()));

@@ -12,10 +12,10 @@ import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 /**
- * Returns one line per fact. Later versions of PostgreSQL also list NOT NULL as a constraint. The recorded schema lists
- * it as a property of the column.
+ * Returns one row of text for each relation, column, index, constraint, sequence, routine and trigger of the schema. Later
+ * versions of PostgreSQL also list NOT NULL as a constraint. The recorded schema lists it as a property of the column.
  */
-const FACTS = `
+const DESCRIBE_SCHEMA = `
 SELECT format('%s %s: kind %s, persistence %s, options %s, partition %s%s', 'relation', c.relname, c.relkind,
     c.relpersistence, coalesce(c.reloptions::text, 'none'), coalesce(pg_get_expr(c.relpartbound, c.oid), 'none'),
     coalesce(', partitioned by ' || pg_get_partkeydef(c.oid), '')) AS fact
@@ -55,7 +55,7 @@ test('the migrations produce the recorded schema on every supported version of P
   const client = new pg.Client({ connectionString: url });
   onTestFinished(() => client.end());
   await client.connect();
-  const { rows } = await client.query<{ fact: string }>(FACTS);
+  const { rows } = await client.query<{ fact: string }>(DESCRIBE_SCHEMA);
   const facts = rows.map(({ fact }) => fact).sort();
   await expect(`${facts.join('\n')}\n`).toMatchFileSnapshot('postgres-schema.txt');
 });
