@@ -120,7 +120,10 @@ export interface Webhook {
   /** The time until which attempts are also signed with the previous secret. Null without a previous secret. */
   readonly previousSecretUntil: number | null;
   readonly createdAt: number;
-  /** The time of the first failed attempt since the last success. Null if no attempt has failed since. */
+  /**
+   * The time of the first failure of the endpoint since the last success. Null if there was none since. Faults of the
+   * installation do not count.
+   */
   readonly failingSince: number | null;
   /** The time of the last success, at most `LAST_SUCCESS_STEP_MS` too early. Null if there was none. */
   readonly lastSuccessAt: number | null;
@@ -250,6 +253,11 @@ export interface DeliverySettlement extends Pick<LeasedDelivery, 'id' | 'webhook
     | { readonly kind: 'failed' };
   /** True if the response was 410. The settlement then disables the endpoint. */
   readonly isGone: boolean;
+  /**
+   * True if the attempt failed by a fault of the installation, for example a lost secret, and not by a failure of the
+   * endpoint. Such an attempt does not change `failingSince`.
+   */
+  readonly isOwnFault: boolean;
 }
 
 export type DeliverySettleResult =

@@ -51,6 +51,13 @@ const RECORD_RETRY_DELAYS_MS = [100, 500, 1_000, 5_000] as const;
 /** The minimum time between two recoveries of the leases of failed claims. */
 const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
+/** The text of an attempt without a request, by the operation that failed. */
+const OWN_FAULTS = {
+  'build a webhook': 'the body cannot be built from the stored event; the log has the cause: report the cause',
+  'sign a webhook':
+    'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint',
+  'send a webhook': 'the request cannot be made; the log has the cause: report the cause',
+} as const;
 
 export interface WebhookWorkerParts {
   readonly node: string;
@@ -81,6 +88,9 @@ export interface WebhookWorkerParts {
     | 'node.operation_failed'
   >;
 }
+
+/** The result of an attempt, or of the preparation of its request. */
+interface AttemptOutcome extends WebhookAttemptResult, Pick<DeliverySettlement, 'isOwnFault'> {}
 
 export interface WebhookWorker {
   /** Schedules a run, because an event may have been recorded or a delivery may be due. */
@@ -306,28 +316,24 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     return opened;
   }
 
-  async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<WebhookAttemptResult> {
-    const withoutResponse = { durationMs: 0, status: null, body: null, retryAfterMs: null };
-    if (event.kind === 'missing') return { ...withoutResponse, error: 'the message of the event is no longer stored' };
+  async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<AttemptOutcome> {
+    if (event.kind === 'missing') return createOwnFault('the message of the event is no longer stored');
+    let step: keyof typeof OWN_FAULTS = 'build a webhook';
     try {
       const body = Buffer.from(buildBody(event));
+      step = 'sign a webhook';
       const headers = { ...signWebhook(id, at, body, openSecrets(sealed)) };
-      return await attempt({ url, headers, body });
+      step = 'send a webhook';
+      return { ...(await attempt({ url, headers, body })), isOwnFault: false };
     } catch (error) {
-      onError('sign a webhook', error);
-      const text =
-        'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint';
-      return { ...withoutResponse, error: text };
+      onError(step, error);
+      return createOwnFault(OWN_FAULTS[step]);
     }
   }
 
-  function decideSettlement(
-    delivery: LeasedDelivery,
-    attemptResult: WebhookAttemptResult,
-    at: number,
-  ): DeliverySettlement {
+  function decideSettlement(delivery: LeasedDelivery, attemptResult: AttemptOutcome, at: number): DeliverySettlement {
     const { id, webhookId, owner, lease } = delivery;
-    const { durationMs, status, error, body } = attemptResult;
+    const { durationMs, status, error, body, isOwnFault } = attemptResult;
     const isGone = status === STATUS_GONE;
     const attemptRecord = { at, durationMs, status, error, body };
     return {
@@ -338,6 +344,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       attempt: attemptRecord,
       result: decideResult(delivery, attemptResult),
       isGone,
+      isOwnFault,
     };
   }
 
@@ -426,6 +433,11 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       return inProgress.size;
     },
   };
+}
+
+/** Returns the result of an attempt that failed by a fault of the installation, before a request was sent. */
+function createOwnFault(error: string): AttemptOutcome {
+  return { durationMs: 0, status: null, error, body: null, retryAfterMs: null, isOwnFault: true };
 }
 
 /** Returns the body of an event as JSON. The same event always has the same body. */

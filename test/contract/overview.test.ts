@@ -231,7 +231,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { deliveries } = await store.claimDeliveries(limits, 'node', NOW + 60_000, NOW);
     const attempt = { at: NOW, durationMs: 1, status: 410, error: 'status 410', body: '' };
     const settlements = deliveries.map(({ id, webhookId, owner, lease }) => {
-      return { id, webhookId, owner, lease, attempt, result: { kind: 'failed' } as const, isGone: true };
+      return {
+        id,
+        webhookId,
+        owner,
+        lease,
+        attempt,
+        result: { kind: 'failed' } as const,
+        isGone: true,
+        isOwnFault: false,
+      };
     });
     await store.settleDeliveries(settlements, NOW + 1);
     await store.disableWebhook(healthy.id, NOW + 2);

@@ -74,7 +74,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     { id, webhookId, owner, lease }: LeasedDelivery,
     result: Parameters<Store['settleDeliveries']>[0][number]['result'],
     at = Date.now(),
-    isGone = false,
+    { isGone = false, isOwnFault = false }: { readonly isGone?: boolean; readonly isOwnFault?: boolean } = {},
   ) => {
     const isDelivered = result.kind === 'delivered';
     const attempt = {
@@ -84,7 +84,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       error: isDelivered ? null : 'status 500',
       body: '',
     };
-    return store.settleDeliveries([{ id, webhookId, owner, lease, attempt, result, isGone }], at);
+    return store.settleDeliveries([{ id, webhookId, owner, lease, attempt, result, isGone, isOwnFault }], at);
   };
 
   const listTypes = (deliveries: readonly LeasedDelivery[]) => deliveries.map(({ event }) => event.type);
@@ -516,7 +516,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [delivery] = await receive(store, now);
     const other = await createWebhook(store, { events: ['webhook.disabled'] });
     if (delivery === undefined) throw new Error('not leased');
-    expect(await settle(store, delivery, { kind: 'retry', dueAt: now }, now, true)).toEqual([
+    expect(await settle(store, delivery, { kind: 'retry', dueAt: now }, now, { isGone: true })).toEqual([
       { kind: 'settled', disabled: 'gone' },
     ]);
     expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'gone', at: now });
@@ -555,6 +555,24 @@ describe.each(STORES)('the $name store', ({ open }) => {
     // An enabled endpoint has five days again.
     await store.enableWebhook(webhook.id);
     expect(await store.disableFailingWebhooks(now + 1e9, now + 1e9, 10)).toEqual([]);
+  });
+
+  test('a failed attempt by a fault of the installation does not count as a failure of the endpoint', async () => {
+    const store = await createStore();
+    const { id } = await createWebhook(store, { events: ['message.accepted'] });
+    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    const now = Date.now();
+    const [ended, repeated, failed, last] = await receive(store, now);
+    if (!ended || !repeated || !failed || !last) throw new Error('not leased');
+    const ownFault = { isOwnFault: true };
+    await settle(store, ended, { kind: 'failed' }, now, ownFault);
+    await settle(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, ownFault);
+    expect((await store.findWebhook(id))?.failingSince).toBeNull();
+    expect(await store.disableFailingWebhooks(now + MAX_FAILING_MS, now + MAX_FAILING_MS, 10)).toEqual([]);
+    // The fault neither restarts nor ends the time of a failure of the endpoint.
+    await settle(store, failed, { kind: 'failed' }, now + 2);
+    await settle(store, last, { kind: 'failed' }, now + 3, ownFault);
+    expect((await store.findWebhook(id))?.failingSince).toBe(now + 2);
   });
 
   test('endpoints without a success are disabled in bounded steps, and tests do not count as failed attempts', async () => {

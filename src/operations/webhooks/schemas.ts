@@ -44,7 +44,8 @@ export const WebhookFigures = Type.Object({
   }),
   failingSince: nullable({
     ...Time,
-    description: 'The time of the first failed attempt since the last success; null if none has failed since.',
+    description:
+      'The time of the first failure of the endpoint since the last success; null if there was none. Faults of the installation do not count.',
   }),
 });
 export type WebhookFigures = Static<typeof WebhookFigures>;

@@ -109,7 +109,7 @@ export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): str
 /** The effect of the attempts of one endpoint in a batch on the endpoint. */
 export interface EndpointEffect {
   hasSucceeded: boolean;
-  /** The time of the first failed attempt of the batch that counts. Test deliveries do not count. */
+  /** The time of the first failed attempt of the batch that counts. Tests and faults of the installation do not count. */
   failedAt: number | null;
   isGone: boolean;
 }
@@ -120,11 +120,11 @@ export function collectEffects(
 ): ReadonlyMap<number, EndpointEffect> {
   const effects = new Map<number, EndpointEffect>();
   for (const { settlement, isTest } of settled.toSorted((a, b) => a.settlement.webhookId - b.settlement.webhookId)) {
-    const { webhookId, result, attempt, isGone } = settlement;
+    const { webhookId, result, attempt, isGone, isOwnFault } = settlement;
     const effect = effects.get(webhookId) ?? { hasSucceeded: false, failedAt: null, isGone: false };
     effects.set(webhookId, effect);
     if (result.kind === 'delivered') effect.hasSucceeded = true;
-    else if (!isTest) effect.failedAt = Math.min(effect.failedAt ?? attempt.at, attempt.at);
+    else if (!isTest && !isOwnFault) effect.failedAt = Math.min(effect.failedAt ?? attempt.at, attempt.at);
     if (isGone) effect.isGone = true;
   }
   return effects;

@@ -182,7 +182,7 @@ describe('the worker', () => {
       timestamp: '2030-01-01T00:00:00.000Z',
       data: { account: 'acme', state: 'bounced', sequence: 1, class: 'hard', category: 'mailbox-unknown' },
     });
-    expect(rig.settlements).toMatchObject([{ id, result: { kind: 'delivered' }, isGone: false }]);
+    expect(rig.settlements).toMatchObject([{ id, result: { kind: 'delivered' }, isGone: false, isOwnFault: false }]);
     expect(rig.events).toMatchObject([{ type: 'webhook.attempt_succeeded', webhookId: 1, deliveryId: id }]);
     await rig.stop(worker);
   });
@@ -218,7 +218,7 @@ describe('the worker', () => {
     rig.add(7);
     const worker = rig.start();
     await rig.clock.advance(0);
-    expect(rig.settlements).toMatchObject([{ isGone: true }]);
+    expect(rig.settlements).toMatchObject([{ isGone: true, isOwnFault: false }]);
     expect(rig.events.at(-1)).toMatchObject({ type: 'webhook.disabled', webhookId: 7, reason: 'gone' });
     await rig.stop(worker);
   });
@@ -256,8 +256,39 @@ describe('the worker', () => {
     await rig.clock.advance(0);
     expect(rig.requests).toEqual([]);
     expect(rig.settlements).toMatchObject([
-      { attempt: { status: null, error: expect.stringContaining('POSTRIDER_SECRET') }, result: { kind: 'retry' } },
+      {
+        attempt: { status: null, error: expect.stringContaining('POSTRIDER_SECRET') },
+        result: { kind: 'retry' },
+        isOwnFault: true,
+      },
     ]);
+    await rig.stop(worker);
+  });
+
+  it('reports a body that cannot be built and a request that cannot be made without a mention of the secret', async () => {
+    const rig = createRig({
+      async attempt() {
+        throw new Error('not a request');
+      },
+    });
+    const unbuilt: RecordedWebhookEvent = { ...TEST_EVENT, type: 'domain.failing', data: { count: 1n } };
+    rig.add(1, { event: unbuilt });
+    rig.add(2);
+    const worker = rig.start();
+    await rig.clock.advance(0);
+    const retry = { kind: 'retry' };
+    expect(rig.settlements.toSorted((a, b) => a.webhookId - b.webhookId)).toMatchObject([
+      {
+        attempt: { error: 'the body cannot be built from the stored event; the log has the cause: report the cause' },
+        ...{ result: retry, isOwnFault: true },
+      },
+      {
+        attempt: { error: 'the request cannot be made; the log has the cause: report the cause' },
+        ...{ result: retry, isOwnFault: true },
+      },
+    ]);
+    const operations = rig.events.flatMap((event) => (event.type === 'node.operation_failed' ? [event.operation] : []));
+    expect(operations.sort()).toEqual(['build a webhook', 'send a webhook']);
     await rig.stop(worker);
   });
 
@@ -434,6 +465,7 @@ describe('the worker', () => {
     expect(rig.settlements.find(({ id }) => id === missing)).toMatchObject({
       attempt: { status: null, error: 'the message of the event is no longer stored' },
       result: { kind: 'failed' },
+      isOwnFault: true,
     });
     await rig.stop(worker);
   });
