@@ -40,8 +40,8 @@ if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN
 }
 
 // Returns the cache folder of an installed package: the folder of the systemd unit, or a folder of the user. The folder
-// is not in the package, which a global installation makes read-only. Other users must not be able to write to the
-// folder, because Node runs the code in the cache.
+// is outside the package, because a user usually cannot write to a globally installed package. Other users must not be
+// able to write to the folder, because Node runs the code in the cache.
 function getUserCacheFolder() {
   const { join } = process.getBuiltinModule('node:path');
   const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME, LOCALAPPDATA } = process.env;

@@ -57,8 +57,8 @@ export type TransportSetting =
       readonly host: string;
       readonly port: number;
       /**
-       * `implicit`: the scheme is `smtps:`. `required`: nothing is sent without STARTTLS. `offered`: STARTTLS is used
-       * if the server offers STARTTLS. `never`: TLS is not used (`?tls=never`).
+       * `implicit`: the scheme is `smtps:`. `required`: no credentials and no message are sent without STARTTLS.
+       * `offered`: STARTTLS is used if the server offers STARTTLS. `never`: TLS is not used (`?tls=never`).
        */
       readonly tls: 'implicit' | 'required' | 'offered' | 'never';
       readonly auth: { readonly user: string; readonly pass: string } | null;

@@ -103,7 +103,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   });
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
-  // The key is created as the last step, because it is shown only once: a failed start must not create it.
+  // The key is stored as the last step, because it is shown only once: a failed start must not store it.
   const hasNewAccount = await createFirstAccount(store, directory, parts.firstKey, clock.now());
   stack.defer(
     updateKeysLastUsed(store, directory, clock, (error) => reportFailure('store the last use of keys', error)),

@@ -167,7 +167,7 @@ test('a replay of failed deliveries names their number, and sends exactly these'
   expect(await dialog.getByRole('button', { name: 'Replay 0 deliveries' }).isDisabled()).toBe(true);
 });
 
-test('an endpoint that answers 410 is shown as disabled with the reason, and is enabled, rotated, edited and deleted', async () => {
+test('an operator enables, edits and deletes an endpoint that was disabled by a 410, and rotates its secret', async () => {
   const { id, secret } = await createEndpoint('/gone', { events: 'message.bounced' });
   receiver.behave = ({ path }) => ({ status: path === '/gone' ? 410 : 204 });
   const { page, allowFaults } = await browsers.openSignedIn(service, `/webhooks/${id}`);

@@ -273,7 +273,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await expect.poll(() => seenChanges.flatMap(({ removed }) => removed)).toContain('example.org');
   });
 
-  test('a return path is verified by a check of its records, every node reads it, and a name has one use', async () => {
+  test('a return path is verified by a check of its records, every node reads it, and its name belongs to one domain only', async () => {
     const store = await createStoreWith('other');
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));

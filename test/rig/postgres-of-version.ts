@@ -1,6 +1,6 @@
 /**
  * A fake of a PostgreSQL server of any version (postgresql.org/docs/current/protocol-message-formats.html). The server
- * accepts every password. Its response to every query is one row that describes the server.
+ * requests no password. Its response to every query is one row that describes the server.
  */
 import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';

@@ -142,7 +142,7 @@ const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
 
 /**
  * Creates the `accept` operation. `monotonic` returns the monotonic time in ms, which measures the time since the last
- * batch with an unknown result. `requireStandby` rejects if the setting of the server does not protect messages.
+ * batch with an unknown result. `requireStandby` rejects if a synchronous standby is required and not configured.
  */
 export function prepareAccept(
   database: Database,

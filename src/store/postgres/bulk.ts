@@ -26,7 +26,7 @@ const SELECT_RESENT: Statement = {
   text: `SELECT 1 AS one FROM event WHERE id = $1::uuid AND verb = '${RESENT_VERB}' LIMIT 1`,
 };
 
-/** `requireStandby` rejects if the setting of the server does not protect messages. */
+/** `requireStandby` rejects if a synchronous standby is required and not configured. */
 export function prepareBulk(
   database: Database,
   requireStandby: (session: Session) => Promise<void>,

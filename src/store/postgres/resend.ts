@@ -64,7 +64,7 @@ export async function areStored(session: Session, ids: readonly string[]): Promi
   return ids.length === 0 || (await session.query(SELECT_STORED, [ids])).length === ids.length;
 }
 
-/** `requireStandby` rejects if the setting of the server does not protect messages. */
+/** `requireStandby` rejects if a synchronous standby is required and not configured. */
 export function prepareResend(
   database: Database,
   requireStandby: (session: Session) => Promise<void>,

@@ -97,10 +97,10 @@ export function requireSinglePath(path: string): void {
   }
 }
 
-/** Throws a StoreError if the path no longer names the file that was opened. */
+/** Throws a StoreError if the path no longer names the opened file, or if the marker of a restore exists. */
 function requireSameFile(path: string, openedFile: ReturnType<typeof readFileIdentity>): void {
   if (isSameFile(openedFile, readFileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
-  throw new StoreError(`${path} was replaced while it was opened. Try again.`);
+  throw new StoreError(`${path} was replaced while it was being opened. Try again.`);
 }
 
 /**

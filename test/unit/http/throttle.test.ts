@@ -102,7 +102,7 @@ async function countPassed(
   return passedCount;
 }
 
-test('three nodes together pass exactly the burst', async () => {
+test('three nodes together allow exactly as many requests as the burst', async () => {
   const sharedBucket = createSharedBucket();
   const limit = { perSecond: 10, burst: 20 };
   const nodes = [1, 2, 3].map(() => new SharedThrottle(sharedBucket.requestTokens, failOnError));

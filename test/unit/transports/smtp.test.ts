@@ -276,7 +276,7 @@ describe('a connection that fails', () => {
     expect(peer.messages).toHaveLength(0);
   });
 
-  test('that is dropped after the final dot is unanswered', async () => {
+  test('that is dropped after the final dot gives the outcome unanswered', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
