@@ -17,7 +17,7 @@ const run = promisify(execFile);
 /** Size limits of the package. */
 const MAX_PACKED_BYTES = 2_700_000;
 const MAX_UNPACKED_BYTES = 9_500_000;
-const MAX_FILES = 1_100;
+const MAX_FILES = 1_400;
 
 const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
 afterAll(() => rmSync(suiteFolder, { recursive: true, force: true }));

@@ -348,9 +348,9 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ],
   ],
   notifySecrets: [
-    [SECRET_WORD, 'a secret must be whsec_ and the base64 of 24 to 64 bytes'],
-    [`whsec_${SECRET_WORD}`, 'a secret must be whsec_'],
-    [`whsec_${NOTIFY_KEY},`, 'a secret must be whsec_'],
+    [SECRET_WORD, 'a secret must be `whsec_` followed by the base64 encoding of 24 to 64 bytes'],
+    [`whsec_${SECRET_WORD}`, 'a secret must be `whsec_`'],
+    [`whsec_${NOTIFY_KEY},`, 'a secret must be `whsec_`'],
     [
       `whsec_${NOTIFY_KEY},whsec_${NOTIFY_KEY},whsec_${NOTIFY_KEY}`,
       'has 3 secrets; give the new secret and the previous one',

@@ -62,7 +62,7 @@ test('changed secrets of notifications are applied, and a text that is no secret
   expect(secrets).toEqual([['notify', [second, first]]]);
   await change('whsec_short');
   expect(secrets).toHaveLength(1);
-  expect(lines).toEqual([expect.stringContaining('POSTRIDER_NOTIFY_SECRET_FILE: a secret must be whsec_')]);
+  expect(lines).toEqual([expect.stringContaining('POSTRIDER_NOTIFY_SECRET_FILE: a secret must be `whsec_`')]);
   stop();
 });
 
