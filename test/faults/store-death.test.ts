@@ -64,7 +64,7 @@ test('a failed start reports the reason and releases the store, even if a part c
     const store = await openSqliteStore({ path, exclusive: true });
     return {
       ...store,
-      newestId: () => Promise.reject(new Error('the reason')),
+      findNewestId: () => Promise.reject(new Error('the reason')),
       close: async () => {
         await store.close();
         throw new Error('cannot close');
