@@ -15,8 +15,8 @@ import { buildEnvironment, startProcess, submitAccepted } from '../rig/service.t
 const run = promisify(execFile);
 
 /** Size limits of the package. */
-const MAX_PACKED_BYTES = 2_700_000;
-const MAX_UNPACKED_BYTES = 9_500_000;
+const MAX_PACKED_BYTES = 3_200_000;
+const MAX_UNPACKED_BYTES = 11_500_000;
 const MAX_FILES = 1_400;
 
 const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));

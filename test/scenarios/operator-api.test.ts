@@ -1,7 +1,7 @@
 /**
  * Tests the operator API for scripts and pages: sign-in, the operations of the command line, errors, and the audit log.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { ROUTE_DESCRIPTIONS } from '../../src/operator/api-document.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { signIn } from '../rig/session.ts';
@@ -517,7 +517,11 @@ test('the longest possible address can be removed from its list', async () => {
 });
 
 test('the details of a message contain its key, the attempt of each event, its wait reason, and the reason why its recipient is suppressed', async () => {
-  const deferredId = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
+  // An earlier test unlocked the account, which takes effect within one second.
+  const deferredId = await vi.waitFor(
+    () => submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' }),
+    { timeout: 60_000 },
+  );
   const showMessage = async (id: string) => (await callApi('GET', `/messages/${id}`)).body;
   await expect
     .poll(() => showMessage(deferredId))
