@@ -4,7 +4,7 @@ import { maySend, type SendingDomain } from './domain.ts';
 
 /** The reason why notifications cannot be sent by mail, or why they wait. */
 export interface NotificationSenderFault {
-  /** `refused`: the mail is not accepted. `waiting`: it is accepted and waits. */
+  /** `refused`: the message is not accepted. `waiting`: the message is accepted and waits. */
   readonly kind: 'refused' | 'waiting';
   readonly text: string;
   readonly remedy: string;

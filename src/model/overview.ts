@@ -66,7 +66,7 @@ export interface OverviewData {
   };
   /** The number of recent reports that were not understood, up to `MAX_OVERVIEW_ITEMS`. */
   readonly notUnderstood: number;
-  /** Endpoints that the service disabled, by id, at most `MAX_OVERVIEW_ITEMS`. */
+  /** The endpoints that the service disabled, ordered by id. At most `MAX_OVERVIEW_ITEMS` are listed. */
   readonly disabledWebhooks: readonly Webhook[];
 }
 

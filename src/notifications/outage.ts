@@ -5,7 +5,8 @@
  * as usual.
  *
  * Guarantees: one notification of each node for each outage and target, and at most one outage within an hour. An outage
- * that is shorter than `MIN_OUTAGE_MS` is not notified.
+ * that is shorter than `MIN_OUTAGE_MS` is not notified. The state is in memory: after a restart of the node during an
+ * outage, this node does not notify the end.
  */
 import { createHmac } from 'node:crypto';
 import type { MonotonicClock } from '../clock.ts';

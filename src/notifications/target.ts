@@ -101,7 +101,7 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
       from,
       subject,
       message: text,
-      // Keys of clients contain no space, so this key is never one of them.
+      // The idempotency key of a client contains no space. This key contains one, so the two never collide.
       idempotency: { key: `notification ${id} ${to}`, fingerprint: createHash('sha256').update(id).digest('hex') },
       lease: null,
       suppressedBy: null,

@@ -20,7 +20,7 @@ const MAX_COUNT = 10_000;
 const COUNT_PAGE = 1_000;
 const MAX_COUNT_MS = 2_000;
 const STORE_CALL_MS = 500;
-/** The number of messages of one batch, which is one transaction. */
+/** The maximum number of messages in one transaction. */
 const BATCH_MESSAGES = 50;
 /** The maximum length of a filter in the audit log. */
 const MAX_FILTER_LENGTH = 500;

@@ -1,4 +1,4 @@
-/** The messages found: a table with two lines per row, or cards on a narrow screen. Every message shows its reason. */
+/** The list of messages: a table with two lines per row, or cards on a narrow screen. Each row contains the reason. */
 import { Anchor, Checkbox, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import type { MouseEvent } from 'react';

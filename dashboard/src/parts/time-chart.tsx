@@ -32,7 +32,7 @@ export interface TimeChartProps {
   /** Formats values of the axis; `format` by default. */
   readonly formatAxis?: (value: number) => string;
   readonly logarithmic?: boolean;
-  /** True for counts whose sum has a meaning: each area stands on the one before. */
+  /** If true, the areas are stacked. The values must be counts whose sum has a meaning. */
   readonly stacked?: boolean;
   /** Shown below the chart. */
   readonly children?: ReactNode;
