@@ -40,7 +40,7 @@ interface StateChangeMembers {
   attempt: Attempt | null;
   /** The time when the next attempt is due. Null if no attempt is due. */
   dueAt: number | null;
-  /** The channel of the report that caused the change (`smtp`, `sns`, `sqs`). Null if the change has another cause. */
+  /** The source of the report that caused the change, one of `FEEDBACK_SOURCES`. Null if the change has another cause. */
   reportedBy: string | null;
   /** True if the change adds the recipient to the suppression list. */
   suppresses: boolean;

@@ -2,8 +2,9 @@
  * Decides the change that a report of another server or of a provider causes to a message. `decideAttemptChange`
  * (message.ts) decides the change that an attempt causes. Pure.
  *
- * Guarantees: only a settled message changes, and only as `TRANSITIONS` allows. A report suppresses only the recipient
- * of its message. A report that is not conclusive is added to the history and does not change the state.
+ * Guarantees: a report changes no message that is in `sending` or was never sent, and changes a state only as
+ * `TRANSITIONS` allows. A report suppresses only the recipient of its message. A report that is not conclusive does not
+ * change the state; it is added to the history.
  */
 import { parseAddress, toCanonicalAddress } from './address.ts';
 import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
@@ -97,8 +98,8 @@ export function isProviderSimulator(address: string): boolean {
 }
 
 /**
- * Returns the change that the events of one report cause to the reported message. An event of a provider names the recipient
- * that Postrider passed to the provider, so `isProviderEvent` requires that the event is about the recipient of the message.
+ * Returns the change that the events of one report cause to the reported message. A provider names the recipient that
+ * Postrider passed to it, or no recipient. Therefore a provider event about another recipient changes nothing.
  */
 export function decideFeedbackChange(
   message: ReportedMessage,
@@ -413,7 +414,7 @@ export const EVENT_PROVIDERS = [
 /** The beginning of the source (`by`) of a history entry that a report caused. The name of the channel follows. */
 export const FEEDBACK_PREFIX = 'feedback:';
 
-/** The channels over which reports arrive; for a provider event the name of the provider. */
+/** The channels over which reports arrive. The channel of a provider event has the name of the provider. */
 export const FEEDBACK_SOURCES = ['smtp', 'sns', 'sqs', ...EVENT_PROVIDERS] as const;
 export type FeedbackSource = (typeof FEEDBACK_SOURCES)[number];
 
@@ -425,7 +426,10 @@ export interface LastFeedback {
 
 /** A feedback report to be stored. */
 export interface FeedbackReport {
-  /** The reported message, by the id in a signed token or by the provider's id; null if unknown. */
+  /**
+   * The reported message. `id`: a signed token, the metadata of a provider event or the Message-ID contained the id of
+   * the message. `reference`: the id that the provider assigned. Null if the report identifies no message.
+   */
   readonly messageRef: { readonly id: string } | { readonly reference: string } | null;
   readonly events: readonly FeedbackEvent[];
   readonly source: FeedbackSource;

@@ -400,7 +400,7 @@ export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   sending:
     'leased by one node until a known time; if the node stops, the lease expires and another node recovers the message',
   delivered: 'the next hop (provider, relay or mail server) took responsibility for the message',
-  bounced: 'permanently refused, at once or by a later bounce message',
+  bounced: 'permanently refused by the next hop, or reported as undeliverable by a bounce message or a provider event',
   complained: 'delivered, and later reported as spam by the recipient',
   suppressed: 'never sent: the recipient is on a suppression list',
   expired: 'still temporarily refused at its maximum age',

@@ -9,7 +9,7 @@ import { nullable, Time } from '../schemas.ts';
 const reportMembers = {
   id: Type.Integer(),
   at: Time,
-  source: Type.String({ description: 'The source of the report, such as `smtp`, `sns` or `sqs`.' }),
+  source: Type.String({ description: 'The source of the report: `smtp`, `sns`, `sqs` or the name of a provider.' }),
   message: nullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
   reason: Type.String({ description: 'The reason why the report was stored.' }),
   summary: Type.String(),
