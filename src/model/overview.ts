@@ -32,10 +32,10 @@ export interface QueueStatistics {
   readonly oldest: { readonly id: string; readonly acceptedAt: number } | null;
 }
 
-/** A domain that cannot send, or will soon be blocked, or has missing or wrong records. */
 /** The tag of the record of an Ed25519 key (RFC 8463 section 4). The RSA key alone authenticates a domain. */
 const ED25519_TAG = 'k=ed25519';
 
+/** A domain that cannot send, or will soon be blocked, or has missing or wrong records. */
 export interface DomainProblem {
   readonly name: string;
   readonly status: 'pending' | 'authenticated' | 'failing';
