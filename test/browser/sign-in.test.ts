@@ -56,7 +56,7 @@ test('an ended session shows the sign-in page with the reason, and signing in re
   await context.clearCookies();
   const filters = page.getByRole('search', { name: 'Messages', exact: true });
   await filters.getByRole('button', { name: /^State:/ }).click();
-  await page.getByRole('checkbox', { name: 'Bounced', exact: true }).check();
+  await page.getByRole('checkbox', { name: 'Bounced', exact: true }).click();
   await page.getByText('Your session has ended.').waitFor();
   await password.fill(PASSWORD);
   await page.keyboard.press('Enter');
