@@ -26,7 +26,7 @@ import {
 } from './model/node.ts';
 import { createMessageIdGenerator } from './model/submission.ts';
 import { createEvents } from './observability/events.ts';
-import { createLog, logHandlers } from './observability/log.ts';
+import { createLog, createLogHandlers } from './observability/log.ts';
 import { watchHealth } from './store/commits.ts';
 import type { Store } from './store/contract.ts';
 import { cacheByCost } from './store/cost-cache.ts';
@@ -133,7 +133,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
 
   const events = createEvents(machineClock);
   const { publish } = events;
-  events.subscribe(logHandlers(log, node));
+  events.subscribe(createLogHandlers(log, node));
   const warn = (detail: string) => publish({ type: 'node.warned', at: machineClock.now(), detail });
   let filesFault: FilesFault | null = null;
   const onFilesFault = (fault: FilesFault | null) => {
@@ -306,10 +306,10 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
       )
     : null;
 
-  const ready = () => (storeFailed ? 'the store has failed' : health.fault());
+  const getNotReadyReason = () => (storeFailed ? 'the store has failed' : health.fault());
   const listenerParts = {
     limits: { maxConnections: connectionLimits.public, ...limits },
-    ready,
+    getNotReadyReason,
     dispatcher,
     firstKey,
     ids,

@@ -3,7 +3,7 @@
  * data. The rules of the relay of a provider (src/providers) precede them. This module applies the first matching rule, or a
  * default if no rule matches.
  *
- * Guarantees: the function is pure, and its cost is linear in the length of the text. A reply with a 4yz, malformed or
+ * Guarantees: the functions are pure, and their cost is linear in the length of the text. A reply with a 4yz, malformed or
  * missing code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is
  * temporary.
  */

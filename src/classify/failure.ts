@@ -75,7 +75,11 @@ export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt'
   return failure ?? (attempt === null ? null : classifyAttempt(attempt));
 }
 
-/** A reason of older rules has the category of the reason, because the current rule may be about another cause. */
+/**
+ * Returns the category of the reason. If the reason is `recipient-unknown` and the matching rule has the same reason, returns
+ * the category of the rule. The matching rule has another reason if the rules of an earlier version determined the
+ * outcome.
+ */
 function findCategory({ reply, reason }: Extract<Outcome, { reason: Reason }>): FailureCategory {
   if (reason !== 'recipient-unknown') return CATEGORIES[reason];
   const rule = findRule(reply);

@@ -1,6 +1,7 @@
 /**
  * Rules for the replies of mail servers and providers, as data. The first matching rule decides. The order is: configuration of
- * this service, reputation of this service, temporary failures, the message, the mailbox, sender and policy, protocol errors.
+ * this service, recipients and domains whose phrases also occur in other replies, reputation of this service, temporary
+ * failures, the message, the mailbox, sender and policy, protocol errors.
  *
  * Phrases are in lower case and match whole words of the reply text. A phrase that ends with `*` also matches longer words:
  * `greylist*` matches `greylisted`. A rule with a permanent result applies only if the reply code and the enhanced code are both

@@ -1,5 +1,5 @@
 /**
- * Parses POSTRIDER_DATABASE as a PostgreSQL URL in the form of libpq
+ * Parses the value of POSTRIDER_DATABASE or POSTRIDER_DATABASE_DIRECT as a PostgreSQL URL in the form of libpq
  * (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS): a URL can have several hosts for failover,
  * and `?host=` can be the folder of a socket. Every part of the URL is checked: an unknown parameter is an error. An
  * error never contains the password.
@@ -30,8 +30,8 @@ const PARAMETERS = [
   'application_name',
 ];
 /**
- * The accepted schema names, which are a subset of the names that PostgreSQL permits: without commas, which separate
- * schemas, and without spaces.
+ * The accepted schema names. PostgreSQL permits more names. A comma is refused, because it separates the schemas of a
+ * search path.
  */
 const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_$-]{0,62}$/;
 const TLS_MODES: Readonly<Record<string, PostgresSetting['tls']>> = {
@@ -48,7 +48,10 @@ export function isDatabaseUrl(text: string): boolean {
   return /^postgres(ql)?:/i.test(text);
 }
 
-/** Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. */
+/**
+ * Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. Without a user, the user is the name of the
+ * operating system user, as in libpq.
+ */
 export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
   const shown = quote(maskUrl(text));
   const createUrlFault = (problem: string) => invalid(`${shown} ${problem}; use the form ${EXAMPLE}`);
@@ -143,8 +146,8 @@ function parseTlsParameters(
 }
 
 /**
- * Returns the error. The error contains the parameter name only if the name is a plain word, because in a mistyped URL
- * the name may be a part of the password.
+ * Returns the text of the error. The text contains the parameter name only if the name is a plain word or similar to a
+ * known parameter, because in a mistyped URL the name may be a part of the password.
  */
 function describeUnknownParameter(shown: string, name: string): string {
   const hint = formatSuggestion(name, PARAMETERS);

@@ -55,7 +55,10 @@ function findLineEnd(text: string, from: number): number {
   return end === -1 ? text.length : end;
 }
 
-/** Checks the value of a variable. Returns the index of the end of its last line. */
+/**
+ * Checks the value that begins at `from`, in line `line`. Returns the index of the end of its last line. @throws
+ * SettingsError
+ */
 function checkValue(text: string, from: number, line: number, name: string): number {
   const end = findLineEnd(text, from);
   const value = text.slice(from, end);

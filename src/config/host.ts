@@ -1,11 +1,11 @@
-/** Checks host names, IP addresses and listener addresses in linear time. */
+/** Checks host names and IP addresses, and parses the addresses of listeners, networks and resolvers. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
 import { findDuplicate, invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
 /**
- * Returns true for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because
- * existing host names use them.
+ * Returns true for a host name whose labels have letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are
+ * also allowed, because existing host names contain them.
  */
 export function isHostName(text: string): boolean {
   if (text.length === 0 || text.length > 253) return false;

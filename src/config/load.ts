@@ -1,8 +1,7 @@
 /**
- * Reads the frozen settings of this process from the environment and the text of `.env`. The environment takes
- * precedence. The value of a secret setting can be in a file: `NAME_FILE` is the path of the file whose content is the
- * value of `NAME`. An invalid, unknown or unsupported setting throws a SettingsError with a one-line message. No
- * setting is ignored.
+ * Reads the settings of this process from the environment and the text of `.env`. The environment takes precedence. The
+ * value of a secret setting can be in a file: `NAME_FILE` is the path of the file whose content is the value of `NAME`.
+ * An invalid, unknown or unsupported setting causes a SettingsError with a one-line message.
  */
 
 import { isIPv6 } from 'node:net';
@@ -133,7 +132,7 @@ export function readSettings(
   checkListeners(settings);
   checkFeedback(settings);
   checkNotify(settings);
-  return { settings: deepFreeze(settings), described: describeInputs(inputs) };
+  return { settings: freezeSettings(settings), described: describeInputs(inputs) };
 }
 
 /** Returns the settings of `readSettings`. @throws SettingsError as `readSettings` does */
@@ -159,7 +158,7 @@ function describeInputs(inputs: ReadonlyMap<string, SettingInput>): readonly Des
   });
 }
 
-/** Returns the names of the variables in the environment that Kubernetes sets for a Service. These variables are ignored. */
+/** Returns the names of the variables in the environment that Kubernetes or Docker sets for a Service. They are ignored. */
 function findInjectedVariables(environment: Environment): readonly string[] {
   return Object.entries(environment).flatMap(([name, text]) =>
     text !== undefined && isInjected(name, text) ? [name] : [],
@@ -172,7 +171,10 @@ function isInjected(name: string, text: string): boolean {
   return INJECTED_PORT_PATTERN.test(name) && (name.includes('_PORT_') ? true : /^(?:tcp|udp|sctp):\/\//.test(text));
 }
 
-/** Returns the API key for `postrider send` from the environment or from `.env`. Returns null if neither contains the key. */
+/**
+ * Returns the API key for `postrider send` from the environment or from `.env`. Returns null if neither contains the key.
+ * @throws SettingsError if `.env` has a malformed line
+ */
 export function findApiKey(environment: Environment, dotEnv: string | null): string | null {
   const key =
     environment[API_KEY_VARIABLE] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY_VARIABLE]) ?? '';
@@ -210,7 +212,7 @@ function collectInputs(
   return inputs;
 }
 
-/** No setting contains a control character. Such a character is often a second line end in a secret file. */
+/** The control characters. No setting may contain one. The most common one is a second line end in a secret file. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const CONTROL_FAULT = 'contains a line break or another control character; remove it';
 
@@ -232,8 +234,8 @@ function readSecret(name: string, path: string, readFile: ReadFile): string {
 }
 
 /**
- * Reads the content of a secret file, without one line end at its end. @throws SettingsError if the file cannot be read
- * or is empty
+ * Reads the content of a secret file, without one line end at its end. @throws SettingsError if the file cannot be read,
+ * is empty or too large, or contains a control character
  */
 export function readSecretFile({ name, path }: SecretFile): string {
   return readSecret(`${name}${FILE_SUFFIX}`, path, readSecretText);
@@ -269,7 +271,7 @@ function describeSource(source: Source): string {
   return source === '.env' ? '.env' : 'the environment';
 }
 
-/** Returns the value of a setting that has a default. A test checks that the table contains the default. */
+/** Returns the value of a setting that has a default in the table. @throws SettingsError if the value is null */
 function requireValue<T>(value: T | null): T {
   if (value === null) throw new SettingsError('a setting without a default has no value');
   return value;
@@ -416,7 +418,8 @@ function isEndpointTested({ transport }: Settings): boolean {
   return transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined;
 }
 
-function deepFreeze(settings: Settings): Settings {
+/** Freezes the settings, the objects of their members, and the credentials of the relay. */
+function freezeSettings(settings: Settings): Settings {
   for (const value of Object.values(settings)) if (typeof value === 'object' && value !== null) Object.freeze(value);
   if (settings.transport.kind === 'smtp') Object.freeze(settings.transport.auth);
   return Object.freeze(settings);

@@ -1,8 +1,8 @@
 /** Finds the known name that is closest to a mistyped name, for suggestions in error messages. */
 
 /**
- * Returns the edit distance of two texts. A swap of adjacent characters counts as one edit. The running time is
- * quadratic, so only the first 64 characters of each text are compared.
+ * Returns the edit distance of two texts. A swap of adjacent characters counts as one edit. Compares only the first 64
+ * characters of each text, because the running time is quadratic.
  */
 function computeEditDistance(left: string, right: string): number {
   const leftStart = left.slice(0, 64);
@@ -34,8 +34,8 @@ function computeEditDistance(left: string, right: string): number {
 }
 
 /**
- * Returns the known name with the smallest edit distance, if the distance is at most a third of its length. Otherwise
- * returns a known name with which `name` begins, or null.
+ * Returns the known name with the smallest edit distance from `name`, if this distance is 1 or at most a third of the
+ * length of the known name. Otherwise returns a known name of three or more characters with which `name` begins, or null.
  */
 export function findClosestName(name: string, knownNames: readonly string[]): string | null {
   const lowerCaseName = name.toLowerCase();

@@ -11,7 +11,10 @@ const MAX_TARGETS = 10;
 const MAX_SECRETS = 2;
 const MAIL_SCHEME = 'mailto:';
 
-/** Parses POSTRIDER_NOTIFY. HTTP and private addresses are checked later, because another setting permits them. */
+/**
+ * Parses POSTRIDER_NOTIFY. `findNotifyFault` checks HTTP and private addresses, because POSTRIDER_WEBHOOK_TARGETS permits
+ * them.
+ */
 export function parseNotifyTargets(text: string): Parsed<readonly NotificationTarget[]> {
   const targets: NotificationTarget[] = [];
   for (const element of text.split(',').map((part) => part.trim())) {
@@ -28,7 +31,7 @@ export function parseNotifyTargets(text: string): Parsed<readonly NotificationTa
     : invalid(`${quote(maskTargets(duplicate))} is given twice; remove one`);
 }
 
-/** Returns POSTRIDER_NOTIFY with the logins, paths and queries of its URLs masked. Never fails. */
+/** Returns POSTRIDER_NOTIFY with the logins, paths, queries and fragments of its URLs masked. Accepts any text. */
 export function maskTargets(text: string): string {
   return text
     .split(',')
@@ -93,13 +96,14 @@ interface NotifySettings {
   readonly notifySecrets: readonly string[];
 }
 
+/** The names of the settings in error messages. */
 interface NotifyNames {
   readonly targets: string;
   readonly from: string;
   readonly secret: string;
 }
 
-/** Returns the first fault of settings that depend on one another, as one line, or null. */
+/** Returns the first fault of the settings that depend on one another, as one line. Returns null if there is no fault. */
 export function findNotifyFault(settings: NotifySettings, names: NotifyNames): string | null {
   const { webhookTargets, notifyTargets, notifyFrom, notifySecrets } = settings;
   for (const target of notifyTargets) {

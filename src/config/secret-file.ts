@@ -1,8 +1,8 @@
 /**
  * Reads the file of a secret setting (`NAME_FILE`).
  *
- * Guarantees: reads at most `MAX_SECRET_FILE_BYTES`, and never waits: a device or a pipe is refused. A file that is not
- * UTF-8 text is refused. Errors contain no part of the content.
+ * Guarantees: refuses a file of more than `MAX_SECRET_FILE_BYTES` and a file that is not UTF-8 text. Refuses a device or a
+ * pipe without waiting for its data. Errors contain no part of the content.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -19,13 +19,16 @@ export function readSecretText(path: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     if (!fstatSync(file).isFile()) throw new SecretFileError('is not a file; give the path of a file');
-    return decode(readBounded(file));
+    return decodeUtf8(readBounded(file));
   } finally {
     closeSync(file);
   }
 }
 
-/** Reads to the end of the file, because its size may be unknown, as below /proc. */
+/**
+ * Returns the whole content. Reads until the end of the file, because the size that the system reports is 0 for files
+ * below /proc. @throws SecretFileError if the file is too large
+ */
 function readBounded(file: number): Buffer {
   const content = Buffer.alloc(MAX_SECRET_FILE_BYTES + 1);
   let length = 0;
@@ -40,7 +43,7 @@ function readBounded(file: number): Buffer {
   }
 }
 
-function decode(content: Buffer): string {
+function decodeUtf8(content: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content);
   } catch {

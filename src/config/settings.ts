@@ -62,7 +62,7 @@ export type TransportSetting =
        */
       readonly tls: 'implicit' | 'required' | 'offered' | 'never';
       readonly auth: { readonly user: string; readonly pass: string } | null;
-      /** The value of `?connections=`. The default is 20. */
+      /** The value of `?connections=`. The default is that of the relay's provider, or 20. */
       readonly connections: number;
       /**
        * `?verify=no` disables the certificate check of `required` and `implicit`. With `offered` (opportunistic TLS) the
@@ -88,8 +88,8 @@ export interface Settings {
   readonly operatorUrl: string | null;
   readonly operatorPassword: string | null;
   /**
-   * Addresses and CIDR networks of trusted reverse proxies. The client addresses that these proxies report are
-   * believed.
+   * Addresses and CIDR networks of trusted reverse proxies. Only these proxies can report another client address than
+   * their own.
    */
   readonly trustedProxies: readonly string[];
   readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
@@ -98,7 +98,7 @@ export interface Settings {
   readonly maxRequestBytes: number;
   readonly keepBodyMs: number;
   readonly onUncertain: 'resend' | 'hold';
-  /** The secret as 64 hexadecimal digits. Null if the secret is in the file `secret` beside the database. */
+  /** The secret as 64 hexadecimal digits. Null if the secret is in the file that `getSecretPath` (domains/setup.ts) returns. */
   readonly secret: string | null;
   /** Address of the resolver. If null, the resolver of the system is used. */
   readonly dns: HostPort | null;
@@ -106,12 +106,15 @@ export interface Settings {
   readonly returnPathDomain: string | null;
   /** Address of the SMTP listener for bounces and complaints, or null. The listener requires `returnPathDomain`. */
   readonly feedbackListen: HostPort | null;
-  /** Address of the HTTP listener for provider events, or null. The listener requires `sesTopics` or `eventSecrets`. */
+  /**
+   * Address of the HTTP listener for provider events, or null. The listener requires `sesTopics`, `eventSecrets`, or a
+   * relay whose provider tests the URL before its secret exists.
+   */
   readonly feedbackHttpListen: HttpListen | null;
+  /** Public URL of `feedbackHttpListen` without a slash at its end, or null. */
+  readonly feedbackUrl: string | null;
   /** ARNs of the accepted SNS topics. The list may be empty. */
   readonly sesTopics: readonly string[];
-  /** Public URL of that listener without a slash at its end, or null. */
-  readonly feedbackUrl: string | null;
   /** The secrets of POSTRIDER_EVENTS_<PROVIDER> as written, at least one for each provider that is set. */
   readonly eventSecrets: Readonly<Partial<Record<EventProviderName, readonly string[]>>>;
   /** URL of the SQS queue with the provider events, or null. */
@@ -128,7 +131,7 @@ export interface Settings {
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   /** The settings whose values were read from files. */
   readonly secretFiles: readonly SecretFile[];
-  /** The names of variables that Kubernetes sets for a Service named `postrider`. These variables are not settings. */
+  /** The names of variables that Kubernetes or Docker sets for a Service named `postrider`. These variables are not settings. */
   readonly ignoredVariables: readonly string[];
 }
 
@@ -141,7 +144,7 @@ export interface SecretFile {
 
 export type Role = 'api' | 'deliver' | 'feedback' | 'operator';
 
-/** An invalid setting. The message is one line that names the setting, the invalid value and a valid value. */
+/** An invalid setting, or an invalid line of `.env`. The message is one line that states the problem. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }

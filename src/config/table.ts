@@ -177,7 +177,8 @@ function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
   return findDuplicate(names) ?? valid(roles);
 }
 
-function parseFile(text: string): Parsed<string> {
+/** Accepts the path of an existing file. The content is not read. */
+function parseFilePath(text: string): Parsed<string> {
   let fileStatus: Stats | undefined;
   try {
     fileStatus = statSync(text, { throwIfNoEntry: false });
@@ -258,7 +259,7 @@ function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<
     return parsed.ok ? valid(secrets) : invalid(parsed.fault);
   };
   const form = events?.secretForm ?? '';
-  const unset =
+  const unsetText =
     events?.isEndpointTest === undefined
       ? 'If unset, the path does not exist.'
       : `If unset, the path answers only the request by which ${title} tests the URL.`;
@@ -266,14 +267,14 @@ function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<
     `POSTRIDER_EVENTS_${name.toUpperCase()}`,
     { default: null, example: events?.secretExample ?? '', secrecy: 'whole' },
     createValueKind('comma list', parse, form),
-    `Secrets with which ${title} authenticates its events, path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Several secrets serve rotation and several accounts. ${unset}`,
+    `Secrets with which ${title} authenticates its events, path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Give several secrets during a rotation, or one for each account at the provider. ${unsetText}`,
   );
 }
 
 const EXAMPLE_DATABASE = 'postgres://postrider:password@db.example.com/postrider?sslmode=verify-full';
 const LISTEN_ADDRESS = createValueKind('host:port', parseListen);
 const HTTP_LISTEN_ADDRESS = createValueKind('host:port', parseHttpListen, '`host:port`, `unix:/PATH`');
-const PEM_FILE = createValueKind('path of a PEM file', parseFile);
+const PEM_FILE = createValueKind('path of a PEM file', parseFilePath);
 const EXAMPLE_SECRET = '9f2c4e6a8b0d1f3e5c7a9b1d3f5e7c9a0b2d4f6e8c1a3b5d7f9e0c2a4b6d8f1e';
 
 export const SETTINGS_TABLE = {
@@ -335,7 +336,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_OPERATOR_PASSWORD',
     { default: null, example: 'correct-horse-battery', secrecy: 'whole' },
     createValueKind('text', parsePassword, '8 to 200 characters'),
-    'Password of the operator listener. Without a password, the start prints a one-time sign-in link, and the listener accepts loopback addresses only.',
+    'Password of the operator listener. Without a password, the start prints a one-time sign-in link, and the listener must have a loopback address.',
   ),
   trustedProxies: createSpec(
     'POSTRIDER_TRUSTED_PROXIES',
@@ -353,7 +354,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_TLS_KEY',
     { default: null, example: '/etc/ssl/postrider.key' },
     PEM_FILE,
-    'Private key of `POSTRIDER_TLS_CERT`.',
+    'Private key of the certificate in `POSTRIDER_TLS_CERT`. This setting requires `POSTRIDER_TLS_CERT`.',
   ),
   senders: createSpec(
     'POSTRIDER_SENDERS',
@@ -389,7 +390,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_SECRET',
     { default: null, example: EXAMPLE_SECRET, secrecy: 'whole' },
     createValueKind('hexadecimal text', parseSecretText, '64 digits'),
-    'The secret of the installation, the same on every node. The secret encrypts private keys at rest and signs return paths. If unset, the first start creates the file `secret` beside the database.',
+    'The secret of the installation, the same on every node. The secret encrypts private keys and the signing secrets of webhooks at rest, and signs return paths and operator sessions. If unset, the first start creates the file `secret` beside the embedded database, or with PostgreSQL in the folder `data` of the working directory.',
   ),
   dns: createSpec(
     'POSTRIDER_DNS',
@@ -464,7 +465,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_NOTIFY_FROM',
     { default: null, example: 'postrider@example.com' },
     createValueKind('address', parseNotifyFrom),
-    'Sender of notifications by mail. The account that holds its domain sends them, outside its limits. A `mailto:` target requires this setting.',
+    'Sender of notifications by mail. The account that holds the domain of this address sends the notifications. The limits of the account do not apply to them. A `mailto:` target requires this setting.',
   ),
   notifySecrets: createSpec(
     'POSTRIDER_NOTIFY_SECRET',

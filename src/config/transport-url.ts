@@ -18,7 +18,7 @@ type Fault = { readonly ok: false; readonly fault: string };
 const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
-/** Schemes of planned transports that this version does not support. */
+/** The schemes of planned transports. This version does not support these transports. */
 const PLANNED_SCHEMES = ['mx'];
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
@@ -31,6 +31,7 @@ export function getDefaultEhloName(): string {
   return isHostName(name) ? name : '[127.0.0.1]';
 }
 
+/** Parses `capture:`, `smtp://…`, `smtps://…` or `ses://…`. */
 export function parseTransport(text: string): Parsed<TransportSetting> {
   const colonIndex = text.indexOf(':');
   const scheme = colonIndex === -1 ? text : text.slice(0, colonIndex);
@@ -97,8 +98,8 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
 }
 
 /**
- * Returns the error. The error contains the parameter name only if the name is a plain word, because in a mistyped URL
- * the name may be a part of the password.
+ * Returns the error. The error contains the parameter name only if the name is a plain word or similar to a known
+ * parameter, because in a mistyped URL the name may be a part of the password.
  */
 function createUnknownParameterFault(shown: string, name: string, knownParameters: readonly string[]): Fault {
   const hint = formatSuggestion(name, knownParameters);
@@ -230,7 +231,10 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
   return valid(smtp);
 }
 
-/** Sets the provider of the relay. `name` is the value of `?provider=`; null recognizes the provider by the host name. */
+/**
+ * Sets the provider of the relay and the default of `connections`. `name` is the value of `?provider=`. If `name` is null,
+ * the host name determines the provider.
+ */
 function applyProvider(smtp: Smtp, name: string | null, shown: string): Smtp | Fault {
   if (name !== null && !RELAY_PROVIDERS.includes(name)) {
     const hint = formatSuggestion(name, RELAY_PROVIDERS);

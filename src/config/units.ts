@@ -1,7 +1,7 @@
 /**
  * Parses and formats the values of settings and command flags: durations, sizes, counts, rates, throttles, dates. Each
  * parser returns the value, or an error that contains the invalid text and a valid example. The caller prepends the
- * name of the setting or flag. No function throws.
+ * name of the setting or flag. No parser throws.
  */
 import { maskUrl } from '../printing/escape.ts';
 
@@ -39,7 +39,7 @@ export function quote(text: string): string {
   return `"${shortText.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 
-/** Returns the fault of the first entry that occurs twice, or null. */
+/** Returns the fault of the first entry that occurs more than once, or null. */
 export function findDuplicate(entries: readonly string[]): { readonly ok: false; readonly fault: string } | null {
   const duplicate = entries.find((entry, index) => entries.indexOf(entry) !== index);
   return duplicate === undefined ? null : invalid(`${quote(duplicate)} is given twice; remove one`);
@@ -101,7 +101,7 @@ export function formatSize(sizeBytes: number): string {
   return String(sizeBytes);
 }
 
-/** The largest number of a 32-bit column. Both stores use this type for row numbers and throttle bursts. */
+/** The largest number of a 32-bit integer column of PostgreSQL. */
 export const MAX_INT32 = 2_147_483_647;
 
 /** Parses a whole number from `min` to `max`, written in decimal digits. */
@@ -191,7 +191,10 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   return valid(localMs - zoneOffsetMs);
 }
 
-/** Formats a time in ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. */
+/**
+ * Formats a time in ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. Throws a RangeError for
+ * a number that is not a time.
+ */
 export function formatIsoTime(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }

@@ -4,11 +4,11 @@
  */
 import {
   BROKEN_HTTP_REASON,
+  formatUnmatchedReason,
   type NodeStatus,
   type RefusedReports,
   type RuntimeStatus,
   UNKNOWN_PATH_REASON,
-  unmatchedReason,
 } from '../model/node.ts';
 import { formatSpan } from '../printing/text.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -32,8 +32,8 @@ export interface ProviderEventsParts {
 }
 
 const MANUAL = 'docs/providers.md';
-/** The end of the reasons of `unmatchedReason`. */
-const UNMATCHED_SUFFIX = unmatchedReason('');
+/** The end of the reasons of `formatUnmatchedReason`. */
+const UNMATCHED_SUFFIX = formatUnmatchedReason('');
 
 /**
  * Returns, by reason, the sum of the requests that the live nodes refused, and the time of the last. `own` is the status of this
@@ -162,7 +162,7 @@ function describeRefusals({
 /** Returns the events that matched no message as a text. Null if there are none. */
 function describeUnmatched({ provider, refused }: ProviderEventsParts): string | null {
   const sources = provider.name === 'ses' ? ['sns', 'sqs'] : [provider.name];
-  const reasons = sources.map(unmatchedReason);
+  const reasons = sources.map(formatUnmatchedReason);
   const count = refused.filter(({ reason }) => reasons.includes(reason)).reduce((sum, entry) => sum + entry.count, 0);
   if (count === 0) return null;
   return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation since the start`;

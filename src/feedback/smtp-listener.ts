@@ -242,10 +242,10 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     peerSession.inMessage = true;
     peerSession.messageBytes = 0;
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
-    const isCharged = limits.chargeMessage(address, kind, clock.now());
+    const hasTokens = limits.takeMessageTokens(address, kind, clock.now());
     let reservedBytes = 0;
     const reserveBytes = (bytes: number): boolean => {
-      if (!isCharged || !limits.reserveBytes(address, bytes)) return false;
+      if (!hasTokens || !limits.reserveBytes(address, bytes)) return false;
       reservedBytes += bytes;
       return true;
     };
@@ -259,7 +259,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         publishRefusal('too-large');
         return null;
       }
-      if (!isCharged) {
+      if (!hasTokens) {
         publishRefusal('too-fast');
         return createReplyError(451, 'too many messages from this address, try again later');
       }

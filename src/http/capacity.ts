@@ -2,8 +2,8 @@
  * Manages the capacity of a listener: connections, requests in flight, bytes of request bodies, and file descriptors.
  *
  * Guarantees of `ConnectionTable`: there are at most `maxConnections` connections. A full listener closes its oldest
- * unauthenticated connection when a new connection arrives. An unauthenticated connection has not presented a valid key
- * or session. An authenticated connection is never closed for a new connection. If more than half of the capacity is
+ * unauthenticated connection when a new connection arrives. An unauthenticated connection has not presented a valid key,
+ * session or signature. An authenticated connection is never closed for a new connection. If more than half of the capacity is
  * used, the unauthenticated connections of a peer (an IPv4 address or an IPv6 /64 network) are limited to its share.
  * Every operation takes constant time.
  */
@@ -79,7 +79,7 @@ export class ConnectionTable {
     return true;
   }
 
-  /** Marks a connection that has presented a valid key or session. */
+  /** Marks a connection that has presented a valid key, session or signature. */
   markAuthenticated({ tableEntry }: TableConnection): void {
     if (tableEntry?.isUnauthenticated === true) this.#unlink(tableEntry);
   }
@@ -175,8 +175,8 @@ class LinkedList {
 //
 // Guarantees: at most `maxInFlight` requests are in flight. A slow client uses only the limit of incomplete requests of
 // its own account. The bodies of all requests together have at most `maxBufferedBytes` bytes, and the bodies of one
-// account have at most half of this number. The advised wait is the mean duration of a request. By Little's law, the
-// requests in flight complete within this time.
+// account have at most half of this number. The advised wait is the mean duration of a request. By Little's law, as many
+// requests as are in flight complete within this time on average.
 
 /** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;
@@ -331,7 +331,8 @@ export class RequestLimiter {
 }
 
 /**
- * Decides whether the server sheds a request. The function is called for each request, so the function must be fast.
+ * Decides whether the server sheds a request. `getRetryAfterMs` calls the function for each request, so the function must
+ * be fast.
  */
 export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly isOverloaded: false } | { readonly isOverloaded: true; readonly retryAfterMs: number };

@@ -28,7 +28,7 @@ export interface ConnectionLimits {
   readonly maxConnections: number;
   /** The maximum idle time of an authenticated connection between two requests. */
   readonly keepAliveTimeoutMs: number;
-  /** The maximum idle time of an unauthenticated connection, that is one without a valid key or session. */
+  /** The maximum idle time of an unauthenticated connection between two requests. */
   readonly unauthenticatedKeepAliveTimeoutMs: number;
   /** The maximum time from a response to the complete headers of the next request on an unauthenticated connection. */
   readonly unauthenticatedHeadersTimeoutMs: number;
@@ -57,7 +57,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   timeoutCheckMs: 1_000,
 };
 
-/** The interface that HTTP listeners use. */
+/** The methods of `Connections` that HTTP listeners call. */
 export interface HttpConnections {
   /**
    * Applies the limits to the connections of a server. The caller must first add request listeners to the server, and
@@ -68,7 +68,10 @@ export interface HttpConnections {
   markAuthenticated(socket: Duplex): void;
   /** Sends a complete HTTP response after all pending responses, then closes the connection. */
   endWithResponse(socket: Duplex, response: string | Buffer): void;
-  /** Handles the event `clientError`: the received bytes are not HTTP. Calls `createResponse` if a response can be sent. */
+  /**
+   * Handles the event `clientError`: the bytes are not HTTP, the headers are too large, or a timeout has elapsed. Calls
+   * `createResponse` if a response can be sent, and closes the connection.
+   */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void;
   /** Closes all connections, also those with an incomplete TLS handshake, which `closeAllConnections` of node:http ignores. */
   closeAll(): void;
@@ -408,11 +411,11 @@ export class Connections implements HttpConnections {
     }
   }
 
-  /** Handles the timeout of a socket, which occurs if no data was read or written during the timeout. */
+  /** Responds to the timeout of a socket, which occurs if no data was read or written during the timeout. */
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.unansweredCount === 0) socket.destroy();
-    // The service has not yet responded. `#closeStalledConnections` handles a client that does not read.
+    // A response is pending. If the client does not read, `#closeStalledConnections` closes the connection.
     else socket.setTimeout(0);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Creates the command that submits a first message: one `curl` call for any POSIX shell. The service prints the command
- * at its start, and the dashboard shows the command. The functions are pure.
+ * Creates the command that submits a first message: one `curl` call for any POSIX shell. `serve` prints the command when it
+ * creates the first key, and the dashboard shows the command. The functions are pure.
  */
 
 /** A simulator address, which works with every transport. Messages to this address never leave the service. */

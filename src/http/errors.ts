@@ -28,7 +28,7 @@ export const ERRORS = {
     status: 400,
     message: 'Malformed HTTP request',
     headers: [],
-    condition: 'the received bytes are not an HTTP/1.1 request; the connection is closed',
+    condition: 'the received bytes are not a valid HTTP/1.0 or HTTP/1.1 request; the connection is closed',
   },
   'invalid-host': {
     status: 400,
@@ -52,7 +52,8 @@ export const ERRORS = {
     status: 400,
     message: 'Request body too large',
     headers: [],
-    condition: 'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set)',
+    condition:
+      'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set), or its chunk extensions are too large',
   },
   'invalid-json': {
     status: 400,
@@ -186,13 +187,13 @@ export const ERRORS = {
     status: 500,
     message: 'Internal server error',
     headers: [],
-    condition: 'an internal error occurred; it is unknown whether the mail request was stored',
+    condition: 'an internal error occurred, such as a failed lookup of the key; the mail request is not stored',
   },
   'not-committed': {
     status: 500,
     message: 'Internal server error',
     headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
-    condition: 'the store could not commit the mail request',
+    condition: 'the store did not confirm the commit; the mail request may be stored',
   },
   'not-ready': {
     status: 503,

@@ -1,5 +1,6 @@
 /**
- * Validates the Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and computes the fingerprint of a request.
+ * Validates the Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and computes the fingerprint of a
+ * payload.
  */
 import { hash } from 'node:crypto';
 

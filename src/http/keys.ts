@@ -2,9 +2,9 @@
  * Authenticates API keys with a cache of keys and accounts. Keys that are not in the cache are looked up in batches. A
  * request with a cached key needs no query. The change feed of the store and the results of lookups update the cache.
  *
- * Guarantees: a raw key is hashed once and never stored. The comparison of hashes in `lookup` takes constant time. Each lookup uses the
- * newest revision that has arrived, regardless of the order in which revisions arrive. The use of a key is reported at
- * most once per minute.
+ * Guarantees: the cache contains the hashes of keys and no raw key. The comparison of hashes in `lookup` takes constant
+ * time. Each lookup uses the newest revision that has arrived, regardless of the order in which revisions arrive. The use
+ * of a key is reported at most once per minute.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -12,7 +12,7 @@ import type { Account, ApiKey, FoundKeys } from '../model/account.ts';
 import type { PublishOf } from '../model/events.ts';
 
 export type KeyLookup =
-  /** The key is absent, too long, revoked or expired. */
+  /** The key is absent, empty, too long, revoked or expired. */
   | { readonly kind: 'invalid' }
   /**
    * The key or its account is not in the cache and must be looked up in the store. `hash` is the SHA-256 of the key in hexadecimal.
@@ -25,7 +25,7 @@ interface KeyEntry {
   key: ApiKey;
   readonly digest: Buffer;
   /**
-   * The result of a lookup. It is created when the key or its account changes, so that a lookup allocates no object.
+   * The result of a lookup. The cache creates it when the key or its account changes, so that a lookup allocates no object.
    */
   lookup: KeyLookup;
   useReportedAt: number;
@@ -64,8 +64,9 @@ export class ApiKeyCache {
   }
 
   /**
-   * Applies new and changed accounts and keys. Entries with a later revision are not changed, so that a delayed result
-   * of the store does not overwrite newer data.
+   * Applies new and changed accounts and keys. Does not change entries with a later revision, so that a delayed result of
+   * the store does not overwrite newer data. Publishes `account.changed`, and `account.locked` or `account.warned` for an
+   * account whose lock or warning is new.
    */
   apply({ revision, accounts, keys }: FoundKeys): void {
     for (const account of accounts) {
@@ -105,13 +106,13 @@ export class ApiKeyCache {
   }
 
   /** Returns the cached account, or undefined. */
-  account(id: number): Account | undefined {
+  findAccount(id: number): Account | undefined {
     return this.#accounts.get(id)?.account;
   }
 
   /** Returns true if the cached account is locked. */
   isLocked(accountId: number): boolean {
-    return this.account(accountId)?.locked != null;
+    return this.findAccount(accountId)?.locked != null;
   }
 
   /** Returns the keys that were used since the last call, with the time of their use. */
@@ -163,7 +164,7 @@ export class ApiKeyCache {
   }
 
   #createLookup(key: ApiKey): KeyLookup {
-    const account = this.account(key.accountId);
+    const account = this.findAccount(key.accountId);
     if (account === undefined) return { kind: 'missing', hash: key.hash };
     return { kind: account.locked === null ? 'valid' : 'locked', key, account };
   }
@@ -255,7 +256,7 @@ export class BatchedLookups<Found> {
       this.#isIntervalRunning = false;
       this.#startQuery();
     });
-    const batch = this.#nextBatch();
+    const batch = this.#takeBatch();
     find([...new Set(batch.map(({ hash }) => hash))])
       .then(
         (found) => {
@@ -272,7 +273,7 @@ export class BatchedLookups<Found> {
   }
 
   /** Removes and returns the lookups for the next query, one of each peer in turn. */
-  #nextBatch(): readonly Lookup<Found>[] {
+  #takeBatch(): readonly Lookup<Found>[] {
     const batch: Lookup<Found>[] = [];
     // A peer that is inserted again becomes the last peer in the map, so this loop visits the peer again.
     for (const [peer, queue] of this.#peers) {

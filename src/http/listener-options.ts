@@ -55,8 +55,8 @@ export interface ListenerOptions {
     takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
   };
   /**
-   * Stores one message and resolves after the commit. The store sets the lease and the suppression of the message. If
-   * the promise rejects, it is unknown whether the message is stored.
+   * Stores one message and resolves after the commit. Sets the lease and the suppression of the stored message. If the
+   * promise rejects, it is unknown whether the message is stored.
    */
   readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
@@ -74,8 +74,8 @@ export interface Listener {
   /** Binds the listener and starts to accept connections. Rejects with an Error whose message is one line. */
   start(): Promise<ListenAddress>;
   /**
-   * Stops accepting connections, waits until the requests in flight are answered (with `Connection: close`), then closes. Closes
-   * the remaining connections after `timeoutMs`.
+   * Stops accepting connections, waits until the accepted requests are answered (with `Connection: close`), then closes all
+   * connections. Waits at most `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<void>;
   /** Closes all connections immediately. */

@@ -1,9 +1,9 @@
 /**
  * Creates the public listener, which serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`.
  *
- * Guarantees: every error response has the two members of the error registry. No response names the software. A drain
- * ends within its timeout. Fails: `start` rejects with an Error whose message is one line. Later errors cause a
- * response with status 500 and are published as `node.operation_failed`.
+ * Guarantees: every error response is an entry of the error registry. No response names the software. A drain ends within
+ * its timeout. Fails: `start` rejects with an Error whose message is one line. Later errors are published as
+ * `node.operation_failed`. The request that causes an error receives status 500.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -118,8 +118,8 @@ export function createListener(options: ListenerOptions): Listener {
 }
 
 /**
- * Creates the Fastify instance, which is used for routing and lifecycle. This module handles bodies and responses
- * itself, so that no default response of Fastify is sent.
+ * Creates the Fastify instance, which routes requests. The handlers read bodies and write responses without Fastify, so
+ * that no default response of Fastify is sent.
  */
 function createApp(
   options: ListenerOptions,
@@ -200,8 +200,8 @@ function createApp(
   return app;
 }
 
-// Creates the HTTP server of the public listener. The server sets timeouts and the maximum header size, and replaces the error
-// responses of node:http by the responses of the error registry.
+// Creates the HTTP server of the public listener. The code sets timeouts and the maximum header size, and replaces the
+// error responses of node:http by the responses of the error registry.
 //
 // Guarantees: a client that is slow or sends malformed data receives a response and is disconnected. The response to a
 // request whose message is being committed is the result of the commit. A request without a Host header or with several
@@ -279,7 +279,7 @@ function createHttpServer(parts: ServerParts): Server {
   return server;
 }
 
-/** Responds to bytes that are not valid HTTP, and closes the connection. */
+/** Responds to the event `clientError`, and closes the connection. */
 function onClientError(
   error: NodeJS.ErrnoException,
   socket: Duplex,
@@ -307,7 +307,7 @@ function toErrorCode(error: NodeJS.ErrnoException): ErrorCode {
   }
 }
 
-/** Returns the complete HTTP response for an error. It is written directly to the socket if node:http cannot write a response. */
+/** Returns the complete HTTP response for an error, for a socket to which node:http cannot write a response. */
 function createRawErrorResponse(code: ErrorCode, clock: Clock): Buffer {
   const body = createErrorBody(code);
   const { status } = getErrorEntry(code);

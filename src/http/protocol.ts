@@ -108,7 +108,7 @@ export class ResponseWriter {
   }
 }
 
-// Functions for request headers that node:http does not provide. Each function takes linear time.
+// Functions for request headers and request targets. node:http does not provide them. Each function takes linear time.
 
 /** Returns the number of headers with this name in lower case. `rawHeaders` contains names and values alternately. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
@@ -133,7 +133,7 @@ export function isJsonType(value: string | undefined): boolean {
   if (value === JSON_TYPE) return true;
   const typeEnd = value.indexOf(';');
   const type = typeEnd < 0 ? value : value.slice(0, typeEnd);
-  // A longer value cannot match and is not converted to lower case.
+  // A type of 64 characters or more is refused without a conversion to lower case.
   return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
 }
 

@@ -45,7 +45,10 @@ export const MailCreated = Type.Object(
       { additionalProperties: false },
     ),
   },
-  { additionalProperties: false, description: 'The mail request is stored and will be sent.' },
+  {
+    additionalProperties: false,
+    description: 'The mail request is stored durably and will reach exactly one terminal state.',
+  },
 );
 export type MailCreated = Static<typeof MailCreated>;
 

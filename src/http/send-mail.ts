@@ -1,10 +1,10 @@
 /**
  * Implements the operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle (429);
- * content type, size, JSON, missing fields, types and formats (400); sender domain, volume and rate limit (403); durable commit
- * (201).
+ * content type, content encoding, Idempotency-Key, size, JSON, missing fields, types and formats (400); sender domain,
+ * volume and rate limit (403); durable commit (201).
  *
- * Guarantees: key, load and throttle are checked before the body is read. Status 201 is sent only after `submit` has resolved. An
- * exception causes status 500 without details.
+ * Guarantees: key, load, throttle and headers are checked before the body is read. Status 201 is sent only after `submit`
+ * has resolved. If `submit` rejects or a check throws, the response is status 500 without details.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -35,7 +35,7 @@ import {
 import type { ThrottleResult } from './throttle.ts';
 import { getClientAddress, type TrustedProxies } from './trusted-proxies.ts';
 
-/** A request that has passed key, load and throttle. */
+/** A request that has passed the checks of key, load, throttle and headers. */
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -54,7 +54,10 @@ interface Exchange {
 const MAX_COMMIT_RETRY_MS = 60_000;
 /** Retry-After for an account with too many incomplete bodies. */
 const TOO_MANY_BODIES_RETRY_MS = 1_000;
-/** Retry-After if too many key lookups wait. The waiting lookups complete within this time. */
+/**
+ * Retry-After if too many key lookups wait. The queries of 32,768 waiting lookups start within 330 ms: one query per 10 ms
+ * with 1,000 digests each.
+ */
 const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
 
 /** Creates the handler of the operation. */
@@ -95,7 +98,7 @@ export function createSendMail(
     else checkKey(req, res, startedAt, lookup);
   }
 
-  /** Looks up a key that is not cached. The key is refused only if the store does not contain it. */
+  /** Looks up a key that is not cached. An unknown key is refused only after the store has answered. */
   function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
     const pendingLookup = keyLookups.find(hash, toPeerNetwork(getClientAddress(req, proxies)));
     if (pendingLookup === null) {
@@ -178,9 +181,9 @@ export function createSendMail(
     throttleResult: ThrottleResult | null,
   ): void {
     if (throttleResult !== null && !throttleResult.ok) {
-      const throttled = createRetryAfterHeaders(throttleResult.retryAfterMs);
-      addRateLimitHeaders(throttled, account.limits.throttle, throttleResult, null);
-      refuse(req, res, 'throttled', account, key, null, throttled);
+      const refusalHeaders = createRetryAfterHeaders(throttleResult.retryAfterMs);
+      addRateLimitHeaders(refusalHeaders, account.limits.throttle, throttleResult, null);
+      refuse(req, res, 'throttled', account, key, null, refusalHeaders);
       return;
     }
     const { headers } = req;

@@ -29,7 +29,7 @@ interface Bucket {
 }
 
 const MILLITOKENS_PER_TOKEN = 1000;
-/** The tolerance for rates such as 10 per minute, which are not binary fractions. The unit is a thousandth of a token. */
+/** The tolerance for rates that are not integers, whose sums are rounded. The unit is a thousandth of a token. */
 const ROUNDING_TOLERANCE = 1e-6;
 const MIN_SWEEP_SIZE = 1024;
 
@@ -44,7 +44,7 @@ export class Throttle {
 
   /** Takes one token of the account if one is available. `now` is in milliseconds since the epoch. */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
-    const bucket = this.#refilledBucket(accountId, limit, now);
+    const bucket = this.#getRefilledBucket(accountId, limit, now);
     if (bucket.milliTokens + ROUNDING_TOLERANCE >= MILLITOKENS_PER_TOKEN) {
       bucket.milliTokens = Math.max(0, bucket.milliTokens - MILLITOKENS_PER_TOKEN);
       return {
@@ -63,7 +63,8 @@ export class Throttle {
     };
   }
 
-  #refilledBucket(accountId: number, limit: ThrottleLimit, now: number): Bucket {
+  /** Returns the bucket of the account, to which the tokens of the elapsed time are added. A new bucket is full. */
+  #getRefilledBucket(accountId: number, limit: ThrottleLimit, now: number): Bucket {
     const bucket = this.#buckets.get(accountId);
     if (bucket === undefined) {
       if (this.#buckets.size >= this.#sweepSize) this.#sweep(now);
@@ -112,10 +113,11 @@ export class Throttle {
 // takes several tokens in advance, so that most requests need no query.
 //
 // Guarantees: at most `burst + perSecond × (t + 0.1)` requests pass on all nodes in any t seconds, because a token expires after
-// 0.1 s. Below 20 requests per second, each request takes its own token, and the limit is exact. An account above its limit causes
-// one query per token interval.
+// 0.1 s. Below 20 requests per second, each request takes its own token, and the limit is exact. An account above its limit
+// causes at most one query per token interval.
 //
-// Fails: if the query of the store fails, the throttle passes the request, and the commit of the message fails.
+// Fails: if the query of the store fails, the error is published and the request passes the throttle. The commit of its
+// message needs the same store.
 
 /** The time for which tokens are taken in advance. After this time the tokens expire. */
 const PREFETCH_MS = 100;

@@ -147,8 +147,8 @@ export function toAuditedSuppressions(added: number, entries: readonly Suppressi
 }
 
 /** Returns the value before the removal of an address. `provider` names the provider whose list was also changed. */
-export function toAuditedRemoval(address: string, atProvider: ProviderRemoval | undefined) {
-  return atProvider === undefined ? { address } : { address, provider: atProvider.provider };
+export function toAuditedRemoval(address: string, providerRemoval: ProviderRemoval | undefined) {
+  return providerRemoval === undefined ? { address } : { address, provider: providerRemoval.provider };
 }
 
 // The types and functions below list the differences between the values before and after a change, by member.

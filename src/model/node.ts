@@ -78,7 +78,7 @@ export type NodeDelivery = Pick<DeliveryStatus, 'breaker' | 'alarms'>;
 
 /**
  * The feedback reports and provider-event requests that a process refused for one reason since its start, or the events that
- * matched no message (`unmatchedReason`).
+ * matched no message (`formatUnmatchedReason`).
  */
 export interface RefusedReports {
   /** The reason, for example `postmark-unauthenticated`. */
@@ -88,7 +88,7 @@ export interface RefusedReports {
 }
 
 /** Returns the reason under which the events of a source that match no message of this installation are counted. */
-export function unmatchedReason(source: string): string {
+export function formatUnmatchedReason(source: string): string {
   return `${source}-unmatched`;
 }
 

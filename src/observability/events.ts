@@ -21,6 +21,7 @@ export interface Events {
 
 type Handler = (event: ServiceEvent) => void;
 
+/** Creates a publisher without subscribers, in the start phase. */
 export function createEvents(clock: { now(): number }): Events {
   const handlersByType = new Map<EventType, readonly Handler[]>();
   let startupEvents: ServiceEvent[] | null = [];

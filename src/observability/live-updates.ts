@@ -21,6 +21,7 @@ const POLL_INTERVAL_MS = 1_500;
 const MAX_AUDIT_ENTRIES = 50;
 
 export interface LiveUpdates {
+  /** Publishes topics to the subscribers. Does nothing without a subscriber. */
   publish(...topics: readonly Topic[]): void;
   /** Polls the change feed at once. It is called after an operator has made a change through this process. */
   poll(): void;
@@ -42,6 +43,7 @@ export interface LiveUpdateParts {
   readonly events: Pick<Events, 'subscribe'>;
 }
 
+/** Creates live updates without a subscriber. */
 export function createLiveUpdates({
   clock,
   topics: installedTopics,
@@ -190,12 +192,12 @@ const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPIC
  * changes.
  */
 export function createChangeFeedReader(
-  store: Pick<OverviewStore, 'changeFeedPosition'> & Pick<AccessStore, 'listAudit'>,
+  store: Pick<OverviewStore, 'readChangeFeedPosition'> & Pick<AccessStore, 'listAudit'>,
   now: () => number,
 ): () => Promise<readonly Topic[]> {
   let lastPosition: ChangeFeedPosition | null = null;
   return async () => {
-    const position = await store.changeFeedPosition(now());
+    const position = await store.readChangeFeedPosition(now());
     const previousPosition = lastPosition ?? position;
     const topics: Topic[] = [];
     if (position.newestId !== previousPosition.newestId) topics.push('messages', 'overview');

@@ -27,7 +27,7 @@ export const LOG_FIELDS = {
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
   returnPath: 'the return path of a sending domain',
-  reason: 'a code, or the reason why an account was locked',
+  reason: 'a code, or the reason why an account was locked or warned, or why a report was not understood',
   class: 'the class of a failed delivery: `hard`, `soft` or `block`',
   category: 'the cause of a failed delivery, see [feedback.md](feedback.md#classes-and-categories-of-failures)',
   reportSource: 'the channel through which the report arrived: `smtp`, `sns`, `sqs` or the name of a provider',
@@ -73,7 +73,7 @@ export const LOG_EVENTS = {
     level: 'debug',
     fields: ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
     meaning:
-      'The message is stored, and the client receives a 201. `durationMs` is the time from the check of the key to the response.',
+      'The message is stored, and the client receives a 201. `durationMs` is the time from the start of the check of the key to the response.',
   },
   'message.replayed': {
     level: 'debug',
@@ -114,7 +114,8 @@ export const LOG_EVENTS = {
   'message.uncertain': {
     level: 'warn',
     fields: SETTLED_FIELDS,
-    meaning: 'The reply to the final dot was lost. The message may have been delivered and is not sent again.',
+    meaning:
+      'The reply to the final dot was lost. The message may have been delivered. It is not sent again unless an operator retries it.',
   },
   'message.confirmed': {
     level: 'info',
@@ -160,7 +161,7 @@ export const LOG_EVENTS = {
   'certificate.refused': {
     level: 'warn',
     fields: ['node', 'error'],
-    meaning: 'The new TLS certificate cannot be used. The old certificate remains in use.',
+    meaning: 'The new TLS certificate cannot be used. The previous certificate remains in use.',
   },
   'report.repeated': null,
   'report.unrelated': null,
@@ -202,7 +203,7 @@ export const LOG_EVENTS = {
     level: 'warn',
     fields: ['node', 'domain'],
     meaning:
-      'The DKIM record of the domain is missing or has another value. Messages from the domain are refused after 72 hours.',
+      'The DKIM record of the domain is missing or has another value. If the record is not found again within 72 hours, messages from the domain are refused.',
   },
   'domain.blocked': {
     level: 'warn',
@@ -277,7 +278,8 @@ export const LOG_EVENTS = {
   'node.leases_recovered': {
     level: 'info',
     fields: ['node', 'count'],
-    meaning: 'Messages were queued again because their lease had expired or their node was dead.',
+    meaning:
+      'The leases of `count` messages had expired, or their node had ended. The messages were queued again, or became `uncertain` if POSTRIDER_ON_UNCERTAIN is `hold`.',
   },
   'node.warned': {
     level: 'warn',
@@ -293,7 +295,7 @@ export const LOG_EVENTS = {
   'node.variables_ignored': {
     level: 'debug',
     fields: ['node', 'names'],
-    meaning: 'The start ignored variables that Kubernetes sets for a Service named `postrider`.',
+    meaning: 'The start ignored variables that Kubernetes or Docker sets for a Service named `postrider`.',
   },
   'node.operation_failed': {
     level: 'error',

@@ -109,7 +109,7 @@ function formatDroppedLines(count: number): string {
 type FieldFunctions = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogFields<Type> };
 
 /** Returns the event handlers of the log. Events of disabled levels have no handler. */
-export function logHandlers(log: Log, node: string): Handlers {
+export function createLogHandlers(log: Log, node: string): Handlers {
   const createNodeField = () => ({ node });
   const fieldsByType: FieldFunctions = {
     'message.accepted': ({ id, accountId, keyId, to, state, tookMs }) => {
@@ -371,8 +371,8 @@ function openStandardOutput(
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_LAST_WRITE_MS);
       bytesInProgress = EMPTY;
     }
-    const giveUpAt = performance.now() + EXIT_TIMEOUT_MS;
-    while (encodeNextLines().length > 0 && performance.now() < giveUpAt) {
+    const timeoutAt = performance.now() + EXIT_TIMEOUT_MS;
+    while (encodeNextLines().length > 0 && performance.now() < timeoutAt) {
       try {
         bytesInProgress = bytesInProgress.subarray(writeSync(STDOUT_FILE_DESCRIPTOR, bytesInProgress));
       } catch {

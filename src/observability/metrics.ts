@@ -1,9 +1,9 @@
 /**
  * Creates the metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists the metrics.
  *
- * Guarantees: an increment is one addition, because every labeled series is created in advance. The queue statistics
- * are read from the store only during a scrape, at most once per second. If the store does not answer, the scrape omits
- * only the values from the store.
+ * Guarantees: the series of requests, attempts and states are created in advance, so that their increments look up no
+ * labels. The values from the store are read only during a scrape, at most once per second. If the store does not answer,
+ * the scrape omits only these values.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
@@ -320,7 +320,7 @@ export function createMetrics({
     OUTCOMES.map((outcome) => [outcome, attempts.labels({ outcome })]),
   );
   const messagesByState = new Map<State, LabeledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
-  // Every series starts at zero, because an alert on an increase would miss a series that starts at one.
+  // These series start at zero, because an alert on an increase would miss a series that starts at one.
   for (const reason of refusalReasons) refused.inc({ reason }, 0);
   for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);
   for (const outcome of OUTCOMES) attempts.inc({ outcome }, 0);

@@ -7,9 +7,9 @@ import {
   type Alarm,
   type DeliveryFailure,
   type DeliveryStatus,
+  formatUnmatchedReason,
   type RefusedReports,
   SIGNING_ALARM,
-  unmatchedReason,
 } from '../model/node.ts';
 import type { Handlers } from './events.ts';
 
@@ -59,7 +59,7 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
       // The reasons are a fixed set of texts.
       'report.refused': ({ at, reason, count = 1 }) => countReports(reason, count, at),
       'report.unrelated': ({ at, source, count = 1 }) => {
-        if (source !== undefined) countReports(unmatchedReason(source), count, at);
+        if (source !== undefined) countReports(formatUnmatchedReason(source), count, at);
       },
     },
     readRefusedReports: () => [...refusedReports.values()],

@@ -27,7 +27,8 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     rotateKey: (id, key, until, at) => store.rotateKey(id, key, until, at, createActor()),
     addSuppressions: (list, entries) => store.addSuppressions(list, entries, createActor()),
     importSuppressions: (list, entries, step) => store.importSuppressions(list, entries, step, createActor()),
-    removeSuppression: (list, address, atProvider) => store.removeSuppression(list, address, atProvider, createActor()),
+    removeSuppression: (list, address, providerRemoval) =>
+      store.removeSuppression(list, address, providerRemoval, createActor()),
     addDomain: (account, domain, at) => store.addDomain(account, domain, at, createActor()),
     updateDomain: (update) => store.updateDomain(update, createActor()),
     setDomain: (name, change) => store.setDomain(name, change, createActor()),

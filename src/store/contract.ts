@@ -378,14 +378,14 @@ export interface SuppressionStore {
     actor?: Actor,
   ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
   /**
-   * Removes an address from a list. Resolves to false if the list does not contain the address. `atProvider` is the removal
+   * Removes an address from a list. Resolves to false if the list does not contain the address. `providerRemoval` is the removal
    * from the list of a provider, which has already happened. The audit log entry names the provider, and is also written if only
    * the list of the provider contained the address.
    */
   removeSuppression(
     list: ListName,
     address: string,
-    atProvider?: ProviderRemoval,
+    providerRemoval?: ProviderRemoval,
     actor?: Actor,
   ): Promise<ChangeResult<boolean>>;
   /** Lists the entries after the address `after`, in order of address. */
@@ -461,7 +461,7 @@ export interface OverviewStore {
   readQueueStatistics(): Promise<QueueStatistics>;
   /** Resolves to at most `maxItems` items of each kind, by default `MAX_OVERVIEW_ITEMS`. */
   readOverviewData(now: number, maxItems?: number): Promise<OverviewData>;
-  changeFeedPosition(now: number): Promise<ChangeFeedPosition>;
+  readChangeFeedPosition(now: number): Promise<ChangeFeedPosition>;
 }
 
 /**
@@ -605,7 +605,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   isSessionEnded: 'operator-read',
   readQueueStatistics: 'operator-read',
   readOverviewData: 'operator-read',
-  changeFeedPosition: 'operator-read',
+  readChangeFeedPosition: 'operator-read',
   createWebhook: 'change',
   listWebhooks: 'read',
   findWebhook: 'read',

@@ -20,7 +20,7 @@ import type { ClusterNode } from './node.ts';
 
 /** Maximum number of messages in one commit, which limits the duration of a commit. */
 const MAX_BATCH_MESSAGES = 512;
-/** The maximum time that a message waits for its commit. While a message waits longer, the listener sheds load. */
+/** The listener sheds load while a message has waited longer than this time for its commit. */
 const MAX_COMMIT_WAIT_MS = 1_000;
 const KEY_USE_INTERVAL_MS = 5_000;
 
@@ -32,10 +32,10 @@ export interface ApiParts {
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'>;
   readonly health: StoreHealth;
   /**
-   * Returns null if the service can accept messages; otherwise returns the problem, as a text that may be shown to the
-   * public.
+   * Returns null if the service can accept messages. Otherwise returns the problem, as a text that `/readyz` returns to any
+   * client.
    */
-  readonly ready: () => string | null;
+  readonly getNotReadyReason: () => string | null;
   readonly directory: ApiKeyCache;
   /** The key of the account that is created if the store has no account; null to create the account without a key. */
   readonly firstKey: NewApiKey | null;
@@ -65,7 +65,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     store,
     transport,
     health,
-    ready,
+    getNotReadyReason,
     directory,
     domains,
     publish,
@@ -96,14 +96,15 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     ids: parts.ids,
     clock,
     loadSignal: createLoadSignal(MAX_COMMIT_WAIT_MS, acceptCommits.getOldestWaitMs),
-    getNotReadyReason: ready,
+    getNotReadyReason,
     domains,
     publish,
     limits: parts.limits,
   });
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
-  // The key is stored as the last step, because it is shown only once: a failed start must not store it.
+  // The key is stored after every step of this function that can fail, because the key is shown only once: a failed start
+  // must not store it.
   const hasNewAccount = await createFirstAccount(store, directory, parts.firstKey, clock.now());
   stack.defer(
     updateKeysLastUsed(store, directory, clock, (error) => reportFailure('store the last use of keys', error)),

@@ -1,12 +1,12 @@
 /**
- * Checks the clock of the machine before the start. A machine without a battery for its clock begins at 1970 or at the
- * time of its build, until it is synchronized. With such a clock, message ids and times would be out of order, and
- * certificates and expiry dates would be judged wrongly.
+ * Checks the clock of the machine before the start. Until its synchronization, a clock without a battery has a time in 1970
+ * or the build time of the operating system. With such a clock, message ids and times would be out of order, and the checks
+ * of certificates and expiry times would be wrong.
  */
 import type { Clock } from '../clock.ts';
 import { formatIsoTime } from '../config/units.ts';
 
-/** No version of this service is older. */
+/** The start of 2026. Every version of this service was built later. */
 const MIN_TIME_MS = Date.UTC(2026, 0, 1);
 
 /** Throws an Error of one line if the clock is before 2026. */

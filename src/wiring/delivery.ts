@@ -90,7 +90,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     prepare: createPrepare({
       domains,
       ...createSigningParts(settings),
-      findConfigurationSet: (accountId) => directory.account(accountId)?.sesConfigurationSet ?? null,
+      findConfigurationSet: (accountId) => directory.findAccount(accountId)?.sesConfigurationSet ?? null,
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: getLoopRecipient(settings.returnPathDomain),

@@ -58,8 +58,8 @@ export interface Feedback extends AsyncDisposable {
 }
 
 /**
- * Starts the listeners and the poller. Disposal stops them in reverse order and then the intake. Rejects with a
- * one-line Error.
+ * Starts the listeners and the poller. Disposal stops them in reverse order, then the intake, then the pending reports.
+ * Rejects with a one-line Error.
  */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, domains, publish, connections, authenticators } = parts;
@@ -81,9 +81,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   return { addresses, [Symbol.asyncDispose]: () => started.disposeAsync() };
 
   async function startSmtp(): Promise<string | null> {
-    const { feedbackListen: at, tls } = settings;
+    const { feedbackListen: listenAddress, tls } = settings;
     const returnPath = returnPathKey(settings);
-    if (at === null || returnPath === null) return null;
+    if (listenAddress === null || returnPath === null) return null;
     // The modules are loaded only if the listener is enabled.
     const [{ createSmtpListener }, { createReportReader }] = await Promise.all([
       import('../feedback/smtp-listener.ts'),
@@ -92,7 +92,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const reader = createReportReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
     stack.defer(() => reader.close());
     const listener = createSmtpListener({
-      listenAddress: at,
+      listenAddress,
       bind,
       clock,
       returnPath: {
@@ -118,19 +118,19 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
 
   /** Starts the listener for provider events. */
   async function startEvents(): Promise<string | null> {
-    const { feedbackHttpListen: at } = settings;
-    if (at === null) return null;
-    const tls = isUnixSocket(at) ? null : settings.tls;
+    const { feedbackHttpListen: listenAddress } = settings;
+    if (listenAddress === null) return null;
+    const tls = isUnixSocket(listenAddress) ? null : settings.tls;
     const { createEventListener } = await import('../feedback/http-listener.ts');
     const routes = new Map<string, EventRoute>([...(await createSesRoutes()), ...(await createProviderRoutes())]);
     const listener = createEventListener({
-      listenAddress: at,
+      listenAddress,
       bind,
       connections,
       clock,
       certificate: tls === null ? null : readCertificate(tls),
       routes,
-      testRoutes: await testRoutes(),
+      testRoutes: await createTestRoutes(),
       publish,
       onError: reportFailure,
     });
@@ -140,7 +140,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       stack.defer(
         watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, listener.renewCertificate, onCertificateError),
       );
-    return isUnixSocket(at) || routes.size === 0 ? url : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
+    return isUnixSocket(listenAddress) || routes.size === 0
+      ? url
+      : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
   }
 
   /** Creates the route for the events of Amazon SES, which SNS posts. */
@@ -197,7 +199,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   }
 
   /** Creates the routes for the tests of URLs by providers whose secret is not set. */
-  async function testRoutes(): Promise<ReadonlyMap<string, EventRoute>> {
+  async function createTestRoutes(): Promise<ReadonlyMap<string, EventRoute>> {
     const { createTestRoute } = await import('../feedback/provider/receiver.ts');
     return new Map(
       PROVIDERS.flatMap(({ name, events }): (readonly [string, EventRoute])[] => {

@@ -15,10 +15,10 @@ import { readVersion } from '../version.ts';
 
 /** The liveness timeout of a service on the embedded store. */
 const SINGLE_NODE_TTL_MS = 3_600_000;
-/** The maximum time between two heartbeats of a service on the embedded store. */
+/** The interval of the heartbeats of a service on the embedded store whose refused reports and delivery status are unchanged. */
 const SINGLE_NODE_HEARTBEAT_MS = 1_800_000;
-/** The time after which a service on the embedded store stores changed numbers of refused requests. */
-export const REFUSED_REPORTS_MS = 15_000;
+/** The interval at which a service on the embedded store checks its refused reports and its delivery status for changes. */
+const STATUS_CHECK_INTERVAL_MS = 15_000;
 
 export interface ClusterNode {
   readonly name: string;
@@ -40,9 +40,8 @@ export function createNodeName(): string {
 }
 
 /**
- * Adds this node to the cluster. `clock` is the clock of this machine. The heartbeats store the results of `readRefusedReports`
- * and `readDelivery`.
- * Rejects if the store cannot write.
+ * Adds this node to the cluster. `clock` is the clock of this machine. The heartbeats store the results of
+ * `readRefusedReports` and `readDelivery`. Rejects if the store cannot write.
  */
 export async function startNode(
   name: string,
@@ -74,8 +73,8 @@ export async function startNode(
 }
 
 /**
- * Removes the nodes that did not stop cleanly, because the embedded store has one service, and starts the heartbeats. A heartbeat is
- * sent if the refused requests or the delivery status changed, and at least twice within the liveness timeout.
+ * Removes the nodes that ended without leaving, because the embedded store has one service, and starts the heartbeats. A
+ * heartbeat is sent if the refused reports or the delivery status changed, and otherwise every 30 minutes.
  */
 async function startSingleNode(
   node: NodeIdentity,
@@ -104,7 +103,7 @@ async function startSingleNode(
   }
 
   function scheduleNext(): void {
-    cancelHeartbeat = clock.after(REFUSED_REPORTS_MS, () => {
+    cancelHeartbeat = clock.after(STATUS_CHECK_INTERVAL_MS, () => {
       heartbeatInProgress = sendHeartbeat()
         .catch((error: unknown) => reportFailure('heartbeat', error))
         .then(() => {

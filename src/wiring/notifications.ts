@@ -23,8 +23,11 @@ import type { ClusterNode } from './node.ts';
 /** Maximum wait for running attempts during a shutdown. After a restart, their leases expire. */
 const DRAIN_MS = 5_000;
 /** The time after the start of a node until its circuit breaker and alarms are known. */
-const RUNTIME_STATUS_MS = 5 * 60_000;
-/** Another list is limited independently of the number of its items, so its items are never incomplete. */
+const RUNTIME_STATUS_DELAY_MS = 5 * 60_000;
+/**
+ * The codes of each list that the overview limits to `MAX_NOTIFIED_ITEMS` items. If the list is full, items of these codes may
+ * be missing.
+ */
 const LIMITED_CODES = {
   accounts: ['account-locked', 'account-warned', 'volume-low', 'volume-exhausted', 'volume-expiring', 'volume-expired'],
   keys: ['key-expiring'],
@@ -38,7 +41,7 @@ export interface NotificationParts {
   readonly node: ClusterNode;
   readonly store: Store;
   readonly domains: Pick<DomainCache, 'findByName'>;
-  readonly directory: Pick<ApiKeyCache, 'account'>;
+  readonly directory: Pick<ApiKeyCache, 'findAccount'>;
   readonly ids: MessageIdGenerator;
   readonly status: () => RuntimeStatus;
   readonly events: Events;
@@ -58,7 +61,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
   const { clock } = node;
   const { publish } = events;
   const requiresAuthentication = requiresAuthenticatedSender(settings);
-  const findAccount = (accountId: number) => directory.account(accountId) ?? null;
+  const findAccount = (accountId: number) => directory.findAccount(accountId) ?? null;
 
   const fromDomain = from === null ? null : (parseAddress(from)?.domain ?? null);
   if (fromDomain !== null) {
@@ -123,7 +126,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
 function findIncompleteCodes({ store, nodes, now }: OverviewInput): ReadonlySet<AttentionCode> {
   const isFull = (items: readonly unknown[]) => items.length >= MAX_NOTIFIED_ITEMS;
   const isStarting = nodes.some(
-    ({ roles, startedAt }) => roles.includes('deliver') && Math.abs(now - startedAt) < RUNTIME_STATUS_MS,
+    ({ roles, startedAt }) => roles.includes('deliver') && Math.abs(now - startedAt) < RUNTIME_STATUS_DELAY_MS,
   );
   return new Set<AttentionCode>([
     ...(isFull(store.accounts) ? LIMITED_CODES.accounts : []),

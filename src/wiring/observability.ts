@@ -23,7 +23,7 @@ export interface ObservabilityParts {
   readonly clock: Clock;
   readonly store: Pick<AccessStore, 'listAudit'> &
     Pick<FeedbackStore, 'findLastFeedbackAt'> &
-    Pick<OverviewStore, 'changeFeedPosition'> &
+    Pick<OverviewStore, 'readChangeFeedPosition'> &
     Pick<TrafficStore, 'writeTraffic'> &
     Pick<WebhookStore, 'readWebhookStatistics'>;
   /** Returns the queue statistics of the store, from a cache with a short TTL. */

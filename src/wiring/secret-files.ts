@@ -1,10 +1,10 @@
 /**
  * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts, changed
- * secrets of a provider's events to the next request, and changed secrets of notifications to the next attempt. Every other changed file is reported once, because it takes effect only
- * after a restart.
+ * secrets of a provider's events to the next request, and changed secrets of notifications to the next attempt. A change
+ * of another file is reported once, because it takes effect only after a restart.
  *
- * Guarantees: a file that cannot be read, or whose content is not valid, is reported once and changes nothing. A change is applied
- * only if the file did not change between two checks, so a partially written file is never used.
+ * Guarantees: a file that cannot be read, or whose content is not valid, is reported once and changes nothing. A change is
+ * applied only if the next check finds no further change, so that a file is not read while it is being written.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';

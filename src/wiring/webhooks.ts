@@ -16,7 +16,7 @@ import type { ClusterNode } from './node.ts';
 
 /** Maximum number of results in one commit. */
 const MAX_BATCH_SETTLEMENTS = 128;
-/** Maximum wait for running attempts during a shutdown. The deliveries of other attempts are due again at once. */
+/** Maximum wait for running attempts during a shutdown. Then the leases of the other deliveries are released. */
 const DRAIN_MS = 5_000;
 
 export interface WebhookParts {
@@ -28,7 +28,7 @@ export interface WebhookParts {
   readonly drainMs: number;
 }
 
-/** Starts the worker. Disposal ends the running attempts and releases the leases of the others. */
+/** Starts the worker. Disposal waits up to `DRAIN_MS` for the running attempts, then releases the remaining leases. */
 export function startWebhooks({ settings, version, node, store, events, drainMs }: WebhookParts): AsyncDisposable {
   const stack = new AsyncDisposableStack();
   const { clock } = node;

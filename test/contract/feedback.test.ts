@@ -486,8 +486,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   describe('provider events', () => {
     const CONFIRMED: FeedbackEvent = { ...HARD, kind: 'confirmed' };
-    const event = (about: FeedbackReport['messageRef'], feedbackEvent: FeedbackEvent, at: number = Date.now()) =>
-      report(about, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
+    const createEventReport = (
+      about: FeedbackReport['messageRef'],
+      feedbackEvent: FeedbackEvent,
+      at: number = Date.now(),
+    ) => report(about, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
     const listVerbs = async (store: Store, { id }: NewMessage) =>
       (await store.findMessage(id))?.events.map(({ verb }) => verb);
 
@@ -513,7 +516,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         feedbackEvent: FeedbackEvent,
         digest: string,
       ) => ({
-        ...event(about, feedbackEvent),
+        ...createEventReport(about, feedbackEvent),
         recordsDigestAlways: true,
         digest,
       });
@@ -559,12 +562,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('a delivery event confirms a delivered message once, and two confirmations have one entry', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
-      expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({
+      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMED))).toMatchObject({
         kind: 'confirmed',
         id: message.id,
         accountId: 1,
       });
-      expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ verb: 'delivery-reported' });
+      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMED))).toMatchObject({
+        verb: 'delivery-reported',
+      });
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
       expect(await readState(store, message)).toBe('delivered');
     });
@@ -574,13 +579,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);
       const about = { id: message.id };
-      await recordOne(store, event(about, CONFIRMED, 5_000));
-      await recordOne(store, event(about, CONFIRMED, 7_000));
-      await recordOne(store, event(about, CONFIRMED, 6_000));
+      await recordOne(store, createEventReport(about, CONFIRMED, 5_000));
+      await recordOne(store, createEventReport(about, CONFIRMED, 7_000));
+      await recordOne(store, createEventReport(about, CONFIRMED, 6_000));
       await recordOne(store, report(about, SOFT, { at: 3_000 }));
       await recordOne(store, report(null, UNKNOWN, { at: 9_000 }));
-      await recordOne(store, event({ id: newIdAt(Date.now()) }, CONFIRMED, 9_000));
-      await store.recordFeedback([{ ...event(null, CONFIRMED, 9_000), events: [] }]);
+      await recordOne(store, createEventReport({ id: newIdAt(Date.now()) }, CONFIRMED, 9_000));
+      await store.recordFeedback([{ ...createEventReport(null, CONFIRMED, 9_000), events: [] }]);
       const listed = await store.listLastFeedback();
       expect(listed.toSorted((one, other) => one.at - other.at)).toEqual([
         { source: 'smtp', at: 3_000 },
@@ -591,10 +596,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
       const store = await createStoreWith();
       const [message, other] = [await storeDeferred(store, 'unanswered'), await storeDeferred(store, 'deferred')];
-      expect(await recordOne(store, event({ id: message.id }, CONFIRMED))).toMatchObject({ to: 'delivered' });
+      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMED))).toMatchObject({
+        to: 'delivered',
+      });
       expect(await listVerbs(store, message)).toEqual(['accepted', 'deferred', 'delivered', 'confirmed']);
       expect(await store.findMessage(message.id)).toMatchObject({ state: 'delivered', endedAt: expect.any(Number) });
-      expect(await recordOne(store, event({ id: other.id }, CONFIRMED))).toMatchObject({ verb: 'delivery-reported' });
+      expect(await recordOne(store, createEventReport({ id: other.id }, CONFIRMED))).toMatchObject({
+        verb: 'delivery-reported',
+      });
       const later = Date.now() + 120_000;
       const claimed = await store.claim(
         { messages: 10, bytes: 1_000_000 },
@@ -607,7 +616,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
       const store = await createStoreWith();
       const message = await storeDeferred(store, 'unanswered');
-      expect(await recordOne(store, event({ id: message.id }, HARD))).toMatchObject({
+      expect(await recordOne(store, createEventReport({ id: message.id }, HARD))).toMatchObject({
         to: 'bounced',
         suppressed: true,
       });
@@ -619,7 +628,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const message = newMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const now = Date.now();
-      const bounced = event({ id: message.id }, HARD, now);
+      const bounced = createEventReport({ id: message.id }, HARD, now);
       expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
       expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
       expect(await store.applyPendingReports(now, 10)).toEqual({ applied: [], nextAt: expect.any(Number) });
@@ -639,8 +648,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('an event that arrives before the provider’s id is stored is applied later, and is dropped if the id stays unknown', async () => {
       const store = await createStoreWith();
       const now = Date.now();
-      const early = event({ reference: 'mailersend:1' }, HARD, now);
-      const foreign = event({ reference: 'mailersend:2' }, HARD, now);
+      const early = createEventReport({ reference: 'mailersend:1' }, HARD, now);
+      const foreign = createEventReport({ reference: 'mailersend:2' }, HARD, now);
       expect(await store.recordFeedback([early, foreign])).toEqual([{ kind: 'pending' }, { kind: 'pending' }]);
       const message = await storeDeliveredMessage(store, 'rita@example.com', 'mailersend:1');
       const first = await store.applyPendingReports(now + 1_000, 10);
@@ -655,9 +664,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const unknown = newIdAt(Date.now());
       const other = { ...HARD, recipient: 'otto@example.com' };
       const answers = await store.recordFeedback([
-        event({ id: unknown }, HARD),
-        event({ id: message.id }, other),
-        event(null, HARD),
+        createEventReport({ id: unknown }, HARD),
+        createEventReport({ id: message.id }, other),
+        createEventReport(null, HARD),
       ]);
       expect(answers.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered']);
@@ -670,8 +679,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const dropped = await storeDeliveredMessage(store, 'dora@example.com');
       const left = await storeDeliveredMessage(store, 'ulf@example.com');
       await store.recordFeedback([
-        event({ id: dropped.id }, { ...HARD, kind: 'provider-suppressed' }),
-        event({ id: left.id }, { ...HARD, kind: 'unsubscribed' }),
+        createEventReport({ id: dropped.id }, { ...HARD, kind: 'provider-suppressed' }),
+        createEventReport({ id: left.id }, { ...HARD, kind: 'unsubscribed' }),
       ]);
       expect(await readSuppressions(store)).toEqual([
         { address: 'dora@example.com', reason: 'provider', source: dropped.id },
@@ -684,9 +693,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('a key without an event is recorded once, so that a later event with this key changes nothing', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
-      const key = { ...event(null, HARD), events: [] };
+      const key = { ...createEventReport(null, HARD), events: [] };
       expect(await recordOne(store, key)).toEqual({ kind: 'unrelated' });
-      expect(await recordOne(store, { ...event({ id: message.id }, HARD), digest: key.digest })).toEqual({
+      expect(await recordOne(store, { ...createEventReport({ id: message.id }, HARD), digest: key.digest })).toEqual({
         kind: 'repeated',
       });
       expect(await readState(store, message)).toBe('delivered');

@@ -110,7 +110,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       notUnderstood: 0,
       disabledWebhooks: [],
     });
-    expect(await store.changeFeedPosition(NOW)).toEqual({
+    expect(await store.readChangeFeedPosition(NOW)).toEqual({
       newestId: null,
       newestAuditId: 0,
       recentCounts: 0,
@@ -261,7 +261,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the next due time excludes locked accounts, and every change advances the change feed', async () => {
     const store = await openTestStore();
-    const positions = [await store.changeFeedPosition(NOW)];
+    const positions = [await store.readChangeFeedPosition(NOW)];
     const accept = async (name: string, at: number, count: number) => {
       const account = expectDone(await store.createAccount(name, LIMITS, at));
       const message = {
@@ -286,11 +286,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { acceptedAt: NOW - 5_000 } });
     await store.lockAccount('first', 'unpaid', NOW);
     expect(await store.readOverviewData(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
-    positions.push(await store.changeFeedPosition(NOW));
+    positions.push(await store.readChangeFeedPosition(NOW));
     const token = { name: 'ci', prefix: 'po_a', hash: 'a'.repeat(64), expiresAt: null };
     await store.createToken(token, NOW, { name: 'cli:root', at: NOW });
     await store.writeTraffic('one', [createRow(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
-    positions.push(await store.changeFeedPosition(NOW));
+    positions.push(await store.readChangeFeedPosition(NOW));
     expect(positions[1]).toMatchObject({
       newestId: '0192a3b4-c5d6-7000-8000-000000000000',
       newestAuditId: 0,

@@ -17,26 +17,26 @@ import { submitAccepted } from '../rig/service.ts';
 const DAY_MS = 86_400_000;
 const MESSAGES = 20;
 
-interface SteppedClock {
+interface AdjustableClock {
   readonly database: string;
   readonly now: () => number;
-  step(ms: number): Promise<void>;
+  setAhead(ms: number): Promise<void>;
 }
 
-/** Steps the clock of the machine, which the embedded store uses. */
-async function openMachineClock(): Promise<SteppedClock> {
-  let setBy = 0;
+/** Sets the clock of the machine ahead, which the embedded store uses. */
+async function openMachineClock(): Promise<AdjustableClock> {
+  let aheadMs = 0;
   return {
     database: `sqlite:${join(createTemporaryFolder(), 'postrider.db')}`,
-    now: () => Date.now() + setBy,
-    async step(ms) {
-      setBy += ms;
+    now: () => Date.now() + aheadMs,
+    async setAhead(ms) {
+      aheadMs += ms;
     },
   };
 }
 
-/** Steps the time of the server: the search path contains a function that replaces `clock_timestamp` of PostgreSQL. */
-async function openServerClock(): Promise<SteppedClock> {
+/** Sets the time of the server ahead: the search path contains a function that replaces `clock_timestamp` of PostgreSQL. */
+async function openServerClock(): Promise<AdjustableClock> {
   const database = await createTemporaryDatabase();
   const name = new URL(database).pathname.slice(1);
   await runStatement(
@@ -50,7 +50,7 @@ async function openServerClock(): Promise<SteppedClock> {
   return {
     database,
     now: Date.now,
-    step: (ms) => runStatement(database, `UPDATE held.step SET ms = ms + ${ms}`),
+    setAhead: (ms) => runStatement(database, `UPDATE held.step SET ms = ms + ${ms}`),
   };
 }
 
@@ -61,10 +61,10 @@ const CLOCKS = [
 
 describe.each(CLOCKS)('$name', ({ open }) => {
   test('can be set days ahead while the service runs, and every message is still retried and delivered', async () => {
-    const steppedClock = await open();
+    const adjustableClock = await open();
     const settings = loadSettings(
       {
-        POSTRIDER_DATABASE: steppedClock.database,
+        POSTRIDER_DATABASE: adjustableClock.database,
         POSTRIDER_SECRET: '1'.repeat(64),
         POSTRIDER_SENDERS: 'any',
         POSTRIDER_LISTEN: '127.0.0.1:0',
@@ -82,7 +82,7 @@ describe.each(CLOCKS)('$name', ({ open }) => {
       return newAttempt({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
     };
     const service = await startService(settings, {
-      clock: { ...systemClock, now: steppedClock.now },
+      clock: { ...systemClock, now: adjustableClock.now },
       drainMs: 1_000,
       wrapTransport: (transport) => ({ ...transport, attempt }),
     });
@@ -107,12 +107,12 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     await expect.poll(() => hasAttempts(1)).toBe(true);
     for (const times of [2, 3]) {
       // The messages are due immediately at the new time. They are refused again and deferred.
-      await steppedClock.step(2 * DAY_MS);
+      await adjustableClock.setAhead(2 * DAY_MS);
       await expect.poll(() => hasAttempts(times)).toBe(true);
       await expect.poll(readStates).toEqual(['queued']);
     }
     isRefusing = false;
-    await steppedClock.step(2 * DAY_MS);
+    await adjustableClock.setAhead(2 * DAY_MS);
     await expect.poll(readStates).toEqual(['delivered']);
   });
 });

@@ -36,7 +36,7 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
         const from = mailFrom === false ? '' : mailFrom.address;
         for (const { address } of rcptTo) {
           senders.set(address, from);
-          const report = composeReport(address, from, Buffer.concat(chunks).toString('latin1'));
+          const report = composeReportForRecipient(address, from, Buffer.concat(chunks).toString('latin1'));
           if (report === null) continue;
           const pendingReport = (async () => {
             const client = await connectSmtp(feedback());
@@ -65,7 +65,7 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
   };
 }
 
-function composeReport(to: string, from: string, message: string): string | null {
+function composeReportForRecipient(to: string, from: string, message: string): string | null {
   const [localPart = ''] = to.split('@');
   switch (localPart.split('+')[0]) {
     case 'gone':

@@ -76,7 +76,9 @@ const READ_POSITION: Statement = {
     FROM traffic WHERE span = ${HOUR_MS} AND at > $1`,
 };
 
-export function prepareOverview(database: Database): Pick<OverviewStore, 'readOverviewData' | 'changeFeedPosition'> {
+export function prepareOverview(
+  database: Database,
+): Pick<OverviewStore, 'readOverviewData' | 'readChangeFeedPosition'> {
   return {
     async readOverviewData(now, maxItems = MAX_OVERVIEW_ITEMS) {
       const warnUntil = now + EXPIRY_WARNING_MS;
@@ -104,7 +106,7 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'readOv
         disabledWebhooks: webhooks.map(toWebhook),
       };
     },
-    async changeFeedPosition(now) {
+    async readChangeFeedPosition(now) {
       const [row = {}] = await database.query(READ_POSITION, [now - 2 * HOUR_MS]);
       return {
         newestId: rows.readTextOrNull(row, 'newest'),

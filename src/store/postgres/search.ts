@@ -359,7 +359,7 @@ function createIndexSource(session: Session): IndexSource {
         end: rows.readInteger(row, 'past'),
         messageCount: rows.readInteger(row, 'mails'),
         builtAt: rows.readInteger(row, 'built_at'),
-        verified: row.looked === true,
+        isVerified: row.looked === true,
         replacedAt: rows.readIntegerOrNull(row, 'replaced_at'),
       }));
     },
@@ -407,10 +407,10 @@ async function writeChange(session: Session, change: IndexChange): Promise<void>
     }
   }
   if (change.replace.length > 0) await session.query(REPLACE_SEGMENTS, [change.at, change.replace]);
-  if (change.verified !== null) await session.query(MARK_CHECKED, [change.verified]);
+  if (change.verifiedSegment !== null) await session.query(MARK_CHECKED, [change.verifiedSegment]);
   if (change.firstSegment !== null) await session.query(EXTEND_SEGMENT, [MIN_SEQ, change.firstSegment]);
-  if (change.purge !== null) {
-    await session.query(PURGE_SEGMENT, [change.purge]);
-    await session.query(PURGE_PAGES, getPageKeyRange(change.purge));
+  if (change.purgedSegment !== null) {
+    await session.query(PURGE_SEGMENT, [change.purgedSegment]);
+    await session.query(PURGE_PAGES, getPageKeyRange(change.purgedSegment));
   }
 }

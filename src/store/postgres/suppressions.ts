@@ -134,19 +134,19 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       });
       return { kind: 'done', value };
     },
-    async removeSuppression(name, address, atProvider, actor): Promise<ChangeResult<boolean>> {
+    async removeSuppression(name, address, providerRemoval, actor): Promise<ChangeResult<boolean>> {
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const removed = await database.transaction(async (transaction) => {
         const isRemoved = (await transaction.query(DELETE_ENTRY, [address, list, actor?.at ?? null])).length > 0;
         if (!isRemoved) await forceDurableCommit(transaction);
-        if (isRemoved || atProvider?.removed === true)
+        if (isRemoved || providerRemoval?.removed === true)
           await writeChange(
             transaction,
             actor,
             'suppression.remove',
             name,
-            toAuditedRemoval(address, atProvider),
+            toAuditedRemoval(address, providerRemoval),
             null,
           );
         return isRemoved;

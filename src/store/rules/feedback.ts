@@ -106,7 +106,7 @@ export function decideWithoutMessage(report: FeedbackReport): FeedbackDecision {
   if (isProviderEvent === true) {
     if (events.length === 0) return { kind: 'digest', answer: { kind: 'unrelated' } };
     // An event can arrive before the reply of the relay, which contains the provider's id of the message.
-    return messageRef === null ? ignore(report) : { kind: 'pending', messageId: null };
+    return messageRef === null ? createUnrelatedDecision(report) : { kind: 'pending', messageId: null };
   }
   if (messageRef === null) return storeForOperator(null, describeMissingMessage(events), false);
   if (mayBeOtherProgram === true) return UNRELATED;
@@ -122,7 +122,7 @@ export function decideFeedback(
   history: ReportedHistory = NO_HISTORY,
 ): FeedbackDecision {
   const isProviderEvent = report.isProviderEvent === true;
-  if (storedMessage === null && isProviderEvent) return ignore(report);
+  if (storedMessage === null && isProviderEvent) return createUnrelatedDecision(report);
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
   const { accountId, state: from, to } = storedMessage;
@@ -133,7 +133,7 @@ export function decideFeedback(
   const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
   switch (change.kind) {
     case 'other-recipient':
-      return ignore(report);
+      return createUnrelatedDecision(report);
     case 'wait':
       if (isProviderEvent) return { kind: 'pending', messageId: id };
       if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
@@ -187,9 +187,9 @@ export function decideFeedback(
 }
 
 /**
- * Returns true if the report counts towards the account's reputation. Only new evidence counts: a bounce that
- * suppressed its recipient, or the first complaint of a recipient in the window, even if the recipient was suppressed
- * before.
+ * Returns true if the report is added to the reputation counts of the account. A report that changes the state of its
+ * message is added. A report that adds only a history entry is added if it suppressed the recipient.
+ * `getReputationDelta` (model/account.ts) determines the counts.
  */
 export function countsTowardReputation(
   { reputationRule }: Pick<RecordDecision, 'reputationRule'>,
@@ -216,8 +216,8 @@ export function toPendingReport(report: FeedbackReport): FeedbackReport {
     : report;
 }
 
-/** Returns the decision on a provider event that concerns no message here. */
-function ignore({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
+/** Returns the decision on a report that concerns no message of this installation, or another recipient. */
+function createUnrelatedDecision({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
   return recordsDigestAlways === true ? { kind: 'digest', answer: { kind: 'unrelated' } } : UNRELATED;
 }
 
@@ -240,9 +240,9 @@ function storeForOperator(messageId: string | null, reason: string, premature: b
  * Returns the reason why a report has no message: the report was not understood, or it names no message of this
  * installation.
  */
-function describeMissingMessage(notices: readonly FeedbackEvent[]): string {
-  const unknown = notices.find((notice) => notice.kind === 'unknown');
-  return unknown?.reason ?? 'the report names no message of this installation';
+function describeMissingMessage(events: readonly FeedbackEvent[]): string {
+  const unknownEvent = events.find((event) => event.kind === 'unknown');
+  return unknownEvent?.reason ?? 'the report names no message of this installation';
 }
 
 /** The number of the newest reports that `listLastFeedback` reads. */
@@ -260,8 +260,9 @@ const MIN_PENDING_INTERVAL_MS = 250;
 const MAX_PENDING_INTERVAL_MS = 15_000;
 
 /**
- * Returns the time of the next attempt to apply a pending report, or null if the report waited too long for a provider
- * id: then it is about a message of another program. The interval is the age of the report, within limits.
+ * Returns the time of the next attempt to apply a pending report. The interval is the age of the report, within limits.
+ * Returns null if the report has waited too long for a provider id. The message of such a report is treated as a message
+ * of another program.
  */
 export function computeNextPendingAttemptAt(receivedAt: number, messageId: string | null, now: number): number | null {
   const ageMs = now - receivedAt;

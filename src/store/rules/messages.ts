@@ -1,10 +1,10 @@
 /**
  * Rules for messages, shared by both databases: acceptance, the number of messages of an account that one claim leases,
  * the rows that a settlement writes, the changes that an operator may make, and the sequence numbers of ids. The
- * functions have no side effects except for calls of the given lookups.
+ * functions have no side effects, except that `decideAcceptance` calls the given lookups and adds to the given counts.
  *
- * Every change of state is checked against the table of transitions (model/message.ts). A change that the table does
- * not contain throws a StoreError, and nothing is written.
+ * Every change of state is checked against the table of transitions (model/message.ts). If the table does not contain the
+ * change, an operator's change is refused with `wrong-state`, and every other change throws a StoreError.
  */
 
 import { countMessage, findExceededLimit, getRemainingLimits, type LimitUsage } from '../../model/account.ts';
@@ -38,7 +38,7 @@ export interface AcceptanceLookups {
   isSuppressed(message: NewMessage): boolean;
 }
 
-/** The initial state of a message. */
+/** The state of a message after its acceptance. */
 export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
 const QUEUED = requireTransition(null, 'queued', 'accept');
@@ -80,11 +80,11 @@ export function requireTransition<To extends State>(from: State | null, to: To, 
 
 const MAX_ROWS_PER_TURN = 8;
 /** Minimum number of accounts that a claim of at least this many messages serves, if so many accounts have due messages. */
-const MIN_ACCOUNTS = 64;
+const MIN_ACCOUNTS_PER_CLAIM = 64;
 
 /** Returns the number of rows per account in one turn of the rotation, for a claim of up to `maxMessages`. */
 export function getRowsPerTurn(maxMessages: number): number {
-  return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(maxMessages / MIN_ACCOUNTS)));
+  return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(maxMessages / MIN_ACCOUNTS_PER_CLAIM)));
 }
 
 /**

@@ -70,6 +70,7 @@ export function evaluateReputation(
   }
 }
 
+/** The counts that a batch of events adds to the reputation of each account. */
 export class ReputationDeltas {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 

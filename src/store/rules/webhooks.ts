@@ -67,12 +67,15 @@ export interface OutboxEvent {
 /** The members of an endpoint that determine which events it receives. */
 export interface Subscriber {
   readonly id: number;
+  /** The account whose events the endpoint receives, or null for all accounts. */
   readonly accountId: number | null;
+  /** The types of events that the endpoint receives, with one bit for each type. */
   readonly events: number;
+  /** The endpoint receives events whose `order` is at least this number. */
   readonly start: number;
 }
 
-/** Returns true if the endpoint receives the event. */
+/** Returns true if the endpoint receives the event. `bit` is the bit of the event's type. */
 export function receivesEvent(subscriber: Subscriber, event: OutboxEvent, bit: number): boolean {
   return (
     (subscriber.events & bit) !== 0 &&
@@ -111,6 +114,7 @@ export interface EndpointEffect {
   hasSucceeded: boolean;
   /** The time of the first failed attempt of the batch that counts. Tests and faults of the installation do not count. */
   failedAt: number | null;
+  /** True if the endpoint responded with status 410 (Gone). */
   isGone: boolean;
 }
 
@@ -138,7 +142,7 @@ export function decideFailingSince(
   return hasSucceeded ? null : (failingSince ?? failedAt);
 }
 
-/** Returns true if the time of this success is to be stored. */
+/** Returns true if the time of this success is stored: at most one success per `LAST_SUCCESS_STEP_MS`. */
 export function storesSuccess(lastSuccessAt: number | null, { hasSucceeded }: EndpointEffect, now: number): boolean {
   return hasSucceeded && (lastSuccessAt === null || now >= lastSuccessAt + LAST_SUCCESS_STEP_MS);
 }
@@ -162,6 +166,7 @@ export function toWebhook(row: rows.Row): Webhook {
   };
 }
 
+/** Converts the columns of `webhook` that determine which events the endpoint receives. */
 export function toSubscriber(row: rows.Row): Subscriber {
   return {
     id: rows.readInteger(row, 'id'),
@@ -171,6 +176,7 @@ export function toSubscriber(row: rows.Row): Subscriber {
   };
 }
 
+/** Converts a row of the outbox. */
 export function toOutboxEvent(row: rows.Row): OutboxEvent {
   return {
     order: rows.readInteger(row, 'order'),
@@ -182,6 +188,7 @@ export function toOutboxEvent(row: rows.Row): OutboxEvent {
 
 const DELIVERY_TYPES = [...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE] as const;
 
+/** Converts a row of `webhook_delivery`. */
 export function toDelivery(row: rows.Row): WebhookDelivery {
   return {
     id: rows.readText(row, 'id'),
@@ -230,7 +237,7 @@ export function toRecordedEvent(
   };
 }
 
-/** Removes the SMTP transcript, which no payload contains. It would be copied between the threads of the embedded store. */
+/** Removes the SMTP transcript, because no payload contains it and the embedded store copies the entry to another thread. */
 function removeTranscript(entry: HistoryEntry): HistoryEntry {
   return entry.attempt === null ? entry : { ...entry, attempt: { ...entry.attempt, conversation: [] } };
 }

@@ -1,8 +1,8 @@
 /**
  * Executes a search from the newest message to the oldest. The search ends when the page is full, when all messages
  * have been searched, or at the time limit. In a range that index segments cover, the search reads only the candidate
- * rows. In every other range it reads every row. Only query.ts decides whether a message matches, so the result is the
- * same with and without an index.
+ * rows. In every other range the search reads every row, or every row of an index of states or failures. Only query.ts
+ * decides whether a message matches the words, so the result is the same with and without segments.
  */
 import { STATES, type State, type StateFilter } from '../../model/message.ts';
 import { getMinIdOfSeq, toSeq } from '../rules/messages.ts';
@@ -49,12 +49,16 @@ const MAX_GROUP_SEGMENTS = 32;
 /** The most frequent state. It is the only state without an index. */
 const STATE_WITHOUT_INDEX: State = 'delivered';
 /**
- * An index of a state or a failure with at most `MAX_SCANNED` messages is scanned. For an index with at most `MAX_PRELOADED`
- * messages, the sequence numbers of all its messages are read first.
+ * An index of a state or a failure with at most `MAX_SCANNED_MESSAGES` messages is scanned. For an index with at most
+ * `MAX_PRELOADED_MESSAGES` messages, the sequence numbers of all its messages are read first.
  */
-const MAX_SCANNED = 500;
-const MAX_PRELOADED = 20_000;
+const MAX_SCANNED_MESSAGES = 500;
+const MAX_PRELOADED_MESSAGES = 20_000;
 
+/**
+ * Executes a search. Returns the messages of the page and the id at which the search stopped, which is null if all
+ * messages have been searched. `hasTimedOut` returns true after the time limit. Fails with the errors of the source.
+ */
 export function* executeSearch<Message extends SearchableMessage>(
   source: SearchSource<Message>,
   search: MessageSearch,
@@ -77,8 +81,8 @@ export function* executeSearch<Message extends SearchableMessage>(
   const termRanges = listSearchTermRanges(search);
   const rowIndexes = listRowIndexes(filter);
   const { rowIndex, count: indexedCount } = yield* chooseRowIndex();
-  const scansRowIndex = rowIndex !== null && (indexedCount === null || indexedCount <= MAX_SCANNED);
-  const isPreloaded = indexedCount !== null && indexedCount <= MAX_PRELOADED;
+  const scansRowIndex = rowIndex !== null && (indexedCount === null || indexedCount <= MAX_SCANNED_MESSAGES);
+  const isPreloaded = indexedCount !== null && indexedCount <= MAX_PRELOADED_MESSAGES;
   const searchedTo = scansRowIndex || termRanges.length === 0 ? yield* scanRange(idRange) : yield* scanSegments();
   return { messages: matched, searchedTo };
 
@@ -91,7 +95,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       return { rowIndex: onlyIndex, count: null };
     let best: { readonly rowIndex: RowIndex; readonly count: number } | null = null;
     for (const rowIndex of rowIndexes) {
-      const count = yield* waitFor(source.countIndexed(rowIndex, idRange, MAX_PRELOADED + 1));
+      const count = yield* waitFor(source.countIndexed(rowIndex, idRange, MAX_PRELOADED_MESSAGES + 1));
       if (best === null || count < best.count) best = { rowIndex, count };
     }
     if (best === null || termRanges.length > 0) return best ?? { rowIndex: null, count: null };
@@ -252,15 +256,15 @@ export function* executeSearch<Message extends SearchableMessage>(
   }
 }
 
-/** The states of a search of replies without states. All of them have an index. */
+/** The states that a search of replies reads if it names no state. Each of these states has an index. */
 const STATES_WITH_REPLY: readonly StateFilter[] = [
   ...STATES.filter((state) => state !== STATE_WITHOUT_INDEX && state !== 'queued'),
   'deferred',
 ];
 
 /**
- * Returns the conditions that the database checks. A search of replies without states reads neither the replies to all delivered
- * messages nor the queued messages without an attempt.
+ * Returns the conditions that the database checks. A search of replies that names no state reads neither delivered messages
+ * nor queued messages without an attempt.
  */
 function toRowFilter({ accountIds, states, failureClasses, failureCategories, reply }: MessageSearch): RowFilter {
   const selectedStates = reply !== null && states.length === 0 ? STATES_WITH_REPLY : states;
@@ -336,7 +340,10 @@ function selectLaterId(a: string, b: string): string {
   return a > b ? a : b;
 }
 
-/** The index has one term for each account, and a candidate must have every term. So several accounts exclude no row. */
+/**
+ * Returns the term ranges of the criteria and of the account. A candidate has a term in every range. A message has one
+ * account, so a search of several accounts has no range for them.
+ */
 function listSearchTermRanges({ criteria, accountIds }: MessageSearch): readonly TermRange[] {
   const textRanges = criteria.flatMap((criterion) => (criterion.kind === 'id' ? [] : listTermRanges(criterion)));
   const [accountId] = accountIds;

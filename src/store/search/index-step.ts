@@ -1,11 +1,10 @@
 /**
  * One step of index maintenance. `selectNextJob` chooses the job. `planIndexStep` reads the rows of the job and returns the
- * change to write. It runs on a separate thread and does not lock the rows that it reads.
+ * change to write. `planIndexStep` runs on a separate thread and does not lock the rows that it reads.
  *
- * Messages are indexed some time after their acceptance. Messages that are newer than the index are indexed first, as
- * soon as their number is sufficient for a segment. Older messages are indexed afterwards, down to the first message.
- * Each segment is verified once, some minutes later, because a message may be committed after messages with greater
- * ids. Small segments are merged.
+ * Messages that are newer than the index are indexed first, as soon as their number is sufficient for a segment. Older
+ * messages are indexed afterwards, down to the first message. Each segment is verified once, 5 minutes after its build,
+ * because a message may be committed after messages with greater ids. Small segments are merged.
  */
 import { toSeq } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
@@ -41,10 +40,11 @@ export interface IndexChange {
   /** The numbers of the segments that the added segments replace. */
   readonly replace: readonly number[];
   /** The number of a segment that was verified as complete. */
-  readonly verified: number | null;
-  /** The number of the oldest segment if no message is older than this segment. */
+  readonly verifiedSegment: number | null;
+  /** The number of the oldest segment if no message is older than this segment; otherwise null. */
   readonly firstSegment: number | null;
-  readonly purge: number | null;
+  /** The number of a replaced segment that is deleted, or null. */
+  readonly purgedSegment: number | null;
   readonly at: number;
 }
 
@@ -69,13 +69,15 @@ export interface IndexSource {
 
 /** Maximum number of messages in a new segment. The remaining capacity is for messages that are committed late. */
 const MAX_NEW_SEGMENT_MESSAGES = MAX_SEGMENT_MESSAGES - 384;
-const MAX_COUNT = 200_000;
+/** Maximum of `IndexProgress.unindexedCount`. */
+const MAX_UNINDEXED_COUNT = 200_000;
 /**
  * Maximum number of characters in one segment: twice the size of a full segment of typical messages. Without this
  * limit, a full segment of very long subjects with distinct words would need hundreds of megabytes of memory.
  */
 const MAX_SEGMENT_CHARACTERS = 3_000_000;
 
+/** Plans one step: selects the job and reads its rows. Writes nothing. Fails with the errors of the source. */
 export function* planIndexStep(
   source: IndexSource,
   { horizon: horizonId, minSegmentMessages, now }: IndexStep,
@@ -86,7 +88,7 @@ export function* planIndexStep(
   const replaced = allSegments.filter(({ replacedAt }) => replacedAt !== null);
   const [newest] = segments;
   const unindexedCount = yield* waitFor(
-    source.countMessages(newest?.end ?? MIN_SEQ, horizon, newest === undefined ? 1 : MAX_COUNT),
+    source.countMessages(newest?.end ?? MIN_SEQ, horizon, newest === undefined ? 1 : MAX_UNINDEXED_COUNT),
   );
   const job = selectNextJob({ segments, replaced, unindexedCount, minSegmentMessages, start: MIN_SEQ, horizon, now });
   const change = job === null ? null : yield* executeJob(job);
@@ -97,7 +99,9 @@ export function* planIndexStep(
   };
 
   function* executeJob(job: Job): Coroutine<IndexChange> {
-    const noChange: IndexChange = { add: [], replace: [], verified: null, firstSegment: null, purge: null, at: now };
+    const noChange: IndexChange = {
+      ...{ add: [], replace: [], verifiedSegment: null, firstSegment: null, purgedSegment: null, at: now },
+    };
     switch (job.kind) {
       case 'index-newer': {
         const { messages, isComplete } = fitIntoSegment(
@@ -115,7 +119,7 @@ export function* planIndexStep(
       case 'verify': {
         const { number, first, end, messageCount } = job.segment;
         if ((yield* waitFor(source.countMessages(first, end, messageCount + 1))) === messageCount)
-          return { ...noChange, verified: number };
+          return { ...noChange, verifiedSegment: number };
         return { ...noChange, add: yield* buildSegments(first, end), replace: [number] };
       }
       case 'merge': {
@@ -123,7 +127,7 @@ export function* planIndexStep(
         return { ...noChange, add: yield* buildSegments(from, to), replace: job.segments.map(({ number }) => number) };
       }
       case 'purge':
-        return { ...noChange, purge: job.segment.number };
+        return { ...noChange, purgedSegment: job.segment.number };
     }
   }
 
@@ -175,7 +179,7 @@ function buildSegment(messages: readonly SearchableMessage[], first: number | nu
 /** A stored segment. */
 export interface StoredSegment extends SegmentInfo {
   readonly builtAt: number;
-  readonly verified: boolean;
+  readonly isVerified: boolean;
   readonly replacedAt: number | null;
 }
 
@@ -215,6 +219,7 @@ export interface IndexState {
   readonly now: number;
 }
 
+/** Returns the next job, or null if the index needs no change. */
 export function selectNextJob({
   segments,
   replaced,
@@ -230,7 +235,9 @@ export function selectNextJob({
     return unindexedCount > 0 ? { kind: 'index-older', end: horizon } : null;
   if (unindexedCount >= minSegmentMessages) return { kind: 'index-newer', first: newest.end };
   if (oldest.first > start) return { kind: 'index-older', end: oldest.first };
-  const unverified = segments.find(({ verified, builtAt }) => !verified && Math.abs(now - builtAt) >= VERIFY_AFTER_MS);
+  const unverified = segments.find(
+    ({ isVerified, builtAt }) => !isVerified && Math.abs(now - builtAt) >= VERIFY_AFTER_MS,
+  );
   if (unverified !== undefined) return { kind: 'verify', segment: unverified };
   const smallSegments = findMergeableSegments(segments);
   if (smallSegments !== null) return { kind: 'merge', segments: smallSegments };
@@ -243,7 +250,7 @@ function findMergeableSegments(segments: readonly StoredSegment[]): readonly Sto
     const group: StoredSegment[] = [];
     let messageCount = 0;
     for (const segment of segments.slice(begin)) {
-      if (!segment.verified || messageCount + segment.messageCount > MAX_SEGMENT_MESSAGES) break;
+      if (!segment.isVerified || messageCount + segment.messageCount > MAX_SEGMENT_MESSAGES) break;
       if (group.length > 0 && group.at(-1)?.first !== segment.end) break;
       group.push(segment);
       messageCount += segment.messageCount;

@@ -1,10 +1,10 @@
 /**
- * Maintains the search index of a store in rounds. At low load it runs one step at a time with pauses. At high load it
- * runs only if many messages are not indexed. A failed step is reported and repeated in the next round.
+ * Maintains the search index of a store in rounds. A round runs one step after another, with pauses. At high load, a round
+ * ends after a step if fewer than 100,000 messages are not indexed. A failed step is reported and repeated in the next
+ * round.
  *
- * A message is indexed some seconds after its acceptance, when all earlier messages are committed. A round indexes
- * messages up to the newest message of the previous round. If nodes share the store, a round also excludes the messages
- * of the last ten seconds.
+ * A message is indexed only when all earlier messages are committed: a round indexes messages up to the newest message of
+ * the previous round. If nodes share the store, a round also excludes the messages of the last ten seconds.
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
@@ -12,6 +12,7 @@ import { getMinIdAt } from '../rules/messages.ts';
 import type { IndexProgress } from './index-step.ts';
 
 const ROUND_INTERVAL_MS = 5_000;
+/** The age after which a message of another node is expected to be committed. */
 const COMMIT_DELAY_MS = 10_000;
 /**
  * Minimum number of messages for a new segment, at low and at high load. A search reads every message that is not

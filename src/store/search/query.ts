@@ -78,7 +78,10 @@ export const MAX_CRITERIA = 32;
 /** Characters that may surround a word that was copied from a header or a sentence. A search ignores them. */
 const WRAPPING_CHARACTERS = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
-/** Parses the text of a search. Returns null if the text contains no letter, digit or symbol to search for. */
+/**
+ * Parses the text of a search. An empty text has no criteria. Returns null for another text without a letter, digit or
+ * symbol to search for.
+ */
 export function parseSearchText(text: string, fields: readonly Field[]): readonly SearchCriterion[] | null {
   const words = text.split(/\s/).filter((word) => word !== '');
   const criteria = words.flatMap((word, index) => parseWord(word, index === words.length - 1, fields));
@@ -195,7 +198,7 @@ function matchesText(text: string, criterion: Exclude<SearchCriterion, { kind: '
   }
 }
 
-/** Maximum length of a compared word. The comparison of a longer word ignores the characters beyond this length. */
+/** Maximum length of a compared word, in UTF-16 code units. The comparison ignores the characters beyond this length. */
 const MAX_WORD_LENGTH = 40;
 
 const ACCENTS = /[\u0300-\u036f]/g;
@@ -211,8 +214,8 @@ const WORDS =
 export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
   // The text is first converted to upper case, because this conversion maps ß to SS. A final sigma equals a sigma.
-  const upperCased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
-  return upperCased.normalize('NFC');
+  const folded = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+  return folded.normalize('NFC');
 }
 
 /** Returns the words of a normalized text in order. */

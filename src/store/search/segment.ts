@@ -194,7 +194,7 @@ export function markMatches(
   }
 }
 
-/** Maximum length of a domain in a term. Longer domains are truncated, but valid domains are shorter. */
+/** Maximum length of a domain in a term. A longer domain is truncated in the terms and in the term ranges. */
 const MAX_DOMAIN_LENGTH = 120;
 const TERM_END = '\u0000';
 const AFTER_TERM_END = '\u0001';
@@ -226,6 +226,7 @@ export function listTerms(message: SearchableMessage): readonly string[] {
   return terms;
 }
 
+/** Returns the range of the term of one account. */
 export function getAccountRange(accountId: number): TermRange {
   const term = toAccountTerm(accountId);
   return { first: term, end: term + TERM_END, fieldLetters: null };

@@ -131,6 +131,7 @@ export async function runAsync<T>(coroutine: Coroutine<T>): Promise<T> {
 /** Maximum number of cached directories, which need about 10 MB. */
 const MAX_CACHED_DIRECTORIES = 1_000;
 
+/** A cache of the directories of segments. If the cache is full, the least recently used directory is removed. */
 export class DirectoryCache {
   readonly #cache = new Map<number, readonly string[]>();
 

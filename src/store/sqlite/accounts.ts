@@ -16,7 +16,7 @@ import type { prepareReputation } from './reputation.ts';
  */
 export function prepareAccounts(
   database: DatabaseSync,
-  nextRevision: () => number,
+  incrementRevision: () => number,
   audit: Audit,
   reputation: Pick<ReturnType<typeof prepareReputation>, 'readWindow' | 'readAllWindows' | 'resetWindow'>,
   outbox: Outbox,
@@ -57,7 +57,8 @@ export function prepareAccounts(
   };
   const readKey = (id: number | bigint): ApiKey => rows.toApiKey(selectKeyById.get(id) ?? {});
 
-  function lock(
+  /** Locks the account, or unlocks it if `reason` is null. */
+  function setAccountLock(
     name: string,
     reason: string | null,
     now: number,
@@ -69,14 +70,14 @@ export function prepareAccounts(
     if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
     // An unlock resets the reputation; otherwise the next bounce would lock the account again.
     if (reason === null) reputation.resetWindow(account.id);
-    setLock.run(reason, reason === null ? null : now, nextRevision(), account.id);
+    setLock.run(reason, reason === null ? null : now, incrementRevision(), account.id);
     outbox.recordResource(reason === null ? 'account.unlocked' : 'account.locked', account.id, now, () =>
       buildAccountData(name, reason, reputation.readWindow(account.id, now), account.thresholds),
     );
-    return withAudit(actor, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));
+    return auditChange(actor, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));
   }
 
-  function withAudit(
+  function auditChange(
     actor: Actor | undefined,
     action: string,
     before: Account | null,
@@ -88,7 +89,12 @@ export function prepareAccounts(
     return result;
   }
 
-  function withKeyAudit(actor: Actor | undefined, action: string, target: string, value: ApiKey): ChangeResult<ApiKey> {
+  function auditKeyChange(
+    actor: Actor | undefined,
+    action: string,
+    target: string,
+    value: ApiKey,
+  ): ChangeResult<ApiKey> {
     audit.writeChange(actor, action, target, null, toAuditedKey(value));
     return { kind: 'done', value };
   }
@@ -100,8 +106,8 @@ export function prepareAccounts(
     const account = findAccount(accountName);
     if (account === null) return { kind: 'missing' };
     if (selectKeyByHash.get(hash) !== undefined) return { kind: 'exists' };
-    const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
-    return withKeyAudit(actor, action, accountName, readKey(lastInsertRowid));
+    const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, incrementRevision());
+    return auditKeyChange(actor, action, accountName, readKey(lastInsertRowid));
   }
 
   return {
@@ -109,18 +115,18 @@ export function prepareAccounts(
       ...[name, newKey, now]: Parameters<Store['createFirstAccount']>
     ): { account: Account; key: ApiKey | null } | null {
       if (selectAll.get() !== undefined) return null;
-      insertAccount.run(name, now, ...toLimitColumns(UNLIMITED), nextRevision());
+      insertAccount.run(name, now, ...toLimitColumns(UNLIMITED), incrementRevision());
       const account = findAccount(name);
       if (account === null) return null;
       if (newKey === null) return { account, key: null };
       const { name: keyName, prefix, hash } = newKey;
-      const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
+      const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, incrementRevision());
       return { account, key: readKey(lastInsertRowid) };
     },
     createAccount(...[name, limits, now, actor]: Parameters<Store['createAccount']>): ChangeResult<Account> {
       if (findAccount(name) !== null) return { kind: 'exists' };
-      insertAccount.run(name, now, ...toLimitColumns(limits), nextRevision());
-      return withAudit(actor, 'account.create', null, readChanged(name));
+      insertAccount.run(name, now, ...toLimitColumns(limits), incrementRevision());
+      return auditChange(actor, 'account.create', null, readChanged(name));
     },
     setAccount(...[name, changes, , expected, actor]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
       const account = findAccount(name);
@@ -137,10 +143,10 @@ export function prepareAccounts(
         bounceRate ?? null,
         complaintRate ?? null,
         sesConfigurationSet,
-        nextRevision(),
+        incrementRevision(),
         account.id,
       );
-      return withAudit(actor, 'account.set', account, readChanged(name));
+      return auditChange(actor, 'account.set', account, readChanged(name));
     },
     readReputation(name: string, now: number): ChangeResult<WindowCounts> {
       const account = findAccount(name);
@@ -148,9 +154,9 @@ export function prepareAccounts(
     },
     readAllReputations: (now: number): Map<number, WindowCounts> => reputation.readAllWindows(now),
     lockAccount: (...[name, reason, now, expected, actor]: Parameters<Store['lockAccount']>) =>
-      lock(name, reason, now, expected, actor),
+      setAccountLock(name, reason, now, expected, actor),
     unlockAccount: (...[name, now, expected, actor]: Parameters<Store['unlockAccount']>) =>
-      lock(name, null, now, expected, actor),
+      setAccountLock(name, null, now, expected, actor),
     listAccounts: (): Account[] => selectAll.all().map(rows.toAccount),
 
     createKey: (...args: Parameters<Store['createKey']>) => storeKey('key.create', ...args),
@@ -165,8 +171,8 @@ export function prepareAccounts(
       const row = selectKeyById.get(id);
       if (row === undefined) return { kind: 'missing' };
       const { revokedAt, expiresAt } = rows.toApiKey(row);
-      endKey.run(revokedAt ?? now, expiresAt, nextRevision(), id);
-      return withKeyAudit(actor, 'key.revoke', `key_${id}`, readKey(id));
+      endKey.run(revokedAt ?? now, expiresAt, incrementRevision(), id);
+      return auditKeyChange(actor, 'key.revoke', `key_${id}`, readKey(id));
     },
     rotateKey(
       ...[id, { prefix, hash }, oldExpiresAt, now, actor]: Parameters<Store['rotateKey']>
@@ -175,7 +181,7 @@ export function prepareAccounts(
       const oldKey = row === undefined ? null : rows.toApiKey(row);
       const expiry = decideRotatedExpiry(oldKey, oldExpiresAt, now);
       if (oldKey === null || expiry.kind !== 'done') return { kind: 'missing' };
-      const revision = nextRevision();
+      const revision = incrementRevision();
       endKey.run(null, expiry.value, revision, id);
       const { lastInsertRowid } = insertKey.run(
         oldKey.accountId,
@@ -186,7 +192,7 @@ export function prepareAccounts(
         oldKey.expiresAt,
         revision,
       );
-      return withKeyAudit(actor, 'key.rotate', `key_${id}`, readKey(lastInsertRowid));
+      return auditKeyChange(actor, 'key.rotate', `key_${id}`, readKey(lastInsertRowid));
     },
     updateKeysLastUsed(...[used]: Parameters<Store['updateKeysLastUsed']>): void {
       for (const { id, at } of used) updateLastUsed.run(at, id);

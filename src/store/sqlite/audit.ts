@@ -33,8 +33,8 @@ export function prepareAudit(database: DatabaseSync) {
       if (actor !== undefined) write(createAuditEntry(actor, action, target, before, after));
     },
     /**
-     * Writes the entry of a run over the messages of a filter, or updates its counts. Only the actor and the filter of the first batch
-     * can update an entry.
+     * Writes the entry of a run over the messages of a filter, or updates its counts. An entry is updated only for the actor and
+     * the filter of its first batch. Returns the id of the entry, or null if no operator started the run.
      */
     recordRun(actor: Actor | undefined, step: BulkStep, counts: { done: number; refused: number }): number | null {
       if (actor === undefined) return null;

@@ -10,11 +10,11 @@ import { createFolder } from '../../folder.ts';
 import { StoreError } from '../error.ts';
 import { getErrorText, getResultCode, getSystemErrorCode, SQLITE_BUSY, toStoreError } from './fault.ts';
 import {
+  getRestoreMarkerPath,
   isSameFile,
   readFileIdentity,
   requireUsableFiles,
   resolveDatabasePath,
-  restoreMarkerPath,
   tryAcquireServeLock,
 } from './files.ts';
 
@@ -57,7 +57,7 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
-    checkOwner(database, path);
+    requireApplicationId(database, path);
     // This check runs before the first write, because a log that is created under the name of another file would
     // destroy that file.
     requireSameFile(path, openedFile);
@@ -99,13 +99,13 @@ export function requireSinglePath(path: string): void {
 
 /** Throws a StoreError if the path no longer names the opened file, or if the marker of a restore exists. */
 function requireSameFile(path: string, openedFile: ReturnType<typeof readFileIdentity>): void {
-  if (isSameFile(openedFile, readFileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
+  if (isSameFile(openedFile, readFileIdentity(path)) && !existsSync(getRestoreMarkerPath(path))) return;
   throw new StoreError(`${path} was replaced while it was being opened. Try again.`);
 }
 
 /**
- * Creates the file and its folder if they are missing. Throws a StoreError if that fails, or if opening the file would
- * lose accepted messages.
+ * Creates the file and its folder if they are missing. Throws a StoreError if that fails, if the path is not a writable
+ * file, or if opening the file could lose accepted messages.
  */
 export function prepareFile(path: string): void {
   requireUsableFiles(path);
@@ -135,9 +135,9 @@ function requireWritable(path: string): void {
 }
 
 /**
- * Throws a StoreError if the file is the database of another application or is not a database. Call it before the serve
- * lock is acquired, so that no lock file is created beside such a file. A lock file exists beside a database that a
- * service has used, and then this check is left to `openDatabase`.
+ * Throws a StoreError if the file is the database of another application or is not a database. The caller must call this
+ * function before it acquires the serve lock, so that no lock file is created beside such a file. If a lock file exists,
+ * a service has used the database, and only `openDatabase` checks the file.
  */
 export function requireOwnDatabase(path: string): void {
   if (existsSync(`${path}-serve`) || statSync(path).size === 0) return;
@@ -145,7 +145,7 @@ export function requireOwnDatabase(path: string): void {
   try {
     requireSinglePath(path);
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
-    checkOwner(database, path);
+    requireApplicationId(database, path);
   } catch (error) {
     throw toStoreError(error, path);
   } finally {
@@ -175,7 +175,7 @@ export function isPostriderDatabase(database: DatabaseSync): boolean {
   );
 }
 
-function checkOwner(database: DatabaseSync, path: string): void {
+function requireApplicationId(database: DatabaseSync, path: string): void {
   const id = readPragma(database, 'application_id');
   const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;
   if (id === APPLICATION_ID || (id === 0 && tables === 0)) return;

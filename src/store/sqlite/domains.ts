@@ -20,7 +20,7 @@ export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 const NO_DOMAIN_ID = 0;
 
 /** Creates the operations on domains. `incrementRevision` increments the revision of the directory. */
-export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit, outbox: Outbox) {
+export function prepareDomains(database: DatabaseSync, incrementRevision: () => number, audit: Audit, outbox: Outbox) {
   const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
   const selectByName = database.prepare('SELECT * FROM domain WHERE name = ?');
@@ -68,7 +68,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     return row === undefined ? null : rows.readText(row, 'name');
   }
 
-  function withAudit(
+  function auditChange(
     actor: Actor | undefined,
     action: string,
     before: SendingDomain | null,
@@ -113,10 +113,10 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
         name,
         subdomains ? 1 : 0,
         now,
-        nextRevision(),
+        incrementRevision(),
       );
       writeKeys(lastInsertRowid, keys);
-      return withAudit(actor, 'domain.add', null, readChanged(name));
+      return auditChange(actor, 'domain.add', null, readChanged(name));
     },
     findDomain(name: string): SendingDomain | null {
       const row = readRow(name);
@@ -134,7 +134,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (rows.readInteger(row, 'revision') !== revision) return { kind: 'stale' };
       const before = readDomain(row);
       const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.toDomainChecks(row), update);
-      const newRevision = needsNewRevision ? nextRevision() : revision;
+      const newRevision = needsNewRevision ? incrementRevision() : revision;
       updateStatus.run(
         status,
         checkedAt,
@@ -155,7 +155,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const after = readChanged(before.name);
       // A check whose result is unchanged writes no audit entry.
       if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
-      return withAudit(actor, 'domain.update', before, after);
+      return auditChange(actor, 'domain.update', before, after);
     },
     setDomain(name: string, change: DomainChange, actor?: Actor): DomainNameResult {
       const row = readRow(name);
@@ -166,15 +166,15 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
         const owner = readRow(returnPath) === null ? findReturnPathOwner(returnPath, before.id) : returnPath;
         if (owner !== null) return { kind: 'used', by: owner };
       }
-      updateDomainRow.run(subdomains ? 1 : 0, returnPath, JSON.stringify(checks), nextRevision(), before.id);
-      return withAudit(actor, 'domain.set', before, readChanged(name));
+      updateDomainRow.run(subdomains ? 1 : 0, returnPath, JSON.stringify(checks), incrementRevision(), before.id);
+      return auditChange(actor, 'domain.set', before, readChanged(name));
     },
     removeDomain(name: string, actor?: Actor): ChangeResult<SendingDomain> {
       const row = readRow(name);
       if (row === null) return { kind: 'missing' };
       const removedDomain = readDomain(row);
       deleteKeys.run(removedDomain.id);
-      markRemoved.run(nextRevision(), removedDomain.id);
+      markRemoved.run(incrementRevision(), removedDomain.id);
       audit.writeChange(actor, 'domain.remove', name, toAuditedDomain(removedDomain), null);
       return { kind: 'done', value: removedDomain };
     },

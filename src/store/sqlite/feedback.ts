@@ -1,5 +1,5 @@
 /**
- * Applies each feedback report to its message exactly once. Stores a report that cannot be applied for the operator.
+ * Applies each feedback report to its message exactly once. A report that cannot be applied is stored for the operator.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -95,7 +95,7 @@ export function prepareFeedback(
   );
   const postponePending = database.prepare('UPDATE pending_report SET due_at = ? WHERE digest = ?');
   const deletePending = database.prepare('DELETE FROM pending_report WHERE digest = ?');
-  const nextPending = database.prepare('SELECT min(due_at) AS due_at FROM pending_report');
+  const selectNextDueAt = database.prepare('SELECT min(due_at) AS due_at FROM pending_report');
 
   function storeReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
     const { digest, at, source, summary, raw } = report;
@@ -118,7 +118,7 @@ export function prepareFeedback(
     return row === undefined ? null : rows.readText(row, 'id');
   }
 
-  function decide(report: FeedbackReport): { readonly decision: FeedbackDecision; readonly row: rows.Row } {
+  function decideOnReport(report: FeedbackReport): { readonly decision: FeedbackDecision; readonly row: rows.Row } {
     const id = findMessageId(report);
     if (id === null) return { decision: decideWithoutMessage(report), row: {} };
     const row = selectMessage.get(toSeq(id), id);
@@ -134,7 +134,7 @@ export function prepareFeedback(
   function recordReport(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
     const { digest, at, source } = report;
     if (selectDigest.get(digest) !== undefined) return { kind: 'repeated' };
-    const { decision, row } = decide(report);
+    const { decision, row } = decideOnReport(report);
     switch (decision.kind) {
       case 'answer':
         return decision.answer;
@@ -205,7 +205,7 @@ export function prepareFeedback(
         return [];
       });
       for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
-      return { applied, nextAt: rows.readIntegerOrNull(nextPending.get() ?? { due_at: null }, 'due_at') };
+      return { applied, nextAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at') };
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
       selectReports.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),

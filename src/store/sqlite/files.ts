@@ -58,14 +58,14 @@ function resolveRealPath(path: string, links: number): string {
     // If the path cannot be resolved, opening it fails with the error of the operating system.
     if (getSystemErrorCode(error) !== 'ENOENT' && getSystemErrorCode(error) !== 'ENOTDIR') return path;
   }
-  const target = linkTarget(path);
+  const target = readLinkTarget(path);
   if (target !== null)
     return links < MAX_SYMBOLIC_LINKS ? resolveRealPath(resolve(dirname(path), target), links + 1) : path;
   const folder = dirname(path);
   return folder === path ? path : join(resolveRealPath(folder, links), basename(path));
 }
 
-function linkTarget(path: string): string | null {
+function readLinkTarget(path: string): string | null {
   try {
     return readlinkSync(path);
   } catch {
@@ -74,7 +74,7 @@ function linkTarget(path: string): string | null {
 }
 
 /** Returns the path of the marker of a restore that moves the old files one by one. */
-export function restoreMarkerPath(path: string): string {
+export function getRestoreMarkerPath(path: string): string {
   return `${path}.restoring`;
 }
 
@@ -84,7 +84,7 @@ export function createReplacedDatabasePath(path: string, now: Date): string {
 }
 
 /** Returns the paths of drafts that remain after interrupted restores. */
-export function restoreDraftPaths(path: string): readonly string[] {
+export function listRestoreDraftPaths(path: string): readonly string[] {
   return listPathsBeside(path, DRAFT_SUFFIX);
 }
 
@@ -118,7 +118,7 @@ function listPathsBeside(path: string, suffix: RegExp): readonly string[] {
  * the database is missing, or if the file has a second name.
  */
 export function requireUsableFiles(path: string): void {
-  if (existsSync(restoreMarkerPath(path))) throw createInterruptedRestoreError(path);
+  if (existsSync(getRestoreMarkerPath(path))) throw createInterruptedRestoreError(path);
   const fileStats = statSync(path, { throwIfNoEntry: false });
   if (fileStats === undefined || fileStats.size === 0)
     requireNoLeftovers(path, fileStats === undefined ? 'missing' : 'empty');
@@ -138,7 +138,7 @@ function requireNoLeftovers(path: string, problem: 'missing' | 'empty'): void {
       `the database ${path} is ${problem}, but its log ${log} exists. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
     );
   }
-  const [draft] = restoreDraftPaths(path);
+  const [draft] = listRestoreDraftPaths(path);
   if (draft === undefined) return;
   throw new StoreError(
     `the database ${path} is ${problem}, and an interrupted restore has left ${draft}. Run \`postrider restore FILE\` with the backup again; to begin with an empty store, move ${draft} away.`,

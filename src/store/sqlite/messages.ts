@@ -52,7 +52,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const selectNewest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
 
-  function list(filter: MessageFilter): StoredMessageSummary[] {
+  function listMessages(filter: MessageFilter): StoredMessageSummary[] {
     const { accountId, state, to, since, failureClass = null, failureCategory = null, before = null, limit } = filter;
     const conditions: string[] = [];
     const values: SQLInputValue[] = [];
@@ -75,7 +75,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
       .map(rows.toMessageSummary);
   }
 
-  function show(id: string): StoredMessage | null {
+  function findMessage(id: string): StoredMessage | null {
     const row = selectWithBody.get(toSeq(id), id);
     return row === undefined ? null : { ...toHistory(row), message: rows.readTextOrNull(row, 'message') };
   }
@@ -98,8 +98,8 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   }
 
   return {
-    listMessages: list,
-    findMessage: show,
+    listMessages,
+    findMessage,
     readMessageHistories: (ids: readonly string[]): MessageHistory[] =>
       ids.map((id) => selectById.get(toSeq(id), id)).flatMap((row) => (row === undefined ? [] : [toHistory(row)])),
     retryMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'queued', now, by),

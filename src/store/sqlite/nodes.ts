@@ -27,7 +27,7 @@ export function prepareNodes(database: DatabaseSync) {
   );
   const purgeDead = database.prepare('DELETE FROM node WHERE alive_until < ?');
   const deleteNode = database.prepare('DELETE FROM node WHERE name = ?');
-  const selectAlive = database.prepare(
+  const selectListed = database.prepare(
     'SELECT *, alive_until > ? AS alive FROM node WHERE alive_until >= ? ORDER BY name',
   );
   const selectBucket = database.prepare('SELECT * FROM throttle WHERE account_id = ?');
@@ -63,7 +63,7 @@ export function prepareNodes(database: DatabaseSync) {
     removeNode(name: string): void {
       deleteNode.run(name);
     },
-    listNodes: (now: number): NodeStatus[] => selectAlive.all(now, now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
+    listNodes: (now: number): NodeStatus[] => selectListed.all(now, now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
     takeTokens: (batch: readonly TokenRequest[], now: number): TokensGranted[] =>
       batch.map((request) => {
         const row = selectBucket.get(request.accountId);

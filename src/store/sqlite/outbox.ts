@@ -39,7 +39,7 @@ export function prepareOutbox(database: DatabaseSync) {
   }
 
   return {
-    /** Starts a transaction, or a change of the subscribed types. */
+    /** Discards the subscribed types in memory. Called at the start of a transaction and after a change of the types. */
     reset(): void {
       subscribed = null;
     },

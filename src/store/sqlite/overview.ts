@@ -101,7 +101,7 @@ export function prepareOverview(database: DatabaseSync) {
         disabledWebhooks: selectDisabledWebhooks.all(maxItems).map(toWebhook),
       };
     },
-    changeFeedPosition(now: number): ChangeFeedPosition {
+    readChangeFeedPosition(now: number): ChangeFeedPosition {
       const sums = sumCounts.get(now - 2 * HOUR_MS) ?? {};
       const newestRow = selectNewest.get();
       return {

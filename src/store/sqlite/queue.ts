@@ -268,8 +268,8 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 }
 
 /**
- * Creates the operations on the queue. `addToReputation` adds ended messages to the reputation of an account in the
- * same transaction.
+ * Creates the operations that mark, settle, release and recover leases. `addToReputation` adds ended messages to the
+ * reputation of an account in the same transaction.
  */
 export function prepareLeaseEnds(
   database: DatabaseSync,
@@ -403,8 +403,8 @@ const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure
 /**
  * Returns the function that appends an entry to the history of a message, and records its event. The attempt is JSON or
  * null. `state` is the state after the change. `suppresses` is true if the change suppresses the recipient. The failure
- * of the entry becomes the last failure of the message (`setsLastFailure`). An entry `expired` without a failure receives the last failure
- * of the message.
+ * of the entry becomes the last failure of the message if `setsLastFailure` returns true. An entry without a failure
+ * receives the last failure of the message if `inheritsFailure` returns true.
  */
 export function prepareAppend(
   database: DatabaseSync,

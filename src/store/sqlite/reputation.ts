@@ -20,7 +20,7 @@ import type { Outbox } from './outbox.ts';
  * Creates the operations on reputations. `incrementRevision` increments the revision of the directory, so that every node
  * detects a lock within one second.
  */
-export function prepareReputation(database: DatabaseSync, nextRevision: () => number, outbox: Outbox) {
+export function prepareReputation(database: DatabaseSync, incrementRevision: () => number, outbox: Outbox) {
   const addCounts = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (account_id, hour) DO UPDATE SET emails = emails + excluded.emails, bounces = bounces + excluded.bounces,
@@ -77,11 +77,11 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
       );
     switch (evaluation.kind) {
       case 'lock':
-        lockAccount.run(evaluation.reason, now, nextRevision(), accountId);
+        lockAccount.run(evaluation.reason, now, incrementRevision(), accountId);
         record('account.locked', evaluation.reason);
         return;
       case 'warn':
-        updateWarning.run(evaluation.warning, nextRevision(), accountId);
+        updateWarning.run(evaluation.warning, incrementRevision(), accountId);
         if (evaluation.warning !== null) record('account.warned', evaluation.warning);
         return;
       case 'none':

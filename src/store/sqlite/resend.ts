@@ -29,8 +29,11 @@ export function prepareResend(
   const selectSeq = database.prepare('SELECT 1 AS one FROM mail_request WHERE seq = ?');
   const appendEntry = prepareAppend(database, outbox);
 
-  /** Returns an id whose sequence number no message has. The writer is alone, so the number stays free. */
-  function toFreeId(newId: string): string {
+  /**
+   * Returns an id whose sequence number no message has. The transaction holds the write lock of the database, so no other
+   * transaction can use the number.
+   */
+  function toUnusedId(newId: string): string {
     let seq = toSeq(newId);
     while (selectSeq.get(seq) !== undefined) seq -= 1;
     return getMinIdOfSeq(seq).slice(0, 18) + newId.slice(18);
@@ -41,7 +44,7 @@ export function prepareResend(
       const row = selectSource.get(toSeq(id), id);
       if (row === undefined) return { kind: 'missing' };
       const source = rows.toResendSource(row);
-      const decision = decideResend(source, toFreeId(newId), now);
+      const decision = decideResend(source, toUnusedId(newId), now);
       if (decision.kind !== 'submit') return decision;
       const [accepted = { kind: 'locked' as const }] = accept([decision.message]);
       const result = toResendResult(decision.message, accepted);

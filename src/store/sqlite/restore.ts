@@ -3,7 +3,7 @@
  *
  * Guarantees: at every moment, the database is either the complete old database or the complete new database, or
  * `serve` refuses to start and names the remedy. The replaced database remains beside the new database and is never
- * deleted. Errors are one-line StoreErrors. After an error, the existing files are unchanged.
+ * deleted. Errors are one-line StoreErrors. An error before the replacement begins leaves the existing files unchanged.
  *
  * The usual method checkpoints the log of the old database, preserves the file with a hard link under another name, and
  * replaces it with one rename. The second method is for a database whose log cannot be checkpointed (damaged or
@@ -34,13 +34,13 @@ import {
   acquireServeLock,
   createReplacedDatabasePath,
   DATABASE_FILE_SUFFIXES,
+  getRestoreMarkerPath,
   isSameFile,
   listLeftoverHardLinks,
+  listRestoreDraftPaths,
   readFileIdentity,
   requireSingleHardLink,
   resolveDatabasePath,
-  restoreDraftPaths,
-  restoreMarkerPath,
   syncPath,
 } from './files.ts';
 
@@ -97,7 +97,7 @@ export function restoreDatabase(
   try {
     return new Restore(from, realPath, now, steps).run();
   } catch (error) {
-    throw error instanceof StoreError ? error : restoreFault(error, realPath);
+    throw error instanceof StoreError ? error : createRestoreError(error, realPath);
   } finally {
     unlock();
   }
@@ -114,7 +114,7 @@ function makeFolder(path: string): void {
 }
 
 /** Maps an error of the operating system during the restore to a StoreError. */
-function restoreFault(error: unknown, path: string): StoreError {
+function createRestoreError(error: unknown, path: string): StoreError {
   if (getResultCode(error) !== 0) return toStoreError(error, path);
   switch (getSystemErrorCode(error)) {
     case 'ENOSPC':
@@ -177,8 +177,8 @@ class Restore {
     } finally {
       // If the draft has replaced the database, the draft no longer exists under its name. Older drafts are only copies
       // of backups.
-      if (!existsSync(restoreMarkerPath(this.#path)))
-        for (const draft of restoreDraftPaths(this.#path)) this.#removeDraft(draft);
+      if (!existsSync(getRestoreMarkerPath(this.#path)))
+        for (const draft of listRestoreDraftPaths(this.#path)) this.#removeDraft(draft);
     }
   }
 
@@ -326,7 +326,7 @@ class Restore {
 
   /** Writes the marker under another name and then renames it, so that a marker is always complete. */
   #writeMarker(marker: Marker): void {
-    const path = restoreMarkerPath(this.#path);
+    const path = getRestoreMarkerPath(this.#path);
     const draft = `${path}-${randomBytes(6).toString('hex')}`;
     const file = openSync(draft, 'wx', 0o600);
     try {
@@ -340,7 +340,7 @@ class Restore {
   }
 
   #readMarker(): Marker | null {
-    const path = restoreMarkerPath(this.#path);
+    const path = getRestoreMarkerPath(this.#path);
     let text: string;
     try {
       text = readFileSync(path, 'utf8');
@@ -356,7 +356,7 @@ class Restore {
   }
 
   #removeMarker(): void {
-    this.#steps.remove(restoreMarkerPath(this.#path));
+    this.#steps.remove(getRestoreMarkerPath(this.#path));
     this.#syncFolder();
   }
 }

@@ -84,8 +84,11 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
     return matchesFilter ? toSearchedMessage(row) : null;
   }
 
-  /** Returns the rows of each value of an index. `?1` and `?2` are the range, and `?3` is the limit of each value. */
-  function fromIndex(index: RowIndex, columns: string, order: string): string {
+  /**
+   * Returns the query for the rows of each value of an index. `?1` and `?2` are the range, and `?3` is the limit of each
+   * value.
+   */
+  function buildIndexQuery(index: RowIndex, columns: string, order: string): string {
     const parts = toIndexConditions(index).map(
       (condition) =>
         `SELECT * FROM (SELECT ${columns} FROM mail_request WHERE seq >= ?1 AND seq < ?2 AND ${condition} ${order} LIMIT ?3)`,
@@ -100,16 +103,16 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
     },
     readRows: selectRows,
     readIndexedRows(index, { first, end }, limit) {
-      const sql = `SELECT * FROM (${fromIndex(index, COLUMNS, 'ORDER BY seq DESC')}) ORDER BY id DESC LIMIT ?3`;
+      const sql = `SELECT * FROM (${buildIndexQuery(index, COLUMNS, 'ORDER BY seq DESC')}) ORDER BY id DESC LIMIT ?3`;
       return database.prepare(sql).all(toSeq(first), toSeq(end), limit).map(toSearchedMessage);
     },
     countIndexed(index, { first, end }, maxCount) {
-      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM (${fromIndex(index, '1', '')}) LIMIT ?3)`;
+      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM (${buildIndexQuery(index, '1', '')}) LIMIT ?3)`;
       return rows.readInteger(database.prepare(sql).get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
     },
     readIndexedSeqs(index, { first, end }) {
       return database
-        .prepare(fromIndex(index, 'seq', ''))
+        .prepare(buildIndexQuery(index, 'seq', ''))
         .all(toSeq(first), toSeq(end), -1)
         .map((row) => rows.readInteger(row, 'seq'));
     },
@@ -253,7 +256,7 @@ export function prepareSearchIndex(database: DatabaseSync) {
         end: rows.readInteger(row, 'past'),
         messageCount: rows.readInteger(row, 'mails'),
         builtAt: rows.readInteger(row, 'built_at'),
-        verified: rows.readInteger(row, 'looked') === 1,
+        isVerified: rows.readInteger(row, 'looked') === 1,
         replacedAt: rows.readIntegerOrNull(row, 'replaced_at'),
       })),
     countMessages: (first, end, maxCount) => rows.readInteger(count.get(first, end, maxCount) ?? {}, 'n'),
@@ -274,11 +277,11 @@ export function prepareSearchIndex(database: DatabaseSync) {
         for (const [index, page] of seqPages.entries()) insertPage.run(toSeqsKey(number, index), page);
       }
       for (const number of change.replace) markReplaced.run(change.at, number);
-      if (change.verified !== null) markVerified.run(change.verified);
+      if (change.verifiedSegment !== null) markVerified.run(change.verifiedSegment);
       if (change.firstSegment !== null) setFirst.run(MIN_SEQ, change.firstSegment);
-      if (change.purge !== null) {
-        deleteSegment.run(change.purge);
-        deletePages.run(...getPageKeyRange(change.purge));
+      if (change.purgedSegment !== null) {
+        deleteSegment.run(change.purgedSegment);
+        deletePages.run(...getPageKeyRange(change.purgedSegment));
       }
     },
   };

@@ -20,7 +20,7 @@ import { openDatabase, prepareFile, requireOwnDatabase } from './database.ts';
 import { acquireServeLock, removeLeftoverHardLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
 import {
   type Call,
-  FILES_CHECK_MS,
+  FILES_CHECK_INTERVAL_MS,
   type FilesFault,
   type OperationName,
   type Operations,
@@ -208,7 +208,8 @@ export async function startThread(
   let ended: StoreError | null = null;
   let opened: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
-  const fail = (error: StoreError) => {
+  /** Rejects the pending calls and all later calls with the error of the thread. */
+  const rejectCalls = (error: StoreError) => {
     ended ??= error;
     opened?.reject(error);
     for (const { reject } of pendingCalls.values()) reject(error);
@@ -219,13 +220,13 @@ export async function startThread(
   const failed = Promise.withResolvers<StoreError>();
   const exited = new Promise<void>((resolve) => {
     worker.once('exit', () => {
-      fail(new StoreError(closing ? 'the store is closed.' : "the store's thread has ended."));
+      rejectCalls(new StoreError(closing ? 'the store is closed.' : "the store's thread has ended."));
       if (!closing && ended !== null) failed.resolve(ended);
       resolve();
     });
   });
   worker.on('error', (error) =>
-    fail(new StoreError(`the store's thread failed: ${error instanceof Error ? error.message : String(error)}`)),
+    rejectCalls(new StoreError(`the store's thread failed: ${error instanceof Error ? error.message : String(error)}`)),
   );
   worker.on('message', (message: ThreadMessage) => {
     if ('opened' in message) return opened?.resolve();
@@ -234,7 +235,7 @@ export async function startThread(
       onFilesFault(filesFault);
       return;
     }
-    if ('failed' in message) return fail(new StoreError(message.failed));
+    if ('failed' in message) return rejectCalls(new StoreError(message.failed));
     for (const reply of message) {
       const pendingCall = pendingCalls.get(reply.number);
       if (pendingCall === undefined) continue;
@@ -286,7 +287,7 @@ export async function startInCaller(
     },
   });
   let closed = false;
-  const stopChecking = runEvery(clock, FILES_CHECK_MS, guarded.checkFiles);
+  const stopChecking = runEvery(clock, FILES_CHECK_INTERVAL_MS, guarded.checkFiles);
 
   return {
     async call(name, ...args) {

@@ -71,13 +71,14 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
     ];
   }
 
-  function listId(name: string): number | null {
+  function findListId(name: string): number | null {
     if (name === '*') return SERVICE_LIST_ID;
     const row = selectAccountId.get(name);
     return row === undefined ? null : rows.readInteger(row, 'id');
   }
 
-  function add(id: number, entries: readonly Suppression[], actor: Actor | undefined): number {
+  /** Adds entries to a list. Returns the number of entries that the list did not contain. */
+  function addEntries(id: number, entries: readonly Suppression[], actor: Actor | undefined): number {
     let added = 0;
     for (const entry of entries) {
       const { address, reason, source, at } = entry;
@@ -92,9 +93,9 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
     checkSuppression: (batch: readonly { readonly id: string }[]): boolean[] =>
       batch.map(({ id }) => selectUnsuppressed.get(toSeq(id)) !== undefined),
     addSuppressions(name: string, entries: readonly Suppression[], actor?: Actor): ChangeResult<number> {
-      const id = listId(name);
+      const id = findListId(name);
       if (id === null) return { kind: 'missing' };
-      const added = add(id, entries, actor);
+      const added = addEntries(id, entries, actor);
       audit.writeChange(actor, 'suppression.add', name, null, toAuditedSuppressions(added, entries));
       return { kind: 'done', value: added };
     },
@@ -104,15 +105,15 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
       step: ImportStep,
       actor?: Actor,
     ): ChangeResult<{ readonly added: number; readonly entry: number | null }> {
-      const id = listId(name);
+      const id = findListId(name);
       if (id === null) return { kind: 'missing' };
-      const added = add(id, entries, actor);
+      const added = addEntries(id, entries, actor);
       return { kind: 'done', value: { added, entry: audit.recordImport(actor, name, step, added) } };
     },
     removeSuppression(
-      ...[name, address, atProvider, actor]: [string, string, ProviderRemoval?, Actor?]
+      ...[name, address, providerRemoval, actor]: [string, string, ProviderRemoval?, Actor?]
     ): ChangeResult<boolean> {
-      const id = listId(name);
+      const id = findListId(name);
       if (id === null) return { kind: 'missing' };
       const row = deleteEntry.get(address, id);
       const removed = row !== undefined;
@@ -120,19 +121,19 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
         const entry = rows.toSuppression(row);
         outbox.recordSuppression('suppression.removed', id, actor?.at ?? entry.at, entry);
       }
-      if (removed || atProvider?.removed === true)
-        audit.writeChange(actor, 'suppression.remove', name, toAuditedRemoval(address, atProvider), null);
+      if (removed || providerRemoval?.removed === true)
+        audit.writeChange(actor, 'suppression.remove', name, toAuditedRemoval(address, providerRemoval), null);
       return { kind: 'done', value: removed };
     },
     listSuppressions(name: string, after: string | null, limit: number): ChangeResult<readonly Suppression[]> {
-      const id = listId(name);
+      const id = findListId(name);
       if (id === null) return { kind: 'missing' };
       return { kind: 'done', value: selectPage.all(id, after ?? '', limit).map(rows.toSuppression) };
     },
     searchSuppressions(
       ...[name, { of, prefix }, after, limit]: [string, SuppressionSearch, string | null, number]
     ): ChangeResult<readonly Suppression[]> {
-      const id = listId(name);
+      const id = findListId(name);
       if (id === null) return { kind: 'missing' };
       const found =
         of === 'address'

@@ -76,7 +76,7 @@ export function serveThread(
     return;
   }
   if (hasLowPriority) lowerThreadPriority();
-  const timer = setInterval(guarded.checkFiles, FILES_CHECK_MS);
+  const timer = setInterval(guarded.checkFiles, FILES_CHECK_INTERVAL_MS);
 
   port.on('message', (first: Call | null) => {
     const calls: Call[] = [];
@@ -97,8 +97,8 @@ export function serveThread(
   port.postMessage({ opened: true });
 }
 
-/** Interval at which the files are checked. The files are also checked after each commit. */
-export const FILES_CHECK_MS = 1_000;
+/** Interval at which the files are checked. The files are also checked after each group of calls with a change. */
+export const FILES_CHECK_INTERVAL_MS = 1_000;
 
 interface GuardedOptions {
   readonly path: string;
@@ -119,7 +119,7 @@ export type TextReply =
 export interface GuardedDatabase {
   /** Runs the calls and answers each of them. The writes run first, in one transaction. Never throws. */
   answer(calls: readonly Call[]): readonly TextReply[];
-  /** Checks the database files. The files are also checked after each commit, before the calls are answered. */
+  /** Checks the database files. `answer` also checks them if a call is a change, before it answers the calls. */
   checkFiles(): void;
   close(): void;
 }
@@ -160,6 +160,7 @@ export function openGuardedDatabase({
   };
 
   function answerCalls(calls: readonly Call[]): readonly Reply[] {
+    /** The numbers of the calls that must fail during a fault. */
     const changeNumbers = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
     // While there is a known fault, these calls fail without a write.
     const knownFault = changeNumbers.size === 0 ? null : fault;
@@ -187,7 +188,7 @@ export function openGuardedDatabase({
   };
 }
 
-/** A fault of the database files. Data that is written during the fault would be lost. */
+/** A fault of the database files. Data that is written during the fault may be lost. */
 export interface FilesFault {
   /** The reason without paths, which may be shown to the public. */
   readonly reason: string;
@@ -387,15 +388,15 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
     try {
       database.exec('BEGIN IMMEDIATE');
       outbox.reset();
-      const answerCalls: Reply[] = [];
+      const replies: Reply[] = [];
       for (const call of calls) {
         const reply = runInSavepoint(call);
-        answerCalls.push(reply);
+        replies.push(reply);
         // On a full disk or an I/O error, SQLite rolls back the whole transaction, including the earlier operations.
         if (!database.isTransaction) throw reply.ok ? new Error('the transaction was lost') : reply.error;
       }
       database.exec('COMMIT');
-      return answerCalls;
+      return replies;
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK');
       return calls.map(({ number }) => ({ number, ok: false, error }));

@@ -22,7 +22,7 @@ export function prepareTraffic(database: DatabaseSync) {
   const writeRow = database.prepare(
     `INSERT OR REPLACE INTO traffic (span, at, node, latencies, confirmations, bounces, ${counts}) VALUES (?, ?, ?, ?, ?, ?, ${TRAFFIC_COUNTS.map(() => '?').join(', ')})`,
   );
-  // Parameters are floating-point numbers. The parameters are cast because the steps need integer division.
+  // node:sqlite binds numbers as floating-point numbers. The casts make the division by the step an integer division.
   const selectSums = database.prepare(
     `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies,
        group_concat(confirmations, ' ') AS confirmations, group_concat(bounces, ' ') AS bounces, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}

@@ -111,7 +111,7 @@ export class Channel {
 
   /** Resolves to null once the TCP connection is established, or to its failure. */
   async waitUntilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
-    const loss = await this.#event('connect', 'the connection', timeoutMs);
+    const loss = await this.#waitForEvent('connect', 'the connection', timeoutMs);
     this.#established = loss === null;
     return loss;
   }
@@ -147,7 +147,7 @@ export class Channel {
     }
     this.#socket = tls;
     this.#listen(tls);
-    return this.#event('secureConnect', 'the TLS handshake', timeoutMs).then((loss) => {
+    return this.#waitForEvent('secureConnect', 'the TLS handshake', timeoutMs).then((loss) => {
       this.#secure = loss === null;
       if (loss === null || loss.cause === 'timeout') return loss;
       // With `rejectUnauthorized`, Node ends the connection after the handshake and sets the reason in
@@ -187,7 +187,11 @@ export class Channel {
     this.#lose('closed', text);
   }
 
-  #event(event: 'connect' | 'secureConnect', awaitedEvent: string, timeoutMs: number): Promise<ConnectionLost | null> {
+  #waitForEvent(
+    event: 'connect' | 'secureConnect',
+    awaitedEvent: string,
+    timeoutMs: number,
+  ): Promise<ConnectionLost | null> {
     if (this.#lost !== null) return Promise.resolve(this.#lost);
     this.#wait(awaitedEvent, timeoutMs, true);
     return new Promise((resolve) => {

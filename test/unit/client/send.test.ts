@@ -27,7 +27,7 @@ const refuse = (status: number, message: string, headers?: Record<string, string
   answer(status, { result: 'error', message }, headers);
 const reset: Step = () => Promise.reject(new TypeError('fetch failed'));
 /** Never answers, and ignores the abort of the request. */
-const hang: Step = () => new Promise(() => undefined);
+const neverRespond: Step = () => new Promise(() => undefined);
 
 interface Rig {
   readonly requests: { readonly url: string; readonly init: Parameters<Fetch>[1] }[];
@@ -55,7 +55,7 @@ function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {})
     apiKey: KEY,
     fetch: (url, init) => {
       requests.push({ url, init });
-      const step = steps[Math.min(requests.length, steps.length) - 1] ?? hang;
+      const step = steps[Math.min(requests.length, steps.length) - 1] ?? neverRespond;
       return step(init, url);
     },
     clock: {
@@ -151,7 +151,7 @@ describe('send', () => {
     const late = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
     expect(await catchSendError(late)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
     expect(late.pausesMs).toEqual([]);
-    const hanging = createRig([hang], { timeoutMs: 10_000, maxTotalMs: 25_000, maxAttempts: 100 });
+    const hanging = createRig([neverRespond], { timeoutMs: 10_000, maxTotalMs: 25_000, maxAttempts: 100 });
     expect(await catchSendError(hanging)).toMatchObject({
       kind: 'timeout',
       status: null,
@@ -279,7 +279,7 @@ describe('send', () => {
     const hanging = createRig([
       (init) => {
         queueMicrotask(() => during.abort(reason));
-        return hang(init, '');
+        return neverRespond(init, '');
       },
     ]);
     const duringError = await catchSendError(hanging, { idempotencyKey: 'receipt-1' }, { signal: during.signal });

@@ -74,7 +74,7 @@ test('a delayed result of the store does not overwrite newer data', () => {
   keyCache.apply({ revision: 5, accounts: [createAccount({ locked: { reason: 'again', at: 2 } })], keys: [] });
   keyCache.apply({ revision: 4, accounts: [], keys: [createApiKey('other', { id: 2 })] });
   expect(keyCache.lookup('other', 9).kind).toBe('locked');
-  expect(keyCache.account(1)?.locked?.reason).toBe('again');
+  expect(keyCache.findAccount(1)?.locked?.reason).toBe('again');
 });
 
 test('each change is published once, and so are warnings and locks of a cached account', () => {

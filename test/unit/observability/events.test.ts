@@ -7,7 +7,7 @@ import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
 import type { SettledEventType } from '../../../src/model/message.ts';
 import { getLatencyBucket } from '../../../src/model/traffic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
-import { createLog, logHandlers } from '../../../src/observability/log.ts';
+import { createLog, createLogHandlers } from '../../../src/observability/log.ts';
 import { createMetricHandlers, createMetrics } from '../../../src/observability/metrics.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
 import { createTrafficHandlers, startTrafficCounter } from '../../../src/observability/traffic.ts';
@@ -58,7 +58,7 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
     for (const [name, value] of Object.entries(rows[0] ?? {})) writtenCounts.set(name, value);
   };
   const traffic = startTrafficCounter({ node: 'node', clock, writeRows: recordRows, onWriteError: () => undefined });
-  events.subscribe(logHandlers(log, 'node'));
+  events.subscribe(createLogHandlers(log, 'node'));
   events.subscribe(createMetricHandlers(metrics));
   events.subscribe(createTrafficHandlers(traffic));
   events.subscribe(status.handlers);

@@ -90,7 +90,7 @@ test('the change feed names the changed topics, and for an action of an operator
     position = { ...position, newestAuditId: id };
   };
   const feedReader = createChangeFeedReader(
-    { changeFeedPosition: async () => position, listAudit: async (_, limit) => entries.slice(0, limit) },
+    { readChangeFeedPosition: async () => position, listAudit: async (_, limit) => entries.slice(0, limit) },
     () => 0,
   );
   expect(await feedReader()).toEqual([]);
@@ -124,7 +124,7 @@ test('a change during a poll that failed is found by the next poll', async () =>
   };
   const feedReader = createChangeFeedReader(
     {
-      changeFeedPosition: async () => position,
+      readChangeFeedPosition: async () => position,
       listAudit: async () => {
         if (isFailing) throw new Error('the store is unavailable');
         return [entry];

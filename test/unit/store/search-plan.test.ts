@@ -15,7 +15,7 @@ const createSegment = (
   end: past,
   messageCount: 2_048,
   builtAt: 0,
-  verified: true,
+  isVerified: true,
   replacedAt: null,
   ...overrides,
 });
@@ -50,7 +50,7 @@ test('the newest messages are indexed first, then older messages, and an empty s
 });
 
 test('a segment is verified once after some minutes, even if the clock was set back', () => {
-  const newSegment = createSegment(1, 0, 100, { verified: false, builtAt: 10 * MINUTE_MS });
+  const newSegment = createSegment(1, 0, 100, { isVerified: false, builtAt: 10 * MINUTE_MS });
   const findJob = (now: number) => selectNextJob(createIndexState({ segments: [newSegment], now }));
   expect(findJob(14 * MINUTE_MS)).toBeNull();
   expect(findJob(15 * MINUTE_MS)).toEqual({ kind: 'verify', segment: newSegment });
@@ -66,7 +66,7 @@ test('small consecutive segments are merged if they are verified and fill a larg
     segments: smallSegments,
   });
   expect(selectNextJob(createIndexState({ segments: smallSegments.slice(3) }))).toBeNull();
-  const unverified = smallSegments.map((segment, index) => (index === 4 ? { ...segment, verified: false } : segment));
+  const unverified = smallSegments.map((segment, index) => (index === 4 ? { ...segment, isVerified: false } : segment));
   expect(selectNextJob(createIndexState({ segments: unverified }))).toBeNull();
   const notConsecutive = smallSegments.map((segment, index) =>
     index === 4 ? { ...segment, end: segment.end - 1 } : segment,
