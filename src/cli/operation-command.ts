@@ -177,10 +177,11 @@ function parseYesOrNo(flag: string, value: unknown): unknown {
 }
 
 /** Converts `maxBounces` to `max-bounces`. */
-function toKebabCase(memberName: string): string {
+export function toKebabCase(memberName: string): string {
   return memberName.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function toLowerFirstCharacter(text: string): string {
+/** Returns the text with its first character in lower case, as help texts begin. */
+export function toLowerFirstCharacter(text: string): string {
   return text.slice(0, 1).toLowerCase() + text.slice(1);
 }

@@ -1,22 +1,73 @@
 /** `postrider overview`: shows figures over time, the queue, health checks and alarms. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { formatFailure } from '../model/failure.ts';
+import { showDeliverability } from '../operations/deliverability.ts';
+import { getInputMembers } from '../operations/input.ts';
+import { perform } from '../operations/operation.ts';
 import type { Figures, Overview } from '../operations/overview/schemas.ts';
 import { showOverview } from '../operations/overview.ts';
+
 import { formatDuration, formatSpan, formatTime } from '../printing/text.ts';
+import { declareChoices } from './choices.ts';
 import type { Context } from './context.ts';
-import { addOperationCommand } from './operation-command.ts';
+import { formatDeliverability } from './deliverability-text.ts';
+import { CommandFailure } from './failure.ts';
+import { declareOperations, toKebabCase, toLowerFirstCharacter, unwrapResult } from './operation-command.ts';
 import { applyStyle, type Cell, formatPairs, formatTable, type Style } from './text.ts';
 
 /** The number of periods in the table, one per row. */
 const ROW_COUNT = 12;
 
-/** Adds `overview` to `program`. */
+type Flags = Readonly<Record<string, unknown>>;
+
+/**
+ * Adds `overview` to `program`. With `--by`, the command shows the deliverability figures. The flags are the members of both
+ * operations.
+ */
 export function addOverviewCommand(program: Command, context: Context): void {
-  addOperationCommand(program, context, 'overview', showOverview, {
-    formatResult: (overview, _input, now) => formatOverview(overview, now),
+  const command = program.command('overview').description(toLowerFirstCharacter(showOverview.summary));
+  const deliverabilityMembers = getInputMembers(showDeliverability.input);
+  for (const [name, member] of Object.entries({ ...getInputMembers(showOverview.input), ...deliverabilityMembers })) {
+    const { description = '' } = member as { readonly description?: string };
+    const flagName = toKebabCase(name);
+    const option = new Option(`--${flagName} <${flagName}>`, DESCRIPTIONS[name] ?? description);
+    command.addOption(member.enum === undefined ? option : declareChoices(option, member.enum));
+  }
+  command.option('--json', 'print JSON');
+  declareOperations(command, [showOverview, showDeliverability]);
+  command.action(({ json, ...flags }: Flags) => {
+    const run = flags.by === undefined ? runOverview : runDeliverability;
+    return run(context, flags, json === true);
   });
 }
+
+const ONLY_WITH_BY = 'with --by: ';
+/** The help of flags that differs from the description of the member. */
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
+  by: 'shows messages by `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`, compared with the period before',
+  account: `${ONLY_WITH_BY}only messages of this account`,
+  sendingDomain: 'with --by provider: only messages from this sending domain',
+  key: `${ONLY_WITH_BY}the key of the row whose figures over time \`--json\` prints`,
+  limit: `${ONLY_WITH_BY}the number of rows, 1 to 200; the default is 50`,
+};
+
+async function runOverview(context: Context, flags: Flags, json: boolean): Promise<void> {
+  const unusable = Object.keys(flags).find((name) => !Object.hasOwn(getInputMembers(showOverview.input), name));
+  if (unusable !== undefined) throw new CommandFailure(`--${toKebabCase(unusable)} is allowed only with --by`, 2);
+  const result = await context.operate((operationContext) => perform(showOverview, flags, operationContext));
+  const overview = unwrapResult(context, result, toFlagName);
+  if (json) context.writeJson(overview);
+  else context.writeText(formatOverview(overview, context.clock.now()));
+}
+
+async function runDeliverability(context: Context, flags: Flags, json: boolean): Promise<void> {
+  const result = await context.operate((operationContext) => perform(showDeliverability, flags, operationContext));
+  const deliverability = unwrapResult(context, result, toFlagName);
+  if (json) context.writeJson(deliverability);
+  else context.writeText(formatDeliverability(deliverability));
+}
+
+const toFlagName = (member: string) => `--${toKebabCase(member)}`;
 
 function formatOverview({ range, points, totals, queue, health, attention }: Overview, now: number): string {
   const pointsPerRow = points.length / ROW_COUNT;

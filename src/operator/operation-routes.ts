@@ -13,6 +13,7 @@ import {
 } from '../operations/accounts.ts';
 import { listAudit } from '../operations/audit.ts';
 import { showConfig } from '../operations/config.ts';
+import { showDeliverability } from '../operations/deliverability.ts';
 import { runDoctor } from '../operations/doctor.ts';
 import { tryLoop } from '../operations/doctor-loop.ts';
 import {
@@ -72,6 +73,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('POST', '/domains/{domain}/rotate', 'Domains', rotateDomain),
   createOperationRoute('DELETE', '/domains/{domain}', 'Domains', removeDomain),
   createOperationRoute('GET', '/overview', 'Overview', showOverview),
+  createOperationRoute('GET', '/deliverability', 'Overview', showDeliverability),
   createOperationRoute('GET', '/messages', 'Messages', searchMessages, 200, { within: SEARCH_WITHIN }),
   createOperationRoute('GET', '/messages/count', 'Messages', countMessages),
   createOperationRoute('POST', '/messages/change', 'Messages', changeMessages),

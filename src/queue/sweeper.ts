@@ -1,13 +1,15 @@
 /**
  * Runs periodic work on stored data: expires messages that exceed their maximum age, recovers expired leases of messages
  * and the leases of dead nodes, resets due times that are too far in the future after the clock was set back, purges
- * bodies, reports, time series and deliveries of webhooks at the end of their retention, and disables endpoints for
+ * bodies, reports, time series, mailbox providers and deliveries of webhooks at the end of their retention, and disables endpoints for
  * webhooks that fail for five days.
  *
  * Guarantees: a failed round is published as an event and repeated after the interval.
  */
 import type { Clock } from '../clock.ts';
+import { SPAN_RETENTIONS } from '../model/deliverability.ts';
 import type { PublishOf } from '../model/events.ts';
+import { MAILBOX_PROVIDER_RETENTION_MS, MAX_STORED_MAILBOX_PROVIDERS } from '../model/mailbox-provider.ts';
 import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
 import { DELIVERY_LEASE_MS, DELIVERY_RETENTION_MS, MAX_FAILING_MS } from '../model/webhook.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
@@ -168,6 +170,21 @@ export function startSweeper({
     store.purgeTraffic(
       ages.getCutoff(MINUTE_ROWS_RETENTION_MS),
       ages.getCutoff(HOUR_ROWS_RETENTION_MS),
+      MAX_ROWS_PER_ROUND,
+    ),
+  );
+  runPeriodically(PURGE_TRAFFIC_INTERVAL_MS, 'purge deliverability figures', async () => {
+    let maxPurged = 0;
+    for (const { spanMs, retentionMs } of SPAN_RETENTIONS) {
+      const before = ages.getCutoff(retentionMs);
+      maxPurged = Math.max(maxPurged, await store.purgeDeliverability(spanMs, before, MAX_ROWS_PER_ROUND));
+    }
+    return maxPurged;
+  });
+  runPeriodically(PURGE_TRAFFIC_INTERVAL_MS, 'purge mailbox providers', () =>
+    store.purgeMailboxProviders(
+      ages.getCutoff(MAILBOX_PROVIDER_RETENTION_MS),
+      MAX_STORED_MAILBOX_PROVIDERS,
       MAX_ROWS_PER_ROUND,
     ),
   );

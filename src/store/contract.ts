@@ -21,6 +21,7 @@ import type {
   WindowCounts,
 } from '../model/account.ts';
 import type { Actor, AuditEntry, ImportStep } from '../model/audit.ts';
+import type { SpanMs } from '../model/deliverability.ts';
 import type { DkimKey, DomainChange, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type {
   AppliedReports,
@@ -65,6 +66,7 @@ import type {
   SuppressionSearch,
 } from '../model/suppression.ts';
 import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
+import type { DeliverabilityStore } from './deliverability-store.ts';
 import type { StoreError } from './error.ts';
 import type { NotificationStore } from './notification-store.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
@@ -177,6 +179,16 @@ export interface RetentionStore {
    * `hourRowsBefore`. Resolves to the number of purged rows.
    */
   purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): Promise<number>;
+  /**
+   * Purges up to `limit` rows of the deliverability series with this span that began before `before`. Resolves to the number of
+   * purged rows.
+   */
+  purgeDeliverability(spanMs: SpanMs, before: number, limit: number): Promise<number>;
+  /**
+   * Purges up to `limit` mailbox providers of domains that were looked up before `before`, and up to `limit` beyond the newest
+   * `maxStored`. Resolves to the greater of the two counts.
+   */
+  purgeMailboxProviders(before: number, maxStored: number, limit: number): Promise<number>;
 }
 
 /** The operations that apply reports about messages that a next hop has accepted. */
@@ -480,6 +492,7 @@ export interface OperatorStore
     Pick<AcceptStore, 'findNewestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'readTraffic'>,
+    Pick<DeliverabilityStore, 'readDeliverability' | 'findMailboxProviders' | 'listMailboxProviderDomains'>,
     Pick<FeedbackStore, 'findLastFeedbackAt' | 'listLastFeedback'>,
     Pick<StoreLifecycle, 'probe'> {}
 
@@ -491,6 +504,7 @@ export type StoreMethods = AcceptStore &
   DirectoryStore &
   NodeStore &
   TrafficStore &
+  DeliverabilityStore &
   IndexStore &
   WebhookWorkerStore &
   NotificationStore &
@@ -546,6 +560,8 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   purgeBodiesAndKeys: 'change',
   purgeFeedback: 'change',
   purgeTraffic: 'change',
+  purgeDeliverability: 'change',
+  purgeMailboxProviders: 'change',
   recordFeedback: 'change',
   applyPendingReports: 'change',
   findLastFeedbackAt: 'operator-read',
@@ -559,6 +575,11 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   listNodes: 'operator-read',
   writeTraffic: 'change',
   readTraffic: 'operator-read',
+  writeDeliverability: 'change',
+  readDeliverability: 'operator-read',
+  writeMailboxProviders: 'change',
+  findMailboxProviders: 'operator-read',
+  listMailboxProviderDomains: 'operator-read',
   createAccount: 'change',
   setAccount: 'change',
   lockAccount: 'change',

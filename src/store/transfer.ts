@@ -111,6 +111,16 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies', 'confirmations', 'bounces'],
   },
   {
+    name: 'deliverability',
+    keyColumns: ['span', 'series', 'at', 'node'],
+    columns: ['span', 'at', 'series', 'node', 'counts'],
+  },
+  {
+    name: 'mailbox_provider',
+    keyColumns: ['domain'],
+    columns: ['domain', 'provider', 'looked_up_at'],
+  },
+  {
     name: 'webhook',
     keyColumns: ['id'],
     columns: [

@@ -13,6 +13,7 @@ import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
 import { prepareBulk } from './bulk.ts';
 import { createPool, type Pool } from './database.ts';
+import { prepareDeliverability } from './deliverability.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { prepareFeedback } from './feedback.ts';
@@ -111,6 +112,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareWebhookWorker(pool),
     ...prepareNotifications(pool),
     ...prepareTraffic(pool),
+    ...prepareDeliverability(pool),
     ...prepareOverview(pool),
     ...prepareAccounts(pool),
     ...prepareSuppressions(pool),

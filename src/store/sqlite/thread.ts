@@ -23,6 +23,7 @@ import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
 import { prepareAudit } from './audit.ts';
 import { prepareBulk } from './bulk.ts';
+import { prepareDeliverability } from './deliverability.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
@@ -347,6 +348,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...prepareNotifications(database),
     ...prepareDeliveryRecovery(database),
     ...prepareTraffic(database),
+    ...prepareDeliverability(database),
     ...prepareOverview(database),
     probe: (): void => {
       probe.run();

@@ -62,6 +62,14 @@ function createSweeperRig(
       calls.push(['disableFailingWebhooks', ...args]);
       return answers.disableFailingWebhooks?.() ?? [];
     },
+    async purgeDeliverability(...args: [number, number, number]) {
+      calls.push(['purgeDeliverability', ...args]);
+      return 0;
+    },
+    async purgeMailboxProviders(...args: [number, number, number]) {
+      calls.push(['purgeMailboxProviders', ...args]);
+      return 0;
+    },
     async purgeFeedback(...args: [number, number, number]) {
       calls.push(['purgeFeedback', ...args]);
       return 0;
@@ -125,6 +133,15 @@ test('each round expires messages, recovers leases and purges bodies', async () 
   ]);
   expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR_MS, 10_000, 500]]);
   expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR_MS, START - 400 * 24 * HOUR_MS, 500]]);
+  expect(listCalls('purgeDeliverability')).toEqual([
+    ['purgeDeliverability', 300_000, START - 6 * HOUR_MS, 500],
+    ['purgeDeliverability', HOUR_MS, START - 4 * 24 * HOUR_MS, 500],
+    ['purgeDeliverability', 6 * HOUR_MS, START - 16 * 24 * HOUR_MS, 500],
+    ['purgeDeliverability', 24 * HOUR_MS, START - 400 * 24 * HOUR_MS, 500],
+  ]);
+  expect(listCalls('purgeMailboxProviders')).toEqual([
+    ['purgeMailboxProviders', START - 90 * 24 * HOUR_MS, 100_000, 500],
+  ]);
   expect(listCalls('purgeDeliveries')).toEqual([
     ['purgeDeliveries', START - 7 * 24 * HOUR_MS, START - 30 * 24 * HOUR_MS, 500],
   ]);

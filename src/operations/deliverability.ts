@@ -1,0 +1,227 @@
+/**
+ * The operation of the deliverability figures: messages by mailbox provider, recipient domain, account or sending domain,
+ * compared with the period before.
+ */
+import { formatIsoTime } from '../config/units.ts';
+import type { Account } from '../model/account.ts';
+import { addKeyCounts, REMAINDER_KEY, type Series } from '../model/deliverability.ts';
+import { getMailboxProviderName } from '../model/mailbox-provider.ts';
+import { Type } from '../model/schema.ts';
+import { listChanges } from './deliverability/changes.ts';
+import {
+  type ComparedCounts,
+  computePoints,
+  getPeriodBounds,
+  subtractParts,
+  sumRows,
+  toComparedFigures,
+} from './deliverability/figures.ts';
+import {
+  DELIVERABILITY_RANGE_NAMES,
+  DELIVERABILITY_RANGES,
+  Deliverability,
+  GROUPINGS,
+  type Grouping,
+} from './deliverability/schemas.ts';
+import { accountNotFound, invalid, ok } from './errors.ts';
+import { operation } from './operation.ts';
+import { createStringEnum } from './schemas.ts';
+
+const MAX_ROWS = 200;
+
+/** Shows the figures. The number of stored rows limits the time, independent of the number of messages. */
+export const showDeliverability = operation({
+  name: 'deliverability.show',
+  id: 'showDeliverability',
+  summary:
+    'Show messages by mailbox provider, recipient domain, account or sending domain, compared with the period before',
+  changes: false,
+  input: Type.Object({
+    by: createStringEnum(GROUPINGS, {
+      default: 'provider',
+      description:
+        'The property by which the figures are grouped: `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`. The default is `provider`.',
+    }),
+    range: createStringEnum(DELIVERABILITY_RANGE_NAMES, {
+      default: '24h',
+      description: '`1h`, `24h`, `7d` or `30d`; the default is `24h`.',
+    }),
+    account: Type.Optional(Type.String({ description: 'Only messages of this account.' })),
+    sendingDomain: Type.Optional(
+      Type.String({ description: 'Only messages from this sending domain; only with `by` = `provider`.' }),
+    ),
+    key: Type.Optional(
+      Type.String({ description: 'The key of the row whose figures `points` contains; the default is the total.' }),
+    ),
+    limit: Type.Integer({
+      minimum: 1,
+      maximum: MAX_ROWS,
+      default: 50,
+      description: `The number of rows, 1 to ${MAX_ROWS}; the default is 50.`,
+    }),
+  }),
+  result: Deliverability,
+  errors: ['not-found'],
+  async run({ by, range, account: accountName, sendingDomain, key, limit }, { store, clock }) {
+    if (sendingDomain !== undefined && by !== 'provider')
+      return invalid('sendingDomain', 'is allowed only if the figures are grouped by provider');
+    const now = clock.now();
+    const accounts = await store.listAccounts();
+    const account = accounts.find(({ name }) => name === accountName) ?? null;
+    if (accountName !== undefined && account === null) return accountNotFound(accountName);
+
+    const { stepMs } = DELIVERABILITY_RANGES[range];
+    const bounds = getPeriodBounds(range, now);
+    const read = ({ series }: Selection) => store.readDeliverability(series, stepMs, bounds.previousFrom, bounds.until);
+    const { selection, totalSelection } = selectSeries(by, account, sendingDomain?.toLowerCase() ?? null);
+    const [rows, totalRows] = await Promise.all([
+      read(selection),
+      totalSelection === null ? null : read(totalSelection),
+    ]);
+    const sums = sumRows(rows, bounds, selection.toKey);
+    const total =
+      totalSelection === null || totalRows === null
+        ? sums.total
+        : addCountsWithoutKey(sums.total, sumRows(totalRows, bounds, totalSelection.toKey).total);
+
+    const accountsById = new Map(accounts.map((candidate) => [String(candidate.id), candidate]));
+    const listedRows = [...sums.byKey]
+      .map(([resultKey, counts]) => ({ ...describeKey(by, resultKey, accountsById), resultKey, counts }))
+      .sort((a, b) => compareTraffic(b.counts, a.counts) || (a.key < b.key ? -1 : 1))
+      .slice(0, limit);
+    const selectsKey = (storedKey: string): boolean => {
+      const resultKey = selection.toKey(storedKey);
+      return resultKey !== null && resultKey !== REMAINDER_KEY && describeKey(by, resultKey, accountsById).key === key;
+    };
+    const points =
+      key !== undefined
+        ? computePoints(rows, range, bounds, selectsKey)
+        : computePoints(
+            totalRows ?? rows,
+            range,
+            bounds,
+            (storedKey) => (totalSelection ?? selection).toKey(storedKey) !== null,
+          );
+    return ok({
+      ...{ by, range, stepMs, points },
+      from: formatIsoTime(bounds.from),
+      until: formatIsoTime(now),
+      previousFrom: formatIsoTime(bounds.previousFrom),
+      rows: listedRows.map(({ key: shownKey, name, resultKey, counts }) => ({
+        ...{ key: shownKey, name },
+        ...toComparedFigures(counts),
+        lockThresholds: by === 'account' ? (accountsById.get(resultKey)?.thresholds ?? null) : null,
+      })),
+      other: toComparedFigures(
+        subtractParts(
+          total,
+          listedRows.map(({ counts }) => counts),
+        ),
+      ),
+      total: toComparedFigures(total),
+      changes: listChanges([{ key: null, name: 'All messages', counts: total }, ...listedRows], {
+        currentMs: now - bounds.from,
+        previousMs: bounds.from - bounds.previousFrom,
+      }),
+    });
+  },
+});
+
+/** The stored keys of a series that belong to a result. */
+interface Selection {
+  readonly series: Series;
+  /**
+   * Returns the key of the result for a stored key, or null for a stored key that the result does not include. For `REMAINDER_KEY`
+   * it returns `REMAINDER_KEY` or null.
+   */
+  toKey(storedKey: string): string | null;
+}
+
+/**
+ * Returns the series of the rows, and the series of the total if it is another one. A series of pairs, such as account and mailbox
+ * provider, does not contain the rest of one account, so the series of accounts has the total.
+ */
+function selectSeries(
+  by: Grouping,
+  account: Account | null,
+  sendingDomain: string | null,
+): { readonly selection: Selection; readonly totalSelection: Selection | null } {
+  const accountId = account === null ? null : String(account.id);
+  const ofAccount: Selection = { series: 'account', toKey: (key) => (key === accountId ? key : null) };
+  switch (by) {
+    case 'provider':
+      if (sendingDomain !== null) {
+        const matches = ([id, domain]: readonly string[]) =>
+          domain === sendingDomain && (accountId === null || id === accountId);
+        return {
+          selection: {
+            series: 'sending-domain/provider',
+            toKey: (key) => (matches(key.split('/')) ? key.slice(key.lastIndexOf('/') + 1) : null),
+          },
+          totalSelection: { series: 'sending-domain', toKey: (key) => (matches(key.split('/')) ? key : null) },
+        };
+      }
+      return accountId === null
+        ? { selection: selectAll('provider'), totalSelection: null }
+        : { selection: selectPairs('account/provider', accountId), totalSelection: ofAccount };
+    case 'recipient-domain':
+      return accountId === null
+        ? { selection: selectAll('recipient-domain'), totalSelection: null }
+        : { selection: selectPairs('account/recipient-domain', accountId), totalSelection: ofAccount };
+    case 'account':
+      return { selection: accountId === null ? selectAll('account') : ofAccount, totalSelection: null };
+    case 'sending-domain':
+      return {
+        selection: selectPairs('sending-domain', accountId),
+        totalSelection: accountId === null ? null : ofAccount,
+      };
+  }
+}
+
+function selectAll(series: Series): Selection {
+  return { series, toKey: (storedKey) => storedKey };
+}
+
+/** Selects the second part of the keys of pairs whose first part is `accountId`, or of all pairs if `accountId` is null. */
+function selectPairs(series: Series, accountId: string | null): Selection {
+  return {
+    series,
+    toKey(storedKey) {
+      const slashIndex = storedKey.indexOf('/');
+      if (accountId === null) return storedKey.slice(slashIndex + 1);
+      return storedKey.slice(0, Math.max(0, slashIndex)) === accountId ? storedKey.slice(slashIndex + 1) : null;
+    },
+  };
+}
+
+/** Returns the sum of the keys, and of the counts of `total` that no key contains. */
+function addCountsWithoutKey(keySum: ComparedCounts, total: ComparedCounts): ComparedCounts {
+  const rest = subtractParts(total, [keySum]);
+  addKeyCounts(rest.current, keySum.current);
+  addKeyCounts(rest.previous, keySum.previous);
+  return rest;
+}
+
+function describeKey(
+  by: Grouping,
+  resultKey: string,
+  accountsById: ReadonlyMap<string, Account>,
+): { readonly key: string; readonly name: string } {
+  switch (by) {
+    case 'provider':
+      return { key: resultKey, name: getMailboxProviderName(resultKey) };
+    case 'account': {
+      const name = accountsById.get(resultKey)?.name ?? `account ${resultKey}`;
+      return { key: name, name };
+    }
+    case 'recipient-domain':
+    case 'sending-domain':
+      return { key: resultKey, name: resultKey };
+  }
+}
+
+/** Compares by accepted messages, then by messages that ended. Returns a positive number if `a` has more. */
+function compareTraffic({ current: a, previous: before }: ComparedCounts, other: ComparedCounts): number {
+  const { current: b, previous: otherBefore } = other;
+  return a.accepted - b.accepted || a.ended - b.ended || before.accepted - otherBefore.accepted;
+}

@@ -1,0 +1,190 @@
+/**
+ * Finds the significant changes between a range and the period before. Pure.
+ *
+ * A change of a rate is significant if the difference is greater than three standard errors of the two samples (the
+ * two-proportion z-test) and greater than a minimum. A change of a time is significant if the p50 doubled or halved, because
+ * the error of a percentile is up to 10 %. A change of traffic is significant if the messages per hour differ by half.
+ */
+import type { KeyCounts } from '../../model/deliverability.ts';
+import { computePercentile, HOUR_MS, type Latencies } from '../../model/traffic.ts';
+import { formatCount, formatDuration } from '../../printing/text.ts';
+import type { ComparedCounts } from './figures.ts';
+import type { ChangeCode, DeliverabilityChange } from './schemas.ts';
+
+export const MAX_CHANGES = 20;
+const MIN_Z = 3;
+/** The minimum number of messages in each period for a comparison of rates or times. */
+const MIN_SAMPLE = 50;
+const MIN_TIME_FACTOR = 2;
+const MIN_TIME_DIFFERENCE_MS = 1_000;
+const MIN_TRAFFIC_FACTOR = 1.5;
+/** The minimum number of messages in the period with more traffic for a change of traffic. */
+const MIN_TRAFFIC = 100;
+
+/** The row to compare. `key` is null for the total. */
+export interface ComparedRow {
+  readonly key: string | null;
+  readonly name: string;
+  readonly counts: ComparedCounts;
+}
+
+/** The lengths of both periods. The last step of the range has not ended, so the lengths differ. */
+export interface PeriodLengths {
+  readonly currentMs: number;
+  readonly previousMs: number;
+}
+
+type Judgement = DeliverabilityChange['judgement'];
+/** A change with the number by which changes are sorted. */
+interface RankedChange {
+  readonly change: DeliverabilityChange;
+  readonly weight: number;
+}
+
+/** Returns the significant changes of the rows, at most `MAX_CHANGES`: worse before better before neutral, the greatest first. */
+export function listChanges(rows: readonly ComparedRow[], lengths: PeriodLengths): DeliverabilityChange[] {
+  const ranks: Readonly<Record<Judgement, number>> = { worse: 0, better: 1, neutral: 2 };
+  return rows
+    .flatMap((row) => [...listRateChanges(row), ...listTimeChanges(row), ...listTrafficChanges(row, lengths)])
+    .sort((a, b) => ranks[a.change.judgement] - ranks[b.change.judgement] || b.weight - a.weight)
+    .slice(0, MAX_CHANGES)
+    .map(({ change }) => change);
+}
+
+interface RateRule {
+  readonly rose: ChangeCode;
+  readonly fell: ChangeCode;
+  /** The subject of the sentence. */
+  readonly noun: string;
+  readonly minDifference: number;
+  /** The factor that ranks a complaint above a bounce, and a bounce above a deferral. */
+  readonly factor: number;
+  count(counts: KeyCounts): number;
+  all(counts: KeyCounts): number;
+}
+
+const RATE_RULES: readonly RateRule[] = [
+  {
+    ...{ rose: 'complaint-rate-rose', fell: 'complaint-rate-fell', noun: 'complaint rate' },
+    ...{ minDifference: 0.0002, factor: 100 },
+    count: ({ complained }) => complained,
+    all: ({ delivered }) => delivered,
+  },
+  {
+    ...{ rose: 'bounce-rate-rose', fell: 'bounce-rate-fell', noun: 'bounce rate', minDifference: 0.005, factor: 3 },
+    count: ({ bounced }) => bounced,
+    all: ({ ended }) => ended,
+  },
+  {
+    ...{ rose: 'deferral-rate-rose', fell: 'deferral-rate-fell', noun: 'share of deferred attempts' },
+    ...{ minDifference: 0.02, factor: 1 },
+    count: ({ deferred }) => deferred,
+    all: ({ deferred, ended }) => deferred + ended,
+  },
+];
+
+function listRateChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
+  return RATE_RULES.flatMap(({ rose, fell, noun, minDifference, factor, count, all }) => {
+    const [allBefore, allAfter] = [all(previous), all(current)];
+    if (allBefore < MIN_SAMPLE || allAfter < MIN_SAMPLE) return [];
+    const [before, after] = [count(previous) / allBefore, count(current) / allAfter];
+    const difference = after - before;
+    if (Math.abs(difference) < minDifference) return [];
+    const pooled = (count(previous) + count(current)) / (allBefore + allAfter);
+    const standardError = Math.sqrt(pooled * Math.max(0, 1 - pooled) * (1 / allBefore + 1 / allAfter));
+    if (Math.abs(difference) < MIN_Z * standardError) return [];
+    const isWorse = difference > 0;
+    const text = `${name}: the ${noun} ${isWorse ? 'rose' : 'fell'} from ${formatPercent(before)} to ${formatPercent(after)}.`;
+    const judgement = isWorse ? 'worse' : 'better';
+    return [
+      {
+        change: { code: isWorse ? rose : fell, key, judgement, before, after, text },
+        weight: Math.abs(difference) * factor * Math.sqrt(allAfter),
+      },
+    ];
+  });
+}
+
+interface TimeRule {
+  readonly slower: ChangeCode;
+  readonly faster: ChangeCode;
+  readonly noun: string;
+  read(counts: KeyCounts): Latencies;
+}
+
+const TIME_RULES: readonly TimeRule[] = [
+  {
+    ...{ slower: 'delivery-slower', faster: 'delivery-faster', noun: 'p50 of the delivery time' },
+    read: ({ latencies }) => latencies,
+  },
+  {
+    ...{ slower: 'confirmation-slower', faster: 'confirmation-faster', noun: 'p50 of the time to the confirmation' },
+    read: ({ confirmations }) => confirmations,
+  },
+];
+
+function listTimeChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
+  return TIME_RULES.flatMap(({ slower, faster, noun, read }) => {
+    const [timesBefore, timesAfter] = [read(previous), read(current)];
+    if (countTimes(timesBefore) < MIN_SAMPLE || countTimes(timesAfter) < MIN_SAMPLE) return [];
+    const before = computePercentile(timesBefore, 0.5) ?? 0;
+    const after = computePercentile(timesAfter, 0.5) ?? 0;
+    const ratio = (Math.max(before, after) + 1) / (Math.min(before, after) + 1);
+    if (ratio < MIN_TIME_FACTOR || Math.abs(after - before) < MIN_TIME_DIFFERENCE_MS) return [];
+    const isWorse = after > before;
+    const text = `${name}: the ${noun} ${isWorse ? 'rose' : 'fell'} from ${formatDuration(before)} to ${formatDuration(after)}.`;
+    const judgement = isWorse ? 'worse' : 'better';
+    return [
+      {
+        change: { code: isWorse ? slower : faster, key, judgement, before, after, text },
+        weight: Math.log2(ratio) * 0.05 * Math.sqrt(countTimes(timesAfter)),
+      },
+    ];
+  });
+}
+
+function countTimes(times: Latencies): number {
+  return [...times.values()].reduce((sum, count) => sum + count, 0);
+}
+
+/** Compares messages per hour, because the last step of the range has not ended. */
+function listTrafficChanges(
+  { key, name, counts: { current, previous } }: ComparedRow,
+  { currentMs, previousMs }: PeriodLengths,
+): readonly RankedChange[] {
+  if (Math.max(current.accepted, previous.accepted) < MIN_TRAFFIC) return [];
+  const before = (previous.accepted * HOUR_MS) / previousMs;
+  const after = (current.accepted * HOUR_MS) / currentMs;
+  const create = (code: ChangeCode, text: string): readonly RankedChange[] => [
+    {
+      change: { code, key, judgement: 'neutral', before, after, text: `${name}: ${text}` },
+      weight: Math.abs(after - before),
+    },
+  ];
+  if (previous.accepted === 0)
+    return create(
+      'traffic-began',
+      `${formatCount(current.accepted)} messages were accepted, and none in the period before.`,
+    );
+  if (current.accepted === 0)
+    return create(
+      'traffic-ended',
+      `no message was accepted, and ${formatCount(previous.accepted)} in the period before.`,
+    );
+  if (Math.max(before, after) < MIN_TRAFFIC_FACTOR * Math.min(before, after)) return [];
+  const rates = `from ${formatPerHour(before)} to ${formatPerHour(after)} messages per hour`;
+  return after > before
+    ? create('traffic-rose', `traffic rose ${rates}.`)
+    : create('traffic-fell', `traffic fell ${rates}.`);
+}
+
+function formatPerHour(rate: number): string {
+  return rate >= 10 ? formatCount(Math.round(rate)) : String(Math.round(rate * 10) / 10);
+}
+
+/** Formats a fraction as a percentage with at most three digits after the point: `0.125 %`, `3.1 %`, `42 %`. */
+export function formatPercent(fraction: number): string {
+  const percent = fraction * 100;
+  const digits = percent >= 10 ? 0 : percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3;
+  return `${Number(percent.toFixed(digits))} %`;
+}

@@ -1,0 +1,143 @@
+/**
+ * The schema of the result of the deliverability figures. The file imports no module of Node, because the dashboard imports the
+ * types.
+ */
+import type { Static } from 'typebox';
+import type { SpanMs } from '../../model/deliverability.ts';
+import { Type } from '../../model/schema.ts';
+import { createStringEnum, nullable, Time } from '../schemas.ts';
+
+/** The properties by which the figures are grouped. */
+export const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+
+/** The ranges of time and the steps of each range. Each step is the span of stored rows. */
+export const DELIVERABILITY_RANGES = {
+  '1h': { stepMs: 300_000, steps: 12 },
+  '24h': { stepMs: 3_600_000, steps: 24 },
+  '7d': { stepMs: 21_600_000, steps: 28 },
+  '30d': { stepMs: 86_400_000, steps: 30 },
+} as const satisfies Readonly<Record<string, { readonly stepMs: SpanMs; readonly steps: number }>>;
+export type DeliverabilityRange = keyof typeof DELIVERABILITY_RANGES;
+// `Object.keys` returns `string[]`; the keys are exactly those of the type.
+export const DELIVERABILITY_RANGE_NAMES = Object.keys(DELIVERABILITY_RANGES) as DeliverabilityRange[];
+
+const createCounter = (description: string) => Type.Integer({ description });
+const createRate = (description: string) => nullable(Type.Number({ description }));
+const createPercentiles = (description: string) =>
+  nullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
+
+const figureMembers = {
+  accepted: createCounter('Messages accepted.'),
+  delivered: createCounter('Messages delivered.'),
+  confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
+  deferred: createCounter('Delivery attempts that were deferred.'),
+  ended: createCounter('Messages that an attempt delivered or bounced.'),
+  bounced: createCounter('Messages bounced by an attempt or by a later report.'),
+  bounces: Type.Object(
+    { hard: Type.Integer(), soft: Type.Integer(), block: Type.Integer() },
+    { description: 'Bounced messages by the class of the failure.' },
+  ),
+  complained: createCounter('Messages with a complaint.'),
+  deliveredRate: createRate(
+    '`delivered` / `ended`; null if no message ended. More than 1 if reports confirm deliveries.',
+  ),
+  deferralRate: createRate(
+    '`deferred` / (`deferred` + `ended`), the share of the attempts that were deferred; null without an attempt.',
+  ),
+  bounceRate: createRate('`bounced` / `ended`; null if no message ended.'),
+  complaintRate: createRate('`complained` / `delivered`; null if no message was delivered.'),
+  latencyMs: createPercentiles('Time from acceptance to delivery; null without a delivery.'),
+  confirmationMs: createPercentiles(
+    'Time from acceptance to the record of the delivery event of the provider; null without such an event.',
+  ),
+};
+export const DeliverabilityFigures = Type.Object(figureMembers);
+export type DeliverabilityFigures = Static<typeof DeliverabilityFigures>;
+
+const comparedMembers = {
+  ...figureMembers,
+  previous: Type.Object(figureMembers, { description: 'The figures of the period before.' }),
+};
+const ComparedFigures = Type.Object(comparedMembers);
+export type ComparedFigures = Static<typeof ComparedFigures>;
+
+export const DeliverabilityTableRow = Type.Object({
+  key: Type.String({
+    description:
+      'The code of the mailbox provider such as `google`, the domain, or the name of the account. `unknown` is the mailbox provider of domains that DNS has not answered for yet, `other` a mailbox provider without an entry, and `none` a domain that receives no mail.',
+  }),
+  name: Type.String({ description: 'The name for people, such as `Google`.' }),
+  ...comparedMembers,
+  lockThresholds: nullable(
+    Type.Object(
+      { bounceRate: Type.Number(), complaintRate: Type.Number() },
+      {
+        description:
+          'With `by=account`: the rates in seven days at which the account is locked; 1 never locks it. Otherwise null.',
+      },
+    ),
+  ),
+});
+export type DeliverabilityTableRow = Static<typeof DeliverabilityTableRow>;
+
+/** The codes of the changes, with the member of the figures that changed. */
+export const CHANGE_CODES = [
+  'complaint-rate-rose',
+  'complaint-rate-fell',
+  'bounce-rate-rose',
+  'bounce-rate-fell',
+  'deferral-rate-rose',
+  'deferral-rate-fell',
+  'delivery-slower',
+  'delivery-faster',
+  'confirmation-slower',
+  'confirmation-faster',
+  'traffic-rose',
+  'traffic-fell',
+  'traffic-began',
+  'traffic-ended',
+] as const;
+export type ChangeCode = (typeof CHANGE_CODES)[number];
+
+export const DeliverabilityChange = Type.Object({
+  code: createStringEnum(CHANGE_CODES, { description: 'The kind of the change. Codes are stable.' }),
+  key: nullable(Type.String({ description: 'The key of the row; null for the total.' })),
+  judgement: createStringEnum(['worse', 'better', 'neutral'], {
+    description: 'Whether the change is worse or better for deliverability.',
+  }),
+  before: Type.Number({
+    description:
+      'The value of the period before: a rate, the p50 in milliseconds, or accepted messages per hour, depending on the code.',
+  }),
+  after: Type.Number({ description: 'The value of the range, in the same unit.' }),
+  text: Type.String({ description: 'One sentence that states the change with its numbers.' }),
+});
+export type DeliverabilityChange = Static<typeof DeliverabilityChange>;
+
+export const Deliverability = Type.Object({
+  by: createStringEnum(GROUPINGS),
+  range: createStringEnum(DELIVERABILITY_RANGE_NAMES),
+  stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
+  from: Time,
+  until: Time,
+  previousFrom: Type.String({
+    format: 'date-time',
+    description: 'The start of the period before, which ends at `from` and has the same number of steps.',
+  }),
+  rows: Type.Array(DeliverabilityTableRow, {
+    description: 'The rows with the most accepted messages, most first; at most `limit`.',
+  }),
+  other: Type.Object(comparedMembers, {
+    description: 'The sum of all keys without a row. The rows and `other` add up to `total`.',
+  }),
+  total: ComparedFigures,
+  points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
+    description:
+      'The figures of `key`, or of the total without `key`: oldest first, without gaps; `at` is the start of the step. The last step has not ended.',
+  }),
+  changes: Type.Array(DeliverabilityChange, {
+    description: 'The significant changes since the period before, the worst first; at most 20.',
+  }),
+});
+export type Deliverability = Static<typeof Deliverability>;
