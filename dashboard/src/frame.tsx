@@ -1,7 +1,7 @@
 /** The frame around every page: sidebar, search, state of the live updates, color scheme, sign out. */
 import { ActionIcon, AppShell, Burger, TextInput, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
-import { IconBook2, IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react';
+import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react';
 import { type ReactNode, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Session } from '../../src/operator/schemas.ts';
@@ -65,10 +65,6 @@ export function Frame({ session, live, children }: FrameProps) {
             />
           ))}
         </div>
-        <a className="nav-item" href="/reference">
-          <IconBook2 size={ICON_SIZE} stroke={ICON_STROKE} aria-hidden />
-          API reference
-        </a>
         <div className="who">
           <span className="avatar">
             <IconUser size={16} aria-hidden />

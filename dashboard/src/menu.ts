@@ -1,6 +1,7 @@
 /** The entries of the sidebar by group. An entry has a page in pages/index.ts. */
 import {
   IconAdjustmentsHorizontal,
+  IconBook2,
   IconCloudComputing,
   IconFileText,
   IconHeartbeat,
@@ -47,6 +48,7 @@ export const MENU: readonly { readonly group: string | null; readonly items: rea
       { label: 'Webhooks', to: '/webhooks', Icon: IconWebhook },
       { label: 'Feedback', to: '/feedback', Icon: IconMessageReport },
       { label: 'Providers', to: '/providers', Icon: IconCloudComputing },
+      { label: 'API reference', to: '/api-reference', Icon: IconBook2 },
     ],
   },
   {

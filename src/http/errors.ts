@@ -15,6 +15,8 @@ export interface ErrorEntry {
   readonly headers: readonly string[];
   /** The condition under which the error occurs, as docs/errors.md describes it. */
   readonly condition: string;
+  /** What the sender of the request does about the error. */
+  readonly remedy: string;
   /** An example of the part that replaces `…`. */
   readonly example?: string;
 }
@@ -29,24 +31,28 @@ export const ERRORS = {
     message: 'Malformed HTTP request',
     headers: [],
     condition: 'the received bytes are not a valid HTTP/1.0 or HTTP/1.1 request; the connection is closed',
+    remedy: 'correct the HTTP client or the proxy, so that it sends HTTP/1.1',
   },
   'invalid-host': {
     status: 400,
     message: 'Exactly one Host header is required',
     headers: [],
     condition: 'an HTTP/1.1 request has no Host header, or a request has more than one',
+    remedy: 'send exactly one Host header',
   },
   'invalid-content-type': {
     status: 400,
     message: 'Content-Type must be application/json',
     headers: [],
     condition: 'Content-Type is absent or names another type; parameters are allowed',
+    remedy: 'send `Content-Type: application/json`',
   },
   'invalid-content-encoding': {
     status: 400,
     message: 'Content-Encoding must be identity',
     headers: [],
     condition: 'the body is compressed',
+    remedy: 'send the body without compression',
   },
   'body-too-large': {
     status: 400,
@@ -54,18 +60,21 @@ export const ERRORS = {
     headers: [],
     condition:
       'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set), or its chunk extensions are too large',
+    remedy: 'shorten the message, or let the operator raise POSTRIDER_MAX_REQUEST',
   },
   'invalid-json': {
     status: 400,
     message: 'Invalid JSON payload',
     headers: [],
     condition: 'the body is empty, is not UTF-8, is not JSON, or is not a JSON object',
+    remedy: 'send a JSON object in UTF-8',
   },
   'missing-fields': {
     status: 400,
     message: 'Missing required fields: …',
     headers: [],
     condition: 'fields are absent, null or empty; the message lists them in the order to, from, subject, message',
+    remedy: 'send every named field with a value that is not empty',
     example: 'to, subject',
   },
   'not-strings': {
@@ -73,6 +82,7 @@ export const ERRORS = {
     message: 'Fields must be strings: …',
     headers: [],
     condition: 'fields are present but are not strings',
+    remedy: 'send every named field as a JSON string',
     example: 'subject',
   },
   'invalid-address': {
@@ -80,6 +90,7 @@ export const ERRORS = {
     message: 'Invalid email address: …',
     headers: [],
     condition: '`to` or `from` is not a bare address such as name@example.com, or contains NUL',
+    remedy: 'send a bare address without a display name',
     example: 'to',
   },
   'invalid-field': {
@@ -88,6 +99,7 @@ export const ERRORS = {
     headers: [],
     condition:
       'a field contains an unpaired surrogate; subject or message contains NUL; or the subject contains a line break or another control character except tab, or has more than 998 bytes; the message names the field and the fault',
+    remedy: 'correct the named field',
     example: 'subject: line breaks are not allowed',
   },
   'invalid-idempotency-key': {
@@ -95,12 +107,14 @@ export const ERRORS = {
     message: 'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
     headers: [],
     condition: 'Idempotency-Key is empty, too long, repeated, or contains other characters',
+    remedy: 'send one key of 1 to 255 visible ASCII characters, or omit the header',
   },
   'idempotency-key-reused': {
     status: 400,
     message: 'Idempotency-Key was already used with another payload',
     headers: RATE_LIMIT_HEADERS,
     condition: 'the account used the Idempotency-Key with other fields in the last 24 hours',
+    remedy: 'send another key, or repeat the fields of the first request',
   },
   'invalid-key': {
     status: 401,
@@ -108,67 +122,84 @@ export const ERRORS = {
     headers: [],
     condition:
       'Authorization is absent, empty or repeated, has a scheme word, or has an unknown, revoked or expired key',
+    remedy: 'send a valid key as the value of Authorization, without a scheme word',
   },
   'account-locked': {
     status: 401,
     message: 'Account locked',
     headers: [],
     condition: 'the account of the key is locked',
+    remedy: 'let the operator unlock the account',
   },
   'sender-not-authenticated': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER],
     condition: 'the domain of `from` is not authenticated for the account',
+    remedy: 'let the operator add and verify the domain of `from`',
   },
   'volume-exhausted': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
     condition: 'the volume of the account is used up',
+    remedy: 'let the operator set a new volume for the account',
   },
   'volume-expired': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
     condition: 'the volume of the account has expired',
+    remedy: 'let the operator set a new volume for the account',
   },
   'rate-limit-exceeded': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, 'Retry-After', ...RATE_LIMIT_HEADERS],
     condition: 'the account has reached its rate limit for this period',
+    remedy: 'repeat the request after Retry-After seconds',
   },
-  'not-found': { status: 404, message: 'Not found', headers: [], condition: 'the path does not exist' },
+  'not-found': {
+    status: 404,
+    message: 'Not found',
+    headers: [],
+    condition: 'the path does not exist',
+    remedy: 'send the request to `/api/v1/send-mail`',
+  },
   'method-not-allowed': {
     status: 405,
     message: 'Method not allowed',
     headers: ['Allow'],
     condition: 'the path does not support the method; Allow lists the supported methods',
+    remedy: 'use a method that Allow lists',
   },
   'request-timeout': {
     status: 408,
     message: 'Request timeout',
     headers: [],
     condition: 'the headers took longer than 10 s, or the complete request longer than 30 s; the connection is closed',
+    remedy: 'repeat the request; send the complete request within 30 s',
   },
   'expectation-failed': {
     status: 417,
     message: 'Expectation failed',
     headers: [],
     condition: 'Expect has a value other than 100-continue',
+    remedy: 'send `Expect: 100-continue`, or omit the header',
   },
   throttled: {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
     condition: 'the account exceeds its throttle',
+    remedy: 'repeat the request after Retry-After seconds',
   },
   overloaded: {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After'],
     condition: 'the server is overloaded and sheds load',
+    remedy: 'repeat the request after Retry-After seconds',
   },
   'too-many-bodies': {
     status: 429,
@@ -176,30 +207,35 @@ export const ERRORS = {
     headers: ['Retry-After'],
     condition:
       'the account has 200 requests whose bodies have not arrived completely, or the bodies of its unanswered requests have 128 MiB in total',
+    remedy: 'send fewer requests at the same time; repeat the request after Retry-After seconds',
   },
   'headers-too-large': {
     status: 431,
     message: 'Request header fields too large',
     headers: [],
     condition: 'the request line and headers have more than 16 KiB; the connection is closed',
+    remedy: 'shorten the headers',
   },
   'internal-error': {
     status: 500,
     message: 'Internal server error',
     headers: [],
     condition: 'an internal error occurred, such as a failed lookup of the key; the mail request is not stored',
+    remedy: 'repeat the request; if the error persists, let the operator read the log',
   },
   'not-committed': {
     status: 500,
     message: 'Internal server error',
     headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
     condition: 'the store did not confirm the commit; the mail request may be stored',
+    remedy: 'repeat the request after Retry-After seconds with the same Idempotency-Key',
   },
   'not-ready': {
     status: 503,
     message: 'Not ready: …',
     headers: [],
     condition: '/readyz: the node drains, or its store cannot commit',
+    remedy: 'wait until the check succeeds; send requests to another node',
     example: 'draining',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &

@@ -213,8 +213,12 @@ function createErrorResponse(status: number, codes: readonly ErrorCode[]): JsonO
 }
 
 function createErrorExample(code: ErrorCode): JsonObject {
-  const { condition, example } = getErrorEntry(code);
-  return { summary: condition, value: { result: 'error', message: formatErrorMessage(code, example ?? null) } };
+  const { condition, remedy, example } = getErrorEntry(code);
+  return {
+    summary: condition,
+    description: remedy,
+    value: { result: 'error', message: formatErrorMessage(code, example ?? null) },
+  };
 }
 
 function createHeaderReferences(names: readonly string[]): JsonObject {

@@ -3,6 +3,7 @@ import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
+import type { ListenerClient } from '../http/listener-client.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -58,5 +59,15 @@ export interface InboxContext {
   readonly readEntity: ReadEntity;
 }
 
+/** The context of the operation that sends a test message. */
+export interface PublicListenerContext {
+  /** Sends requests to the public listener of this process. */
+  readonly publicListener: ListenerClient;
+}
+
 /** The context of every operation of the operator API. */
-export type ServiceContext = Omit<ImportContext, 'warn'> & DoctorContext & ConfigContext & InboxContext;
+export type ServiceContext = Omit<ImportContext, 'warn'> &
+  DoctorContext &
+  ConfigContext &
+  InboxContext &
+  PublicListenerContext;

@@ -20,6 +20,8 @@ interface MemberSchema {
   readonly items?: MemberSchema;
   /** The values of a list that is separated by commas. The operation checks them. */
   readonly 'x-values'?: readonly string[];
+  /** True for a text of several lines: it may contain line feeds, carriage returns and tabs. */
+  readonly 'x-multiline'?: boolean;
   /** The error text of an invalid value, which replaces the general error text (schemas.ts). */
   readonly errorMessage?: string;
 }

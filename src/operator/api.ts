@@ -64,6 +64,8 @@ export interface ApiParts {
   readonly inboxContext: InboxContext;
   /** The OpenAPI document of this API, as JSON text. */
   readonly document: string;
+  /** The OpenAPI document of the public listener, as JSON text. */
+  readonly publicDocument: string;
 }
 
 /** Information about the installation in the response to `GET /session`. */
@@ -123,6 +125,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     return reply.send({ ticket: sessions.createTicket(session, path, clock.now()) } satisfies Ticket);
   });
   app.get(`${API_PATH}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
+  app.get(`${API_PATH}/public-openapi.json`, (_request, reply) =>
+    reply.type('application/json').send(parts.publicDocument),
+  );
 
   app.get(`${API_PATH}/session`, async (request, reply) => {
     const authentication = await authenticate(request);

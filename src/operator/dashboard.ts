@@ -16,7 +16,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 /** The paths of pages. Scripts of the page interpret the remaining path. */
 const PAGE_PATHS = [
   ...['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/webhooks'],
-  ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings'],
+  ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings', '/api-reference'],
 ];
 /**
  * The first path segments below which no page exists. For an unknown path below any other segment, the page shows that

@@ -211,6 +211,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       bodyTimeouts,
       inboxContext,
       document,
+      publicDocument: options.openApi,
     });
     app.get('/reference', (_request, reply) => sendHtml(reply, createApiReference(API_PATH)));
   }

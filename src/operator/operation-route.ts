@@ -153,7 +153,7 @@ export function readRequestInput(
       const isExpected = location === 'path' || (isKnown && !pathNames.includes(name) && location === otherLocation);
       if (!isExpected) return invalid(`Unknown parameter in the ${location}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
-        const fault = findControlCharacterFault(name, value);
+        const fault = findControlCharacterFault(name, value, members[name]?.['x-multiline'] === true);
         if (fault !== null) return invalid(fault, name);
       }
       values[name] = value;

@@ -31,6 +31,7 @@ import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operati
 import { changeMessages, countMessages } from '../operations/message-bulk.ts';
 import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
+import { sendTestMessage } from '../operations/message-test.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
 import { listProviders } from '../operations/providers.ts';
@@ -77,6 +78,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/messages', 'Messages', searchMessages, 200, { within: SEARCH_WITHIN }),
   createOperationRoute('GET', '/messages/count', 'Messages', countMessages),
   createOperationRoute('POST', '/messages/change', 'Messages', changeMessages),
+  createOperationRoute('POST', '/messages/test', 'Messages', sendTestMessage),
   createOperationRoute('GET', '/messages/{id}', 'Messages', showMessage),
   createOperationRoute('GET', '/messages/{id}/explain', 'Messages', explainMessage),
   createOperationRoute('POST', '/messages/{id}/retry', 'Messages', retryMessage),

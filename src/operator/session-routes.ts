@@ -73,4 +73,15 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     success: [{ schema: OpenApiDocument }],
     errors: [400],
   },
+  {
+    method: 'GET',
+    path: '/public-openapi.json',
+    operationId: 'readPublicDocument',
+    group: 'Service',
+    summary: 'Get the OpenAPI document of the public listener, for pages of the dashboard',
+    parameters: [],
+    access: 'none',
+    success: [{ schema: OpenApiDocument }],
+    errors: [400],
+  },
 ];

@@ -13,6 +13,7 @@ import { readEntity } from '../feedback/read/entity.ts';
 import { bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
+import { createListenerClient } from '../http/listener-client.ts';
 import { createOpenApiDocument } from '../http/openapi.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -112,6 +113,13 @@ function createApiOptions(
 ): OperatorOptions['api'] {
   const { settings, clock, machineClock, store, directory, events, firstKey, status } = parts;
   const { publish, subscribe } = events;
+  let publicUrl: string | null = null;
+  subscribe({
+    'api.started': (event) => {
+      publicUrl = event.publicUrl;
+    },
+  });
+  const publicListener = createListenerClient(() => publicUrl, settings.tls);
   return {
     store,
     createContext(actor) {
@@ -129,6 +137,7 @@ function createApiOptions(
         describeSettings,
         showProgress: () => undefined,
         imports,
+        publicListener,
         ...inboxContext,
       };
     },

@@ -9,6 +9,9 @@ const SOURCES = [
   'dashboard/src',
   'dashboard/public',
   'src',
+  // The pages of the API reference show these programs.
+  'docs/examples',
+  'clients/typescript/README.md',
   'package-lock.json',
   'dashboard/index.html',
   'dashboard/vite.config.ts',

@@ -69,6 +69,12 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     Page: lazy(() => loadPage(import('./providers')).then(({ ProvidersPage }) => ({ default: ProvidersPage }))),
   },
   {
+    path: '/api-reference',
+    Page: lazy(() =>
+      loadPage(import('./api-reference')).then(({ ApiReferencePage }) => ({ default: ApiReferencePage })),
+    ),
+  },
+  {
     path: '/health',
     Page: lazy(() => loadPage(import('./health')).then(({ HealthPage }) => ({ default: HealthPage }))),
   },

@@ -11,13 +11,13 @@ import { describeFilters, type Filters, parseFilters, parseMessageId } from '../
 import { Results } from '../messages/results';
 import { type FilterChange, SearchForm } from '../messages/search-form';
 import { SelectionBar } from '../messages/selection-bar';
-import { useRowKeys } from '../messages/use-row-keys';
 import { type MessageSearch, useMessageSearch } from '../messages/use-search';
 import { FirstMessage } from '../parts/first-message';
 import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { formatUtc } from '../parts/time';
+import { useRowKeys } from '../parts/use-row-keys';
 import type { PageProps } from './index';
 
 export function MessagesPage({ session }: PageProps) {

@@ -6,3 +6,25 @@ export function KeyHint({ children }: { readonly children: string }) {
     </span>
   );
 }
+
+interface KeyHintsProps {
+  /** The verb for the key Enter, such as `open`. */
+  readonly open: string;
+  /** True if the key x selects a row. */
+  readonly canSelect?: boolean;
+}
+
+/** The keys of a list (use-row-keys.ts), at the end of its filters. They are hidden on a narrow screen. */
+export function KeyHints({ open, canSelect = false }: KeyHintsProps) {
+  return (
+    <span className="key-hints">
+      <kbd>/</kbd> search · <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Enter</kbd> {open}
+      {canSelect ? (
+        <>
+          {' '}
+          · <kbd>x</kbd> select
+        </>
+      ) : null}
+    </span>
+  );
+}

@@ -12,20 +12,21 @@ test('docs/errors.md and the error registry have the same entries', () => {
     .filter((line) => line.startsWith('| ') && !line.startsWith('| code '))
     .map((line) => line.slice(2, -2).split(' | '));
   const documented = Object.fromEntries(
-    rows.map(([code = '', status, message, headers = '', condition]) => [
+    rows.map(([code = '', status, message, headers = '', condition, remedy]) => [
       code,
       {
         status: Number(status),
         message,
         headers: headers === '–' ? [] : headers.replaceAll('`', '').split(', '),
         condition,
+        remedy,
       },
     ]),
   );
   const registry = Object.fromEntries(
     ERROR_CODES.map((code) => {
-      const { status, message, headers, condition } = getErrorEntry(code);
-      return [code, { status, message, headers: [...headers], condition }];
+      const { status, message, headers, condition, remedy } = getErrorEntry(code);
+      return [code, { status, message, headers: [...headers], condition, remedy }];
     }),
   );
   expect(documented).toEqual(registry);

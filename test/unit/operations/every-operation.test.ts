@@ -28,6 +28,7 @@ const NO_INBOX_COMMAND =
 const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   'inbox.list': NO_INBOX_COMMAND,
   'inbox.show': NO_INBOX_COMMAND,
+  'message.test': '`postrider send` submits a message through the public listener of a running service',
 };
 /** The reason for each operation with two commands, by the name of the operation. */
 const TWO_COMMANDS: Readonly<Record<string, string>> = {

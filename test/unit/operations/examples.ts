@@ -195,6 +195,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     prepare: acceptMessage,
     audit: ['message.change state=queued'],
   },
+  'message.test': {
+    input: { account: 'acme', to: 'ada@example.com', message: 'one\ntwo' },
+    audit: ['key.create acme', 'key.revoke key_1'],
+  },
   'message.export': { input: { state: 'queued' }, prepare: acceptMessage },
   'message.show': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.explain': { input: { id: MESSAGE.id }, prepare: acceptMessage },

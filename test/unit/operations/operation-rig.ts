@@ -26,6 +26,9 @@ import { createCaptureInbox } from '../../../src/transports/capture/inbox.ts';
 import { createInstallation } from '../../../src/wiring/installation.ts';
 import { createCommandRig } from '../cli/command-rig.ts';
 
+/** The id in every response of the public listener of the rig. */
+const TEST_MESSAGE_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
+
 export interface OperationRig {
   readonly folder: string;
   readonly context: ServiceContext;
@@ -83,6 +86,10 @@ export async function createOperationRig(environment: Readonly<Record<string, st
       showProgress: () => undefined,
       inbox: createCaptureInbox(join(folder, 'inbox')),
       readEntity,
+      publicListener: {
+        getUrl: () => 'http://127.0.0.1:8080/api/v1/send-mail',
+        post: async () => ({ status: 201, headers: [], body: JSON.stringify({ result: { id: TEST_MESSAGE_ID } }) }),
+      },
       imports: createImportScheduler(auditedStore, clock),
     },
     now: Date.UTC(2030, 0, 1),

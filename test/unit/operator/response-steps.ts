@@ -123,6 +123,9 @@ export function createSteps({
     ['changeMessages', 404, { body: { action: 'retry', ...UNKNOWN_ACCOUNT } }],
     ['changeMessages', 400, { body: { action: 'retry' } }],
 
+    ['sendTestMessage', 200, { body: { account: 'default', to: ADDRESS, message: 'one\ntwo' } }],
+    ['sendTestMessage', 404, { body: UNKNOWN_ACCOUNT }],
+
     ['listFeedback', 200, {}],
     ['findFeedback', 200, { path: { id: '1' } }],
     ['findFeedback', 404, { path: { id: '999' } }],
@@ -218,6 +221,7 @@ export function createSteps({
     ['showSession', 200, { headers: session }],
     ['subscribeToChanges', 200, { readUntil: '\ndata: ' }],
     ['showOperatorDocument', 200, {}],
+    ['readPublicDocument', 200, {}],
     ['showLiveness', 200, {}],
     ['showMetrics', 200, {}],
     ['showPublicDocument', 200, {}],

@@ -258,6 +258,16 @@ test('every route is in the document, and every response matches the document', 
     expect(response.status).toBe(404);
     responseCounts.set(`${operationId} 404`, 1);
   }
+  // A node without the role `api` has no public listener.
+  const testPath = byId.get('sendTestMessage');
+  if (testPath === undefined) throw new Error('there is no sendTestMessage in the document');
+  const testResponse = await sendRequest(relay.url, 'POST', testPath.path, {
+    headers: BASIC,
+    body: { account: 'default' },
+  });
+  check(testPath.operation, testResponse);
+  expect(testResponse.status).toBe(409);
+  responseCounts.set('sendTestMessage 409', 1);
 
   // These errors occur before the operation. Each is caused for each route that documents it.
   for (let n = 0; n < 10; n += 1) {
@@ -287,10 +297,10 @@ test('every route is in the document, and every response matches the document', 
       await expectStatus(operationId, status, options);
     }
   }
-  // Unknown members are errors. Signing out and reading the document ignore them.
+  // Unknown members are errors. Signing out and reading a document ignore them.
   for (const { method, path, operation } of operations) {
     const { operationId } = operation;
-    if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument'].includes(operationId)) continue;
+    if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument', 'readPublicDocument'].includes(operationId)) continue;
     const inQuery = method === 'GET' || method === 'DELETE' || operationId === 'importSuppressions';
     const unknownMember = inQuery ? { query: { unknownMember: 'x' } } : { body: { unknownMember: 'x' } };
     await expectStatus(operationId, 400, { ...successfulOptions.get(operationId), ...unknownMember });

@@ -1,5 +1,5 @@
 /**
- * The keyboard shortcuts of the list: `j` and `k` move the current row, `Enter` opens it, `x` selects it. The frame
+ * The keyboard shortcuts of a list: `j` and `k` move the current row, `Enter` opens it, `x` selects it. The frame
  * focuses the search field on `/`. The keys are ignored while a field, a button or a dialog has the focus, except that
  * `j` and `k` continue from a focused row.
  */
@@ -8,11 +8,12 @@ import { useEffect, useRef, useState } from 'react';
 interface RowKeys {
   readonly ids: readonly string[];
   readonly onOpen: (id: string) => void;
-  readonly onSelect: (id: string) => void;
+  /** Absent for a list whose rows cannot be selected. */
+  readonly onSelect?: (id: string) => void;
 }
 
 /** Returns the id of the current row, or null. */
-export function useRowKeys({ ids, onOpen, onSelect }: RowKeys): string | null {
+export function useRowKeys({ ids, onOpen, onSelect = () => undefined }: RowKeys): string | null {
   const [current, setCurrent] = useState<string | null>(null);
   const latest = useRef({ ids, onOpen, onSelect, current });
   latest.current = { ids, onOpen, onSelect, current };
@@ -30,7 +31,7 @@ export function useRowKeys({ ids, onOpen, onSelect }: RowKeys): string | null {
         if (id === undefined) return;
         event.preventDefault();
         setCurrent(id);
-        document.querySelector<HTMLElement>(`[data-row="${id}"]`)?.focus();
+        document.querySelector<HTMLElement>(`[data-row="${CSS.escape(id)}"]`)?.focus();
         return;
       }
       // Enter and x act on the current row. Enter on a link or a button activates that control.

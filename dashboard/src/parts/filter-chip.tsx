@@ -1,0 +1,65 @@
+/** A filter that opens its fields, and the values of a filter that can be chosen. */
+import { Checkbox, CloseButton, Group, Popover, Stack } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { formatLabel } from '../messages/labels';
+
+interface FilterChipProps {
+  readonly label: string;
+  /** The description of the active filter; undefined or empty if the filter is not set. */
+  readonly value: string | undefined;
+  /** Absent for a filter that always has a value. */
+  readonly onClear?: () => void;
+  readonly children: ReactNode;
+}
+
+/** An active filter is filled, names its values, and has a button that removes it. */
+export function FilterChip({ label, value = '', onClear, children }: FilterChipProps) {
+  const isActive = value !== '';
+  return (
+    <Group gap={0} wrap="nowrap" className="filter-chip" {...(isActive ? { 'data-active': true } : {})}>
+      <Popover position="bottom-start" trapFocus returnFocus width={300}>
+        <Popover.Target>
+          <button type="button" className="filter-chip-label">
+            {isActive ? `${label}: ${value.replaceAll(',', ', ')}` : label}
+          </button>
+        </Popover.Target>
+        <Popover.Dropdown mah="70vh" style={{ overflowY: 'auto' }}>
+          {children}
+        </Popover.Dropdown>
+      </Popover>
+      {isActive && onClear !== undefined ? (
+        <CloseButton size="xs" radius="xl" aria-label={`Remove the filter ${label}`} onClick={onClear} />
+      ) : null}
+    </Group>
+  );
+}
+
+interface FilterValuesProps {
+  readonly label: string;
+  readonly values: readonly string[];
+  /** The chosen values, separated by commas. */
+  readonly chosen: string | undefined;
+  readonly onChange: (values: readonly string[]) => void;
+  /** True if the values are names, which have no label. */
+  readonly isRaw?: boolean;
+}
+
+/** Several values of one filter. A value of the URL that does not exist stays chosen, so that the error can be corrected. */
+export function FilterValues({ label, values, chosen, onChange, isRaw = false }: FilterValuesProps) {
+  const chosenValues = splitList(chosen);
+  const shownValues = [...values, ...chosenValues.filter((value) => !values.includes(value))];
+  return (
+    <Checkbox.Group label={label} value={chosenValues} onChange={onChange}>
+      <Stack gap={6} mt={6}>
+        {shownValues.map((value) => (
+          <Checkbox key={value} size="sm" value={value} label={isRaw ? value : formatLabel(value)} />
+        ))}
+      </Stack>
+    </Checkbox.Group>
+  );
+}
+
+/** Returns the values of a list that is separated by commas. */
+export function splitList(text: string | undefined): string[] {
+  return (text ?? '').split(',').filter((value) => value !== '');
+}

@@ -1,0 +1,173 @@
+/** The operations of the operator API: a list with a search. An operation opens its input, result and errors. */
+import { TextInput } from '@mantine/core';
+import { IconChevronRight } from '@tabler/icons-react';
+import { useState } from 'react';
+import { useUrlState } from '../api/url-state';
+import { Copyable } from '../parts/copyable';
+import { KeyHints } from '../parts/key-hint';
+import { formatCount } from '../parts/number';
+import { EmptyState } from '../parts/page-states';
+import { TextWithCode } from '../parts/text-with-code';
+import { useRowKeys } from '../parts/use-row-keys';
+import { type ApiDocument, listFields, listOperations, type ReferenceOperation } from './document';
+import { FieldTable } from './field-table';
+
+/** The levels of nested members that the table of a result shows. */
+const RESULT_DEPTH = 4;
+
+export function OperatorOperations({ document }: { readonly document: ApiDocument }) {
+  const [urlState, setUrlState] = useUrlState();
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
+  const text = urlState.get('q') ?? '';
+  const words = text.trim().toLowerCase().split(/\s+/);
+  const allOperations = listOperations(document);
+  const operations = allOperations.filter(({ id, group, method, path, summary }) => {
+    const content = `${id} ${group} ${method} ${path} ${summary}`.toLowerCase();
+    return words.every((word) => content.includes(word));
+  });
+  const toggle = (id: string) =>
+    setOpened((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
+  const current = useRowKeys({ ids: operations.map(({ id }) => id), onOpen: toggle });
+  const groups = [...new Set(operations.map(({ group }) => group))];
+  return (
+    <>
+      <search aria-label="Operations" className="filters">
+        <TextInput
+          type="search"
+          aria-label="Filter operations"
+          placeholder="Filter by method, path or words"
+          value={text}
+          onChange={(event) => setUrlState({ q: event.currentTarget.value }, true)}
+          autoComplete="off"
+          spellCheck={false}
+          className="filter-text"
+          data-search
+        />
+        <span className="muted" role="status">
+          {operations.length === allOperations.length
+            ? formatCount(allOperations.length, 'operation')
+            : `${operations.length} of ${formatCount(allOperations.length, 'operation')}`}
+        </span>
+        <KeyHints open="open" />
+      </search>
+      {operations.length === 0 ? <EmptyState title="No operation matches" /> : null}
+      <div className="stack">
+        {groups.map((group) => (
+          <section key={group} className="card flush" aria-labelledby={`group-${group}`}>
+            <div className="card-header">
+              <h2 id={`group-${group}`}>{group}</h2>
+            </div>
+            <ul className="plain operations">
+              {operations
+                .filter((operation) => operation.group === group)
+                .map((operation) => (
+                  <Operation
+                    key={operation.id}
+                    document={document}
+                    operation={operation}
+                    isOpen={opened.has(operation.id)}
+                    isCurrent={current === operation.id}
+                    onToggle={() => toggle(operation.id)}
+                  />
+                ))}
+            </ul>
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}
+
+interface OperationProps {
+  readonly document: ApiDocument;
+  readonly operation: ReferenceOperation;
+  readonly isOpen: boolean;
+  readonly isCurrent: boolean;
+  readonly onToggle: () => void;
+}
+
+function Operation({ document, operation, isOpen, isCurrent, onToggle }: OperationProps) {
+  const { id, method, path, summary } = operation;
+  return (
+    <li data-row={id} tabIndex={-1} {...(isCurrent ? { 'aria-current': true, 'data-current': true } : {})}>
+      <button type="button" className="operation" aria-expanded={isOpen} onClick={onToggle}>
+        <IconChevronRight size={16} stroke={1.8} aria-hidden className="operation-mark" />
+        <span className="method" data-method={method}>
+          {method}
+        </span>
+        <span className="two-lines">
+          <code className="wrap">{path}</code>
+          <span>{summary}</span>
+        </span>
+      </button>
+      {isOpen ? <OperationDetails document={document} operation={operation} /> : null}
+    </li>
+  );
+}
+
+function OperationDetails({ document, operation }: Pick<OperationProps, 'document' | 'operation'>) {
+  const { id, notes, inputs, results, errors } = operation;
+  return (
+    <div className="operation-details">
+      {notes === '' ? null : (
+        <p>
+          <TextWithCode text={notes} />
+        </p>
+      )}
+      <Copyable value={createCurlCommand(operation)} label={`the command of ${id}`} block />
+      <h3>Input</h3>
+      {inputs.length === 0 ? (
+        <p className="muted">The operation has no input.</p>
+      ) : (
+        <FieldTable
+          label={`Input of ${id}`}
+          fields={inputs}
+          getLocation={(field) => inputs.find((input) => input === field)?.location ?? ''}
+        />
+      )}
+      {results.map(({ status, mediaType, schema }) => {
+        const fields = listFields(document, schema, RESULT_DEPTH);
+        return (
+          <div key={`${status} ${mediaType}`}>
+            <h3>
+              Result <span className="muted">{`status ${status}, ${mediaType}`}</span>
+            </h3>
+            {fields.length === 0 ? null : <FieldTable label={`Result of ${id}, ${mediaType}`} fields={fields} />}
+          </div>
+        );
+      })}
+      <h3>Errors</h3>
+      <table className="list fields errors">
+        <caption className="unseen">{`Errors of ${id}`}</caption>
+        <tbody>
+          {errors.map(({ status, description }) => (
+            <tr key={status}>
+              <th scope="row">{status}</th>
+              <td className="fill">
+                <TextWithCode text={description} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Returns a command with a placeholder in upper case for each required value. */
+function createCurlCommand({ method, path, inputs, bodyType }: ReferenceOperation): string {
+  const required = inputs.filter(({ isRequired }) => isRequired);
+  const query = required
+    .filter(({ location }) => location === 'query')
+    .map(({ name }) => `${name}=${name.toUpperCase()}`)
+    .join('&');
+  const url = `${window.location.origin}${path.replaceAll(/\{(\w+)\}/g, (_match, name: string) => name.toUpperCase())}`;
+  const members = required.filter(({ location }) => location === 'body').map(({ name }) => [name, name.toUpperCase()]);
+  return [
+    `curl ${method === 'GET' ? '' : `-X ${method} `}'${url}${query === '' ? '' : `?${query}`}'`,
+    `  -H "Authorization: Bearer $TOKEN"`,
+    ...(bodyType === null ? [] : [`  -H 'Content-Type: ${bodyType}'`]),
+    ...(bodyType === 'application/json' ? [`  -d '${JSON.stringify(Object.fromEntries(members))}'`] : []),
+    ...(bodyType !== null && bodyType !== 'application/json' ? ['  --data-binary @FILE'] : []),
+  ].join(' \\\n');
+}

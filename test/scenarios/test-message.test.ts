@@ -1,0 +1,97 @@
+/** Tests the operation that sends a test message through the public listener, here with HTTPS. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { runJsonCommand } from '../rig/service.ts';
+import { getCertificate } from '../rig/smtp-certificate.ts';
+import { createScenario, type RunningService } from './running-service.ts';
+
+interface TestOutcome {
+  readonly id: string | null;
+  readonly request: { readonly url: string; readonly body: string };
+  readonly response: { readonly status: number; readonly body: string };
+}
+
+const rig = createScenario();
+const folder = rig.createFolder();
+let service: RunningService;
+let token = '';
+
+beforeAll(async () => {
+  const { cert, key } = await getCertificate('mail.example');
+  writeFileSync(join(folder, 'cert.pem'), cert);
+  writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
+  service = await rig.serve(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });
+  ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
+});
+
+async function callApi<T>(method: string, path: string, body?: object): Promise<{ status: number; body: T }> {
+  const response = await fetch(`${service.operatorUrl}/api/v1${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as T };
+}
+
+const FIELDS = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Hello', message: 'one\r\n\ttwo\n' };
+const sendTest = (input: object) => callApi<TestOutcome>('POST', '/messages/test', { account: 'default', ...input });
+
+test('a test message is accepted by the public listener, the request is shown without the key, and the key is revoked', async () => {
+  const { status, body } = await sendTest(FIELDS);
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    request: {
+      method: 'POST',
+      url: `${service.publicUrl}/api/v1/send-mail`,
+      headers: [
+        { name: 'Authorization', value: expect.stringMatching(/^pr_.{7}…$/) },
+        { name: 'Content-Type', value: 'application/json' },
+      ],
+    },
+    response: { status: 201, body: JSON.stringify({ result: { id: body.id } }) },
+  });
+  expect(JSON.parse(body.request.body)).toEqual(FIELDS);
+  expect((await callApi('GET', `/messages/${body.id}`)).body).toMatchObject({ to: FIELDS.to, message: FIELDS.message });
+  const { body: keys } = await callApi<readonly { name: string; state: string }[]>('GET', '/accounts/default/keys');
+  expect(keys.filter(({ name }) => name === 'test message')).toMatchObject([{ state: 'revoked' }]);
+  const { body: entries } = await callApi<readonly object[]>('GET', '/audit?limit=2');
+  expect(entries).toMatchObject([
+    { actor: 'token:ci', action: 'key.revoke' },
+    { actor: 'token:ci', action: 'key.create', target: 'default' },
+  ]);
+});
+
+test('a refused test message has the response that a client receives', async () => {
+  expect((await sendTest({ to: 'ada', from: 'shop@example.org', subject: 's', message: 'm' })).body).toMatchObject({
+    id: null,
+    response: { status: 400, body: '{"result":"error","message":"Invalid email address: to"}' },
+  });
+  expect((await sendTest({ to: 'ada@example.com', from: '', message: 'm' })).body.response).toMatchObject({
+    status: 400,
+    body: '{"result":"error","message":"Missing required fields: from, subject"}',
+  });
+  await callApi('POST', '/accounts', { name: 'locked' });
+  await callApi('POST', '/accounts/locked/lock', { reason: 'unpaid' });
+  expect((await sendTest({ ...FIELDS, account: 'locked' })).body.response).toMatchObject({
+    status: 401,
+    body: '{"result":"error","message":"Account locked"}',
+  });
+});
+
+test('the same idempotency key returns the id of the first test message', async () => {
+  const input = { ...FIELDS, idempotencyKey: 'test-1' };
+  const first = await sendTest(input);
+  expect(first.body.response.status).toBe(201);
+  expect((await sendTest(input)).body).toMatchObject({
+    id: first.body.id,
+    response: { headers: expect.arrayContaining([{ name: 'Idempotency-Replayed', value: 'true' }]) },
+  });
+});
+
+test('a test message for an unknown account is an error of the operation', async () => {
+  expect(await sendTest({ ...FIELDS, account: 'nobody' })).toMatchObject({
+    status: 404,
+    body: { code: 'not-found', field: 'account' },
+  });
+});
