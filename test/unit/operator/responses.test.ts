@@ -300,7 +300,8 @@ test('every route is in the document, and every response matches the document', 
   // Unknown members are errors. Signing out and reading a document ignore them.
   for (const { method, path, operation } of operations) {
     const { operationId } = operation;
-    if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument', 'readPublicDocument'].includes(operationId)) continue;
+    if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument', 'readPublicDocument'].includes(operationId))
+      continue;
     const inQuery = method === 'GET' || method === 'DELETE' || operationId === 'importSuppressions';
     const unknownMember = inQuery ? { query: { unknownMember: 'x' } } : { body: { unknownMember: 'x' } };
     await expectStatus(operationId, 400, { ...successfulOptions.get(operationId), ...unknownMember });
