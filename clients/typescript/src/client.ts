@@ -228,7 +228,10 @@ async function readText({ body }: Response): Promise<string> {
   return text;
 }
 
-/** Decides by status and body. A body that is not one of the service is never a success and never a refusal. */
+/**
+ * Converts a response to a result by its status and body. A response whose body does not have the form of a body of the
+ * service is neither a success nor a refusal.
+ */
 function readResponse({ status, headers }: Response, body: JsonMembers | null): Accepted | Failure {
   const result = body?.result;
   const id = (result as JsonMembers | null | undefined)?.id;

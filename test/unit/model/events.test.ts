@@ -51,7 +51,7 @@ test('no store defines a history verb', () => {
   }
 });
 
-test('a message is counted once as a message of the reputation, and each bounce or complaint once', () => {
+test('the reputation counts a message once, and each bounce or complaint once', () => {
   const sumDeltas = (...steps: Parameters<typeof getReputationDelta>[]): ReputationDelta => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {
