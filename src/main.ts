@@ -263,7 +263,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const status = (): RuntimeStatus => ({
     node,
     version,
-    storeFault: health.fault(),
+    storeFault: health.findFault(),
     storeRemedy: filesFault?.remedy ?? null,
     delivery: delivery === null ? null : observability.getDeliveryStatus(),
     refusedReports: observability.getRefusedReports(),
@@ -306,7 +306,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
       )
     : null;
 
-  const getNotReadyReason = () => (storeFailed ? 'the store has failed' : health.fault());
+  const getNotReadyReason = () => (storeFailed ? 'the store has failed' : health.findFault());
   const listenerParts = {
     limits: { maxConnections: connectionLimits.public, ...limits },
     getNotReadyReason,

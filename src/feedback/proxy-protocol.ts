@@ -29,13 +29,13 @@ const MALFORMED: ProxyHeader = { kind: 'malformed' };
 
 /** Parses the header at the beginning of `bytes`, which are all bytes received so far. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader {
-  if (couldStartWith(bytes, V2_SIGNATURE)) return parseV2(bytes);
-  if (couldStartWith(bytes, V1_PREFIX)) return parseV1(bytes);
+  if (matchesBeginning(bytes, V2_SIGNATURE)) return parseV2(bytes);
+  if (matchesBeginning(bytes, V1_PREFIX)) return parseV1(bytes);
   return MALFORMED;
 }
 
 /** Returns true if the bytes begin with the prefix, or the prefix begins with the bytes. */
-function couldStartWith(bytes: Buffer, prefix: Buffer): boolean {
+function matchesBeginning(bytes: Buffer, prefix: Buffer): boolean {
   const length = Math.min(bytes.length, prefix.length);
   return bytes.subarray(0, length).equals(prefix.subarray(0, length));
 }

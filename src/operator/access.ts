@@ -93,18 +93,18 @@ class FailureCounts {
 
   /** Returns the time in milliseconds for which a peer is refused, or 0 if the peer is not refused. */
   getWaitMs(address: string, now: number): number {
-    const window = this.#currentWindow(toPeerNetwork(address), now);
+    const window = this.#findCurrentWindow(toPeerNetwork(address), now);
     return window !== undefined && window.count >= MAX_FAILURES ? window.since + WINDOW_MS - now : 0;
   }
 
   add(address: string, now: number): void {
     const peer = toPeerNetwork(address);
-    const window = this.#currentWindow(peer, now);
+    const window = this.#findCurrentWindow(peer, now);
     if (window === undefined) this.#startWindow(peer, now);
     else window.count += 1;
   }
 
-  #currentWindow(peer: string, now: number): FailureWindow | undefined {
+  #findCurrentWindow(peer: string, now: number): FailureWindow | undefined {
     const window = this.#windows.get(peer);
     if (window === undefined) return undefined;
     if (now >= window.since && now - window.since < WINDOW_MS) return window;

@@ -166,7 +166,7 @@ export interface StoreHealth {
    * Returns null while the store can commit; otherwise returns the reason, without internal details. Does not wait for
    * the store. Starts a probe if the last result is too old.
    */
-  fault(): string | null;
+  findFault(): string | null;
   /** Returns a function that runs `call` and updates the health from its result. */
   observe<Args extends readonly unknown[], Result>(
     call: (...args: Args) => Promise<Result>,
@@ -212,7 +212,7 @@ export function watchHealth(
   }
 
   return {
-    fault() {
+    findFault() {
       // The absolute difference also covers a clock that was set back.
       if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probe();
       return knownFault() ?? (isFailing ? 'the store cannot commit' : null);

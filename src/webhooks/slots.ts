@@ -62,7 +62,7 @@ export interface Slots {
   /** Returns the limits of the next claim. `total` is 0 if every slot is used. */
   getLimits(): SlotLimits;
   /** Removes the state of endpoints that use no slot. The caller calls it if none of their deliveries is due. */
-  forgetIdle(): void;
+  removeIdle(): void;
 }
 
 /** `monotonic` returns the monotonic time in milliseconds. */
@@ -121,7 +121,7 @@ export function createSlots(monotonic: () => number): Slots {
       const total = Math.min(MAX_CLAIMED, MAX_CONCURRENT_ATTEMPTS - usedCount);
       return { total, free, defaultFree: isBusy ? 1 : INITIAL_LIMIT };
     },
-    forgetIdle() {
+    removeIdle() {
       for (const [webhookId, { count, failures }] of states)
         if (count === 0 && failures === 0) states.delete(webhookId);
     },

@@ -252,7 +252,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     }
     if (isStopping) return;
     hasBacklog = false;
-    slots.forgetIdle();
+    slots.removeIdle();
     const endedAt = clock.monotonic();
     if (examinedSteps > 2) restUntil = endedAt + MIN_REST_FACTOR * (endedAt - passStartedAt);
   }

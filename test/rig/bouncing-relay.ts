@@ -1,7 +1,7 @@
 /**
- * A relay like Postfix: it accepts every message and later sends a delivery status notification to the envelope sender,
- * or a complaint (RFC 5965). The local part of the recipient selects the report: `gone`, `full`, `late`, `spam`,
- * `away`, `odd`; messages to other recipients are delivered.
+ * A relay that accepts every message, as Postfix does, and then sends a report to the envelope sender: a delivery status
+ * notification, a complaint (RFC 5965) or a reply. The local part of the recipient selects the report: `gone`,
+ * `postrider-loop`, `full`, `late`, `spam`, `away` or `odd`. A message to another recipient causes no report.
  */
 
 import { once } from 'node:events';
@@ -65,6 +65,7 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
   };
 }
 
+/** Returns the report that the local part of the recipient `to` selects, or null. `from` is the envelope sender. */
 function composeReportForRecipient(to: string, from: string, message: string): string | null {
   const [localPart = ''] = to.split('@');
   switch (localPart.split('+')[0]) {

@@ -103,8 +103,8 @@ export async function startReceiver(
     await listener.close();
     await largeBodies.close();
   });
-  const refusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
-  return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, listRefusals: refusals, faults };
+  const listRefusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
+  return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, listRefusals, faults };
 }
 
 /** Opens an SQLite store with the account `default`. The store closes with the test. */
@@ -135,8 +135,11 @@ export async function storeDelivered(store: Store, to: string): Promise<string> 
   return message.id;
 }
 
+/** Resolves to the types of the history entries of the message. */
 export const readVerbs = async (store: Store, id: string) =>
   (await store.findMessage(id))?.events.map(({ verb }) => verb) ?? [];
+
+/** Resolves to the number of hard bounces in the reputation window of the account `default`. */
 export async function countBounces(store: Store): Promise<number> {
   const window = await store.readReputation('default', Date.now());
   return window.kind === 'done' ? window.value.bounces : -1;

@@ -12,7 +12,10 @@ export interface SmtpClient {
   readReply(): Promise<string>;
   /** Starts TLS and accepts every certificate. */
   startTls(): Promise<void>;
-  /** Sends MAIL, RCPT, DATA and the message, whose lines end with CR LF. Resolves to the reply to the final dot, or to the first error reply. */
+  /**
+   * Sends MAIL, RCPT, DATA and the message, whose lines end with CR LF. Resolves to the reply to the final dot, or to the
+   * first error reply.
+   */
   send(from: string, to: string, message: string | Uint8Array): Promise<string>;
   close(): void;
 }

@@ -124,7 +124,7 @@ export async function createSnsRig(
 }
 
 /** Returns a fetch function that sends every request to a test server. */
-export async function fetchFrom(serve: RequestListener): Promise<typeof fetch> {
+export async function createServerFetch(serve: RequestListener): Promise<typeof fetch> {
   const server = createServer(serve).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

@@ -139,7 +139,7 @@ export function prepareAccounts(database: Database): Operations {
       if ((await transaction.query(SELECT_KEY_BY_HASH, [hash])).length > 0) return { kind: 'exists' };
       const values = [account.id, name, prefix, hash, now, expiresAt, revision];
       const [row = {}] = await transaction.query(INSERT_KEY, values);
-      return withAudit(transaction, actor, action, accountName, rows.toApiKey(row));
+      return auditKeyChange(transaction, actor, action, accountName, rows.toApiKey(row));
     });
   }
 
@@ -200,7 +200,7 @@ export function prepareAccounts(database: Database): Operations {
         const key = await findKey(transaction, id);
         if (key === null) return { kind: 'missing' };
         const [row = {}] = await transaction.query(END_KEY, [key.revokedAt ?? now, key.expiresAt, revision, id]);
-        return withAudit(transaction, actor, 'key.revoke', `key_${id}`, rows.toApiKey(row));
+        return auditKeyChange(transaction, actor, 'key.revoke', `key_${id}`, rows.toApiKey(row));
       });
     },
     rotateKey(id, { prefix, hash }, oldExpiresAt, now, actor): Promise<ChangeResult<ApiKey>> {
@@ -212,7 +212,7 @@ export function prepareAccounts(database: Database): Operations {
         await transaction.query(END_KEY, [null, expiry.value, revision, id]);
         const values = [oldKey.accountId, oldKey.name, prefix, hash, now, oldKey.expiresAt, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
-        return withAudit(transaction, actor, 'key.rotate', `key_${id}`, rows.toApiKey(row));
+        return auditKeyChange(transaction, actor, 'key.rotate', `key_${id}`, rows.toApiKey(row));
       });
     },
     async updateKeysLastUsed(used) {
@@ -233,7 +233,7 @@ async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   return row === undefined ? null : rows.toApiKey(row);
 }
 
-async function withAudit(
+async function auditKeyChange(
   transaction: Session,
   actor: Actor | undefined,
   action: string,

@@ -93,7 +93,7 @@ export function prepareDomains(database: Database): DomainOperations {
           revision,
         ]);
         await writeKeys(transaction, rows.readInteger(inserted, 'id'), keys);
-        return withAudit(transaction, actor, 'domain.add', null, await readDomain(transaction, name));
+        return auditChange(transaction, actor, 'domain.add', null, await readDomain(transaction, name));
       });
     },
     async findDomain(name) {
@@ -127,7 +127,7 @@ export function prepareDomains(database: Database): DomainOperations {
         const after = await readDomain(transaction, before.name);
         // A check without a new result is not a change.
         if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
-        return withAudit(transaction, actor, 'domain.update', before, after);
+        return auditChange(transaction, actor, 'domain.update', before, after);
       });
     },
     setDomain(name, change, actor): Promise<DomainNameResult> {
@@ -143,7 +143,7 @@ export function prepareDomains(database: Database): DomainOperations {
           if (owner !== null) return { kind: 'used', by: owner };
         }
         await transaction.query(UPDATE_DOMAIN, [subdomains, returnPath, JSON.stringify(checks), revision, before.id]);
-        return withAudit(transaction, actor, 'domain.set', before, await readDomain(transaction, name));
+        return auditChange(transaction, actor, 'domain.set', before, await readDomain(transaction, name));
       });
     },
     removeDomain(name, actor) {
@@ -184,7 +184,7 @@ async function readDomain(session: Session, name: string): Promise<ChangeResult<
   return row === null ? { kind: 'missing' } : { kind: 'done', value: toDomain(row) };
 }
 
-async function withAudit(
+async function auditChange(
   transaction: Session,
   actor: Actor | undefined,
   action: string,

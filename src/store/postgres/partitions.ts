@@ -50,11 +50,11 @@ interface Period {
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
   let isComplete = true;
-  for (const [parent, createPeriod] of listPeriods(rows.readInteger(clock, 'now'))) {
+  for (const [parent, period] of listPeriods(rows.readInteger(clock, 'now'))) {
     const existing = await database.query(LIST_PARTITIONS, [parent]);
-    if (existing.some(({ name }) => name === createPeriod.name)) continue;
+    if (existing.some(({ name }) => name === period.name)) continue;
     isComplete =
-      (await withLockTimeout(database, (transaction) => createPartition(transaction, parent, createPeriod))) === true &&
+      (await withLockTimeout(database, (transaction) => createPartition(transaction, parent, period))) === true &&
       isComplete;
   }
   return isComplete;
@@ -160,16 +160,16 @@ function listMonthPeriods(parent: string, now: number): (readonly [string, Perio
   return Array.from({ length: PERIODS_AHEAD + 1 }, (_, offset) => {
     const from = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + offset, 1);
     const to = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + offset + 1, 1);
-    return [parent, period(`${parent}_${formatDate(from).slice(0, 6)}`, from, to)] as const;
+    return [parent, createPeriod(`${parent}_${formatDate(from).slice(0, 6)}`, from, to)] as const;
   });
 }
 
 function toDayPeriod(ms: number): readonly [string, Period] {
   const from = Math.floor(ms / DAY_MS) * DAY_MS;
-  return ['body', period(`body_${formatDate(from)}`, from, from + DAY_MS)];
+  return ['body', createPeriod(`body_${formatDate(from)}`, from, from + DAY_MS)];
 }
 
-function period(name: string, from: number, to: number): Period {
+function createPeriod(name: string, from: number, to: number): Period {
   return { name, from: getMinIdAt(from), to: getMinIdAt(to) };
 }
 

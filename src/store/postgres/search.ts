@@ -125,18 +125,20 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     findById: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
     readRows: selectRows,
     async readIndexedRows(index, { first, end: past }, limit) {
-      const parts = fromIndex(index).map((from) => `(${from.select(COLUMNS)} ORDER BY ${from.alias}.id DESC LIMIT $3)`);
+      const parts = buildIndexParts(index).map(
+        (from) => `(${from.select(COLUMNS)} ORDER BY ${from.alias}.id DESC LIMIT $3)`,
+      );
       const text = `SELECT * FROM (${parts.join(' UNION ALL ')}) AS found ORDER BY id DESC LIMIT $3`;
       return (await database.query({ name: '', text }, [first, past, limit])).map(toSearchableMessage);
     },
     async countIndexed(index, { first, end: past }, maxCount) {
-      const parts = fromIndex(index).map((from) => `(${from.selectIds} LIMIT $3)`);
+      const parts = buildIndexParts(index).map((from) => `(${from.selectIds} LIMIT $3)`);
       const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM (${parts.join(' UNION ALL ')}) AS part LIMIT $3) AS found`;
       const [row = {}] = await database.query({ name: '', text }, [first, past, maxCount]);
       return rows.readInteger(row, 'n');
     },
     async readIndexedSeqs(index, { first, end: past }) {
-      const text = fromIndex(index)
+      const text = buildIndexParts(index)
         .map((from) => from.selectIds)
         .join(' UNION ALL ');
       return (await database.query({ name: '', text }, [first, past])).map((row) => toSeq(rows.readText(row, 'id')));
@@ -203,25 +205,28 @@ interface IndexPart {
   readonly selectIds: string;
 }
 
-/** Returns the rows of each value of an index. Values are part of the SQL text, because PostgreSQL cannot use a partial index for a parameter. */
-function fromIndex(index: RowIndex): readonly IndexPart[] {
+/**
+ * Returns the query of each value of an index. Values are part of the SQL text, because PostgreSQL cannot use a partial
+ * index for a parameter.
+ */
+function buildIndexParts(index: RowIndex): readonly IndexPart[] {
   switch (index.kind) {
     case 'state':
-      return index.values.map(fromState);
+      return index.values.map(buildStatePart);
     case 'failure-class':
-      return index.values.map((value) => fromMessages(`m.failure_class = '${value}'`));
+      return index.values.map((value) => buildMessagePart(`m.failure_class = '${value}'`));
     case 'failure-category':
-      return index.values.map((value) => fromMessages(`m.failure_category = '${value}'`));
+      return index.values.map((value) => buildMessagePart(`m.failure_category = '${value}'`));
   }
 }
 
-function fromMessages(condition: string): IndexPart {
+function buildMessagePart(condition: string): IndexPart {
   const from = `FROM mail_request m WHERE m.id >= $1::uuid AND m.id < $2::uuid AND ${condition}`;
   return { alias: 'm', select: (columns) => `SELECT ${columns} ${from}`, selectIds: `SELECT m.id ${from}` };
 }
 
-function fromState(state: StateFilter): IndexPart {
-  if (!OPEN_STATES.includes(state)) return fromMessages(`m.state = '${state}'`);
+function buildStatePart(state: StateFilter): IndexPart {
+  if (!OPEN_STATES.includes(state)) return buildMessagePart(`m.state = '${state}'`);
   const range = 'q.id >= $1::uuid AND q.id < $2::uuid';
   const join = 'JOIN mail_request m ON m.id = q.id AND m.account_id = q.account_id';
   if (state === 'queued' || state === 'deferred') {

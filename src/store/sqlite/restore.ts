@@ -241,7 +241,7 @@ class Restore {
       const oldDatabase = checkpointLog(path);
       if (oldDatabase !== null) {
         try {
-          return this.#replaceByLink() ?? this.#replaceByMoving(this.#unusedPath());
+          return this.#replaceByLink() ?? this.#replaceByMoving(this.#findUnusedPath());
         } finally {
           // The old file is closed last, so that a process that waits to open the file detects that the path names
           // another file.
@@ -253,10 +253,11 @@ class Restore {
       this.#syncFolder();
       return null;
     }
-    return this.#replaceByMoving(this.#unusedPath());
+    return this.#replaceByMoving(this.#findUnusedPath());
   }
 
-  #unusedPath(): string {
+  /** Returns a path for the replaced database that no file has. */
+  #findUnusedPath(): string {
     for (let offsetMs = 0; ; offsetMs += 1) {
       const keptPath = createReplacedDatabasePath(this.#path, new Date(this.#now.getTime() + offsetMs));
       if (!DATABASE_FILE_SUFFIXES.some((suffix) => existsSync(keptPath + suffix))) return keptPath;
@@ -267,7 +268,7 @@ class Restore {
   #replaceByLink(): string | null {
     const path = this.#path;
     const oldLinks = listLeftoverHardLinks(path);
-    const keptPath = this.#unusedPath();
+    const keptPath = this.#findUnusedPath();
     try {
       this.#steps.link(path, keptPath);
     } catch (error) {
@@ -315,7 +316,7 @@ class Restore {
     const hasConflict = DATABASE_FILE_SUFFIXES.some(
       (suffix) => existsSync(this.#path + suffix) && existsSync(earlierKeptPath + suffix),
     );
-    const targetPath = hasConflict ? this.#unusedPath() : earlierKeptPath;
+    const targetPath = hasConflict ? this.#findUnusedPath() : earlierKeptPath;
     this.#writeMarker({ kept: basename(targetPath), draft: basename(this.#draft) });
     this.#moveAside(targetPath);
     this.#steps.rename(this.#draft, this.#path);

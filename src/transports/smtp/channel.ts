@@ -142,7 +142,7 @@ export class Channel {
     try {
       tls = createTls({ ...options, socket: plain });
     } catch (error) {
-      const loss = this.#lose('tls', `TLS with ${this.#peer} cannot start: ${String(error)}`);
+      const loss = this.#endAsLost('tls', `TLS with ${this.#peer} cannot start: ${String(error)}`);
       return Promise.resolve(loss);
     }
     this.#socket = tls;
@@ -184,7 +184,7 @@ export class Channel {
 
   /** Closes the connection at once. Later calls resolve to a loss with the cause `closed`. */
   destroy(text = 'the client closed the connection'): void {
-    this.#lose('closed', text);
+    this.#endAsLost('closed', text);
   }
 
   #waitForEvent(
@@ -207,7 +207,7 @@ export class Channel {
         resolve(
           answer.kind === 'lost'
             ? answer
-            : this.#lose('protocol', `${this.#peer} sent a reply before the connection was ready`),
+            : this.#endAsLost('protocol', `${this.#peer} sent a reply before the connection was ready`),
         );
       };
     });
@@ -230,7 +230,7 @@ export class Channel {
   readonly #onData = (chunk: Buffer): void => {
     if (this.#lost !== null) return;
     const fault = this.#parser.push(chunk);
-    if (fault !== null) this.#lose('protocol', `${this.#peer}: ${fault}`);
+    if (fault !== null) this.#endAsLost('protocol', `${this.#peer}: ${fault}`);
   };
 
   readonly #onReply = (reply: ServerReply): void => {
@@ -242,9 +242,9 @@ export class Channel {
       this.#deadline = Number.POSITIVE_INFINITY;
       waiter(reply);
     } else if (this.#onIdleEnd !== null) {
-      this.#lose('closed', `${this.#peer} ended the idle connection: ${reply.lines[0] ?? ''}`);
+      this.#endAsLost('closed', `${this.#peer} ended the idle connection: ${reply.lines[0] ?? ''}`);
     } else if (this.#replies.push(reply) > MAX_UNREAD) {
-      this.#lose('protocol', `${this.#peer} sent unexpected replies`);
+      this.#endAsLost('protocol', `${this.#peer} sent unexpected replies`);
     }
   };
 
@@ -255,12 +255,12 @@ export class Channel {
 
   readonly #onClose = (): void => {
     const error = this.#error;
-    if (error === null) this.#lose('closed', `${this.#peer} closed the connection`);
-    else if (!this.#established) this.#lose('connect', describeConnectFault(this.#peer, error));
-    else this.#lose('closed', `the connection to ${this.#peer} broke: ${error.code ?? error.message}`);
+    if (error === null) this.#endAsLost('closed', `${this.#peer} closed the connection`);
+    else if (!this.#established) this.#endAsLost('connect', describeConnectFault(this.#peer, error));
+    else this.#endAsLost('closed', `the connection to ${this.#peer} broke: ${error.code ?? error.message}`);
   };
 
-  #lose(cause: ConnectionLost['cause'], text: string): ConnectionLost {
+  #endAsLost(cause: ConnectionLost['cause'], text: string): ConnectionLost {
     if (this.#lost !== null) return this.#lost;
     const loss: ConnectionLost = { kind: 'lost', cause, text };
     this.#lost = loss;
@@ -283,10 +283,10 @@ export class Channel {
     const now = this.#clock.monotonic();
     this.#waitingFor = awaitedEvent;
     this.#deadline = usesWorkDeadline ? Math.min(now + timeoutMs, this.#limit) : now + timeoutMs;
-    if (this.#deadline < this.#timerAt) this.#arm(now);
+    if (this.#deadline < this.#timerAt) this.#startTimer(now);
   }
 
-  #arm(now: number): void {
+  #startTimer(now: number): void {
     this.#cancelTimer?.();
     this.#timerAt = this.#deadline;
     this.#cancelTimer = this.#clock.after(Math.max(0, this.#deadline - now), this.#onTimer);
@@ -299,12 +299,12 @@ export class Channel {
     const now = this.#clock.monotonic();
     const onIdleEnd = this.#onIdleEnd;
     if (now < this.#deadline) {
-      this.#arm(now);
+      this.#startTimer(now);
     } else if (onIdleEnd !== null) {
       this.#onIdleEnd = null;
       onIdleEnd(true);
     } else {
-      this.#lose('timeout', `${this.#peer} did not answer in time; waited for ${this.#waitingFor}`);
+      this.#endAsLost('timeout', `${this.#peer} did not answer in time; waited for ${this.#waitingFor}`);
     }
   };
 }
@@ -376,7 +376,7 @@ function describeCertificateFault(error: Error | null): string | null {
 function describeHandshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
-  if (reason === 'wrong version number') return 'the server does not speak TLS on this port (wrong version number)';
+  if (reason === 'wrong version number') return 'the server does not use TLS on this port (wrong version number)';
   return typeof reason === 'string' ? reason : error.message;
 }
 

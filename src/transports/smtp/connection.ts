@@ -43,7 +43,7 @@ export async function openConnection(
   { transcript, plaintext, deadline, onChannel }: Opening,
 ): Promise<OpenResult> {
   const peer = `${setting.host}:${setting.port}`;
-  const socket = (network.connect ?? dial)(setting.host, setting.port);
+  const socket = (network.connect ?? connectPlain)(setting.host, setting.port);
   const channel = new Channel(socket, peer, network.clock, transcript);
   channel.beginWork(transcript, deadline);
   onChannel(channel);
@@ -51,7 +51,7 @@ export async function openConnection(
   const connectFailure = await channel.waitUntilConnected(limits.connectMs);
   if (connectFailure !== null) return toOpeningFailed(toLostOutcome('connect', connectFailure), false);
   if (setting.tls === 'implicit') {
-    const lost = await secure(channel, setting, network, limits);
+    const lost = await startTls(channel, setting, network, limits);
     if (lost !== null) return toOpeningFailed(toLostOutcome('connect', lost), true);
   }
   transcript.addRemark(describe(channel, peer));
@@ -60,7 +60,7 @@ export async function openConnection(
   if (greeting.kind === 'lost') return toOpeningFailed(toLostOutcome('greeting', greeting), true);
   if (greeting.code !== 220) return refuseOpening(channel, setting, 'greeting', greeting);
 
-  let hello = await greet(channel, setting, limits);
+  let hello = await sendHello(channel, setting, limits);
   if (hello.kind === 'failed') return hello;
 
   if (setting.tls === 'required' || (setting.tls === 'offered' && !plaintext)) {
@@ -73,13 +73,13 @@ export async function openConnection(
         if (channel.hasUnread) {
           return failOpening(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
         }
-        const lost = await secure(channel, setting, network, limits);
+        const lost = await startTls(channel, setting, network, limits);
         if (lost !== null) {
           const failure = toOpeningFailed(toLostOutcome('starttls', lost), true);
           return { ...failure, tlsFailed: setting.tls === 'offered' };
         }
         transcript.addRemark(describe(channel, peer));
-        hello = await greet(channel, setting, limits);
+        hello = await sendHello(channel, setting, limits);
         if (hello.kind === 'failed') return hello;
       } else if (setting.tls === 'required') {
         return refuseOpening(channel, setting, 'starttls', answer);
@@ -106,11 +106,11 @@ export async function openConnection(
   };
 }
 
-function dial(host: string, port: number): Socket {
+function connectPlain(host: string, port: number): Socket {
   return connectTcp({ host, port });
 }
 
-function secure(
+function startTls(
   channel: Channel,
   setting: SmtpSetting,
   network: SmtpNetwork,
@@ -139,7 +139,7 @@ const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: fa
 type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailed;
 
 /** Sends EHLO, or HELO if the server does not support EHLO. */
-async function greet(channel: Channel, setting: SmtpSetting, limits: SmtpLimits): Promise<Hello> {
+async function sendHello(channel: Channel, setting: SmtpSetting, limits: SmtpLimits): Promise<Hello> {
   const { name } = setting;
   channel.sendCommand(buildHelloCommand('EHLO', name));
   const answer = await channel.readReply('the answer to EHLO', limits.commandMs);

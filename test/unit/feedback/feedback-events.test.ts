@@ -37,7 +37,7 @@ describe('every case of the corpus has its expected events', () => {
   });
 });
 
-test('a case with changed, removed or repeated bytes is read without failure and has at least one event', () => {
+test('a case with inserted, removed or replaced bytes is read without failure and has at least one event', () => {
   const arbitrary = fc.record({
     name: fc.constantFrom(...CASES),
     from: fc.nat(4_000),
@@ -98,7 +98,7 @@ test.each([
   ],
   ['a boundary parameter without an end', `Content-Type: multipart/mixed; boundary="${'b'.repeat(100_000)}\r\n\r\nx`],
   ['zeros', '\0'.repeat(1_000_000)],
-])('%s are read to the end', (_, text) => {
+])('a report with %s has 1 to 100 events', (_, text) => {
   const events = readFeedbackEvents(Buffer.from(text, 'latin1'));
   expect(events.length).toBeGreaterThan(0);
   expect(events.length).toBeLessThanOrEqual(100);

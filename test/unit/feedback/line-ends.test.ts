@@ -17,7 +17,7 @@ test.each([
   [['a\r\n', '\n'], false],
   [['a\r\r\n'], false],
   [['a\r\n.\n.\r\n'], false],
-] as const)('%j has only CR LF line ends: %s', (chunks, isValid) => {
+] as const)('the chunks %j are accepted only if every line end is CR LF: %s', (chunks, isValid) => {
   expect(areAccepted(chunks)).toBe(isValid);
 });
 

@@ -34,7 +34,7 @@ test.each([
 });
 
 test.each([
-  ['SMTP', Buffer.from('EHLO a\r\n')],
+  ['an SMTP command', Buffer.from('EHLO a\r\n')],
   ['a lower-case word', encodeVersion1('proxy TCP4 203.0.113.9 192.0.2.1 4711 25')],
   ['an unknown family', encodeVersion1('PROXY UDP4 203.0.113.9 192.0.2.1 4711 25')],
   ['no addresses', encodeVersion1('PROXY TCP4')],
@@ -56,6 +56,6 @@ test.each([
     'version 2, a header above the limit',
     createProxyHeaderV2('203.0.113.9', 0x11, Buffer.alloc(MAX_PROXY_HEADER_BYTES)),
   ],
-])('malformed: %s', (_name, bytes) => {
+])('a header with %s is malformed', (_name, bytes) => {
   expect(parseProxyHeader(bytes)).toEqual({ kind: 'malformed' });
 });

@@ -28,7 +28,7 @@ test('a return path expires after its validity, and the clock of another node ma
   expect(classify(address, NOW - 2 * DAY_MS)).toEqual({ kind: 'refused', reason: 'expired' });
 });
 
-test('a changed return path and one of another installation are refused', () => {
+test('a changed return path and a return path of another installation are refused', () => {
   const validToken = createToken();
   for (let index = 2; index < validToken.length; index += 1) {
     const changedToken =

@@ -8,7 +8,7 @@ import {
 } from '../../../src/feedback/smtp-limits.ts';
 import { toPeerNetwork } from '../../../src/model/address.ts';
 
-test('an address may send a burst and then a rate per second, independently of other addresses', () => {
+test('an address may send a burst and then a limited number of messages per second, independently of other addresses', () => {
   const limits = createPeerLimits();
   const send = (count: number, now: number, address = '192.0.2.1') =>
     Array.from({ length: count }, () => limits.takeMessageTokens(address, 'return-path', now)).filter(Boolean).length;

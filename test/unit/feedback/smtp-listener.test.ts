@@ -44,7 +44,7 @@ const DSN = readCase('01-postfix-no-such-user');
 interface Rig {
   readonly port: number;
   /** Connects from this loopback address; default 127.0.0.1. */
-  readonly openDialog: (from?: string, firstBytes?: string | Uint8Array) => Promise<SmtpClient>;
+  readonly openClient: (from?: string, firstBytes?: string | Uint8Array) => Promise<SmtpClient>;
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly faults: string[];
@@ -117,26 +117,26 @@ async function startRig(
     onError,
   });
   const { port } = await listener.start();
-  const dialogs: SmtpClient[] = [];
+  const clients: SmtpClient[] = [];
   const close = async () => {
     intake.close();
-    for (const dialog of dialogs) dialog.close();
+    for (const client of clients) client.close();
     await listener.close();
     await reader.close();
   };
   onTestFinished(close);
-  const openDialog = async (from?: string, firstBytes?: string | Uint8Array) => {
-    const dialog = await connectSmtp(port, from, firstBytes);
-    dialogs.push(dialog);
-    return dialog;
+  const openClient = async (from?: string, firstBytes?: string | Uint8Array) => {
+    const client = await connectSmtp(port, from, firstBytes);
+    clients.push(client);
+    return client;
   };
-  return { port, openDialog, reports, refusals, faults, reads: () => reads, close };
+  return { port, openClient, reports, refusals, faults, reads: () => reads, close };
 }
 
 describe('accepted recipients', () => {
   test('a report to a return path is about its message and contains the events', async () => {
-    const { openDialog, reports, refusals } = await startRig();
-    const peer = await openDialog();
+    const { openClient, reports, refusals } = await startRig();
+    const peer = await openClient();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toMatchObject([
       {
@@ -157,8 +157,8 @@ describe('accepted recipients', () => {
     ['an unknown mailbox', (): string => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
     ['another domain', (): string => 'ada@example.com', 550, 'relay'],
   ] as const)('%s is refused at RCPT, and counted', async (_, address, code, reason) => {
-    const { openDialog, reports, refusals } = await startRig();
-    const peer = await openDialog();
+    const { openClient, reports, refusals } = await startRig();
+    const peer = await openClient();
     await peer.command('MAIL FROM:<>');
     expect(await peer.command(`RCPT TO:<${address()}>`)).toMatch(new RegExp(`^${code} 5\\.`));
     expect(await peer.command('DATA')).toMatch(/^503 /);
@@ -167,9 +167,9 @@ describe('accepted recipients', () => {
   });
 
   test('postmaster and abuse accept messages of every sender', async () => {
-    const { openDialog, reports } = await startRig();
+    const { openClient, reports } = await startRig();
     for (const to of ['postmaster', `Postmaster@${DOMAIN}`, `abuse@${DOMAIN}`]) {
-      const peer = await openDialog();
+      const peer = await openClient();
       expect(await peer.send('somebody@example.com', to, 'Subject: Hello\r\n\r\nWho are you?')).toMatch(/^250 /);
     }
     expect(reports.map(({ messageRef, summary }) => [messageRef, summary])).toEqual(
@@ -178,8 +178,8 @@ describe('accepted recipients', () => {
   });
 
   test('a complaint to abuse is about the only message whose return path it contains', async () => {
-    const { openDialog, reports } = await startRig();
-    const peer = await openDialog();
+    const { openClient, reports } = await startRig();
+    const peer = await openClient();
     const report = readCase('26-arf-abuse').replace('<shop@example.org>', `<${createToken()}>`);
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, report)).toMatch(/^250 /);
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, readCase('26-arf-abuse'))).toMatch(/^250 /);
@@ -187,16 +187,16 @@ describe('accepted recipients', () => {
   });
 
   test('a message can have only one recipient', async () => {
-    const { openDialog } = await startRig();
-    const peer = await openDialog();
+    const { openClient } = await startRig();
+    const peer = await openClient();
     await peer.command('MAIL FROM:<>');
     expect(await peer.command(`RCPT TO:<${createToken()}>`)).toMatch(/^250 /);
     expect(await peer.command(`RCPT TO:<abuse@${DOMAIN}>`)).toMatch(/^452 /);
   });
 
   test('a session with too many refused recipients ends', async () => {
-    const { openDialog, refusals } = await startRig();
-    const peer = await openDialog();
+    const { openClient, refusals } = await startRig();
+    const peer = await openClient();
     await peer.command('MAIL FROM:<>');
     const replies: string[] = [];
     for (let n = 0; n < 10; n += 1) replies.push((await peer.command(`RCPT TO:<guess${n}@${DOMAIN}>`)).slice(0, 3));
@@ -208,15 +208,15 @@ describe('accepted recipients', () => {
 describe('the reply 250', () => {
   test('is sent only after the commit; a failure of the store causes the reply 451', async () => {
     let commit: (answer: FeedbackResult) => void = () => undefined;
-    let fail: (error: Error) => void = () => undefined;
-    const { openDialog, reports, refusals, faults } = await startRig(
+    let rejectCommit: (error: Error) => void = () => undefined;
+    const { openClient, reports, refusals, faults } = await startRig(
       () =>
         new Promise((resolve, reject) => {
           commit = resolve;
-          fail = reject;
+          rejectCommit = reject;
         }),
     );
-    const peer = await openDialog();
+    const peer = await openClient();
     let answer: string | null = null;
     const pendingReply = peer.send('', createToken(), DSN).then((text) => {
       answer = text;
@@ -228,7 +228,7 @@ describe('the reply 250', () => {
     expect(answer).toMatch(/^250 /);
     const repeatedReply = peer.send('', createToken(), DSN);
     await expect.poll(() => reports.length).toBe(2);
-    fail(new Error('disk full'));
+    rejectCommit(new Error('disk full'));
     expect(await repeatedReply).toMatch(/^451 /);
     expect(refusals).toEqual(['store']);
     expect(faults).toEqual(['feedback: Error: disk full']);
@@ -236,20 +236,20 @@ describe('the reply 250', () => {
 
   test('a bounce that arrives before the outcome of its message is recorded waits for the outcome', async () => {
     let tries = 0;
-    const { openDialog } = await startRig(async () => {
+    const { openClient } = await startRig(async () => {
       tries += 1;
       return tries < 3
         ? { kind: 'not-yet' }
         : { kind: 'recorded', id: ID, verb: 'soft-bounced', suppressed: false, failure: null };
     });
-    const peer = await openDialog();
+    const peer = await openClient();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(tries).toBe(3);
   });
 
   test('without a recorded outcome the reply is 451', async () => {
-    const { openDialog, refusals, close } = await startRig(async () => ({ kind: 'not-yet' }));
-    const peer = await openDialog();
+    const { openClient, refusals, close } = await startRig(async () => ({ kind: 'not-yet' }));
+    const peer = await openClient();
     const pendingReply = peer.send('', createToken(), DSN);
     await expect.poll(() => refusals.length).toBe(1);
     expect(await pendingReply).toMatch(/^451 .*not recorded yet/);
@@ -258,19 +258,19 @@ describe('the reply 250', () => {
   });
 
   test('a message without its final dot is not recorded', async () => {
-    const { openDialog, reports } = await startRig();
-    const peer = await openDialog();
+    const { openClient, reports } = await startRig();
+    const peer = await openClient();
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
     peer.write(DSN);
     peer.close();
-    const otherPeer = await openDialog();
+    const otherPeer = await openClient();
     expect(await otherPeer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
   });
 
   test('the digest of a report does not depend on its trace fields, and depends on its message', async () => {
-    const { openDialog, reports } = await startRig();
-    const peer = await openDialog();
+    const { openClient, reports } = await startRig();
+    const peer = await openClient();
     await peer.send('', createToken(), DSN);
     await peer.send('', createToken(), `Received: from a by b\r\n${DSN}`);
     await peer.send('', createToken('0192a3b4-c5d6-7e8f-9012-3456789abcdf'), DSN);
@@ -286,8 +286,8 @@ describe('misuse', () => {
     ['a command that ends with LF alone', 'MAIL FROM:<>\n'],
     ['a CR alone in a command', 'MAIL FROM:<>\rRCPT TO:<x@y.example>\r\n'],
   ])('%s ends the session', async (_, bytes) => {
-    const { openDialog, refusals, reports } = await startRig();
-    const peer = await openDialog();
+    const { openClient, refusals, reports } = await startRig();
+    const peer = await openClient();
     peer.write(bytes);
     expect(await peer.readReply()).toMatch(/^554 5\.6\.0 bare CR or LF/);
     expect(await peer.readReply()).toBe('closed');
@@ -298,8 +298,8 @@ describe('misuse', () => {
   test.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\r\n.\r\n'])(
     'a message smuggled after %j is not parsed: the session ends, and nothing is recorded',
     async (lineEnd) => {
-      const { openDialog, refusals, reports } = await startRig();
-      const peer = await openDialog();
+      const { openClient, refusals, reports } = await startRig();
+      const peer = await openClient();
       for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
       peer.write(`${DSN}${lineEnd}MAIL FROM:<>\r\nRCPT TO:<${createToken()}>\r\nDATA\r\n${DSN}\r\n.\r\n`);
       expect(await peer.readReply()).toMatch(/^554 5\.6\.0/);
@@ -310,8 +310,8 @@ describe('misuse', () => {
   );
 
   test('a message of thirty megabytes is refused, with or without SIZE, and the next message is accepted', async () => {
-    const { openDialog, refusals, reports } = await startRig();
-    const peer = await openDialog();
+    const { openClient, refusals, reports } = await startRig();
+    const peer = await openClient();
     expect(await peer.command(`MAIL FROM:<> SIZE=${MAX_MESSAGE_BYTES + 1}`)).toMatch(/^552 /);
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await peer.command(line);
     const megabyte = Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(1_024));
@@ -324,8 +324,8 @@ describe('misuse', () => {
   });
 
   test('only the beginning of a large report is read, and only its first 64 KiB are stored', async () => {
-    const { openDialog, reports } = await startRig();
-    const peer = await openDialog();
+    const { openClient, reports } = await startRig();
+    const peer = await openClient();
     const largeReport = Buffer.concat([
       Buffer.from(`${DSN}\r\n`),
       Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(4_096)),
@@ -336,9 +336,9 @@ describe('misuse', () => {
   });
 
   test('too many connections of one address are refused', async () => {
-    const { openDialog, refusals } = await startRig();
-    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openDialog()));
-    const firstClient = await openDialog();
+    const { openClient, refusals } = await startRig();
+    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openClient()));
+    const firstClient = await openClient();
     expect(await firstClient.command('MAIL FROM:<>')).toBe('closed');
     expect(refusals).toEqual(['too-many-connections']);
   });
@@ -351,18 +351,18 @@ describe('misuse', () => {
     const peer = startResettingPeer();
     onTestFinished(() => peer.close());
     // The reset arrives after the listener has accepted the connection and before it writes the refusal.
-    const { port, openDialog, refusals } = await startRig(undefined, null, { onRefusal: () => peer.resetNow() });
-    for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1) await openDialog();
+    const { port, openClient, refusals } = await startRig(undefined, null, { onRefusal: () => peer.resetNow() });
+    for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1) await openClient();
     for (let index = 0; index < 20; index += 1) await peer.connect(port);
     expect(refusals).toEqual(Array.from({ length: 20 }, () => 'too-many-connections'));
     // The listener still accepts connections of other peers.
-    await openDialog('127.0.0.2');
+    await openClient('127.0.0.2');
     expect(uncaught).toEqual([]);
   });
 
   test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('the command %s is refused', async (command) => {
-    const { openDialog } = await startRig();
-    expect(await (await openDialog()).command(command)).toMatch(/^50[02] /);
+    const { openClient } = await startRig();
+    expect(await (await openClient()).command(command)).toMatch(/^50[02] /);
   });
 });
 
@@ -379,32 +379,32 @@ describe('limits of sessions', () => {
   }
 
   test('hundreds of idle connections do not prevent the delivery of a bounce', async () => {
-    const { port, openDialog, reports, refusals } = await startRig();
+    const { port, openClient, reports, refusals } = await startRig();
     const hosts = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
     for (let host = 1; host <= hosts; host += 1)
       await Promise.all(
         Array.from({ length: MAX_SESSIONS.perPeer }, () => openIdleConnection(port, `127.0.0.${host + 10}`)),
       );
-    const peer = await openDialog('127.0.0.99');
+    const peer = await openClient('127.0.0.99');
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
   test('an idle session for abuse is evicted, and a session for a return path is not', async () => {
-    const { openDialog, reports, refusals } = await startRig();
-    const firstClient = await openDialog('127.0.0.98');
+    const { openClient, reports, refusals } = await startRig();
+    const firstClient = await openClient('127.0.0.98');
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await firstClient.command(line);
     for (let host = 1; host <= MAX_SESSIONS.total / MAX_SESSIONS.perPeer; host += 1) {
       await Promise.all(
         Array.from({ length: MAX_SESSIONS.perPeer }, async () => {
-          const peer = await openDialog(`127.0.0.${host + 10}`);
+          const peer = await openClient(`127.0.0.${host + 10}`);
           await peer.command('MAIL FROM:<>');
           await peer.command(`RCPT TO:<abuse@${DOMAIN}>`);
         }),
       );
     }
-    const peer = await openDialog('127.0.0.99');
+    const peer = await openClient('127.0.0.99');
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     firstClient.write(DSN);
     expect(await firstClient.command('\r\n.')).toMatch(/^250 /);
@@ -413,9 +413,9 @@ describe('limits of sessions', () => {
   });
 
   test('a session with too many recipients and no message ends, and does not use a token of the rate limit', async () => {
-    const { openDialog, reports, refusals } = await startRig();
+    const { openClient, reports, refusals } = await startRig();
     for (let round = 0; round < 20; round += 1) {
-      const peer = await openDialog();
+      const peer = await openClient();
       await peer.command('MAIL FROM:<a@example.com>');
       let answer = '';
       let commands = 1;
@@ -429,7 +429,7 @@ describe('limits of sessions', () => {
     }
     expect(new Set(refusals)).toEqual(new Set(['too-many-commands']));
     expect(20 * MAX_ENVELOPE_COMMANDS).toBeGreaterThan(TOTAL_ROLE_MESSAGE_RATE.burst);
-    const otherClient = await openDialog();
+    const otherClient = await openClient();
     expect(await otherClient.send('a@example.com', 'postmaster', 'Subject: Hello\r\n\r\nHello')).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
   });
@@ -437,8 +437,8 @@ describe('limits of sessions', () => {
   test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])(
     'a session that repeats %s ends',
     async (command) => {
-      const { openDialog, refusals } = await startRig();
-      const peer = await openDialog();
+      const { openClient, refusals } = await startRig();
+      const peer = await openClient();
       const line = `${command}\r\n`;
       peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
       let answer = '';
@@ -449,8 +449,8 @@ describe('limits of sessions', () => {
   );
 
   test('each message resets the limits on commands', async () => {
-    const { openDialog, reports } = await startRig();
-    const peer = await openDialog();
+    const { openClient, reports } = await startRig();
+    const peer = await openClient();
     for (let n = 0; n < MAX_ENVELOPE_COMMANDS; n += 1)
       expect(await peer.send('', createToken(), `X-N: ${n}\r\n${DSN}`)).toMatch(/^250 /);
     expect(reports).toHaveLength(MAX_ENVELOPE_COMMANDS);
@@ -464,8 +464,8 @@ describe('limits of sessions', () => {
     ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
   ])('a session with %s ends after its timeout', async (_, lines, ms) => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, refusals } = await startRig(undefined, null, { clock });
-    const peer = await openDialog();
+    const { openClient, refusals } = await startRig(undefined, null, { clock });
+    const peer = await openClient();
     for (const line of lines) await peer.command(line);
     await clock.advance(ms);
     expect(await peer.readReply()).toMatch(/^421 4\.4\.2 /);
@@ -475,10 +475,10 @@ describe('limits of sessions', () => {
 
   test('a new connection of a peer at its limit evicts an idle connection', async () => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, refusals } = await startRig(undefined, null, { clock });
-    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openDialog()));
+    const { openClient, refusals } = await startRig(undefined, null, { clock });
+    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openClient()));
     await clock.advance(15_000);
-    const peer = await openDialog();
+    const peer = await openClient();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(refusals).toEqual(['evicted']);
   });
@@ -488,12 +488,12 @@ describe('limits of sessions', () => {
     ['a return path', createToken, PEER_MESSAGE_RATE.burst],
   ] as const)('a peer over its rate limit for %s gets 451, without effect on another peer', async (_, to, burst) => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, reports, refusals } = await startRig(undefined, null, {
+    const { openClient, reports, refusals } = await startRig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
-    const peer = await openDialog('127.0.0.11');
-    const otherClient = await openDialog('127.0.0.12');
+    const peer = await openClient('127.0.0.11');
+    const otherClient = await openClient('127.0.0.12');
     for (let n = 0; n < burst; n += 1) expect(await peer.send('', to(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
     expect(await peer.send('', to(), DSN)).toMatch(/^451 /);
     expect(await otherClient.send('', to(), DSN)).toMatch(/^250 /);
@@ -503,11 +503,11 @@ describe('limits of sessions', () => {
 
   test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {
     const clock = createVirtualClock(Date.now());
-    const { openDialog, reports } = await startRig(undefined, null, {
+    const { openClient, reports } = await startRig(undefined, null, {
       clock,
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
-    const [firstClient, otherClient] = [await openDialog(), await openDialog()];
+    const [firstClient, otherClient] = [await openClient(), await openClient()];
     const abuse = `abuse@${DOMAIN}`;
     for (let n = 1; n < PEER_ROLE_MESSAGE_RATE.burst; n += 1) await firstClient.send('', abuse, `X: ${n}\r\n\r\nx`);
     for (const peer of [firstClient, otherClient])
@@ -524,7 +524,7 @@ describe('limits of sessions', () => {
   test('buffered bytes of one peer are bounded, and further messages get 451', async () => {
     const clock = createVirtualClock(Date.now());
     const waitingReads: (() => void)[] = [];
-    const { openDialog, refusals } = await startRig(undefined, null, {
+    const { openClient, refusals } = await startRig(undefined, null, {
       clock,
       reader: {
         read: () =>
@@ -537,11 +537,11 @@ describe('limits of sessions', () => {
     const count = MAX_BUFFERED_BYTES.perPeer / megabyte.length;
     const pendingReplies: Promise<string>[] = [];
     for (let n = 0; n < count; n += 1) {
-      const peer = await openDialog();
+      const peer = await openClient();
       pendingReplies.push(peer.send('', createToken(), megabyte));
       await expect.poll(() => waitingReads.length).toBe(n + 1);
     }
-    const client = await openDialog();
+    const client = await openClient();
     expect(await client.send('', createToken(), megabyte)).toMatch(/^451 /);
     expect(refusals).toEqual(['too-busy']);
     for (const completeRead of waitingReads.splice(0)) completeRead();
@@ -557,8 +557,8 @@ describe('a report that is too expensive to read', () => {
   test('gets 250 and is stored unread, and the next report is read', async () => {
     const clock = createVirtualClock(Date.now());
     const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
-    const { openDialog, reports, refusals, faults, reads } = await startRig(undefined, null, { clock, module });
-    const peer = await openDialog();
+    const { openClient, reports, refusals, faults, reads } = await startRig(undefined, null, { clock, module });
+    const peer = await openClient();
     // The thread has started, so the clock can advance.
     expect(await peer.send('', createToken(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
     const hostileReport = 'Subject: spin for ever\r\n\r\nx';
@@ -579,24 +579,24 @@ describe('a report that is too expensive to read', () => {
     });
     expect(Buffer.from(reports[1]?.raw ?? []).toString()).toContain(hostileReport);
     expect([refusals, faults]).toEqual([[], []]);
-    const nextClient = await openDialog();
+    const nextClient = await openClient();
     expect(await nextClient.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports[2]).toMatchObject({ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
   });
 
   test('a message gets 451 when too many reports are waiting', async () => {
-    const { openDialog, refusals } = await startRig(undefined, null, {
+    const { openClient, refusals } = await startRig(undefined, null, {
       reader: { read: async () => ({ kind: 'busy' }) },
     });
-    const peer = await openDialog();
+    const peer = await openClient();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
     expect(refusals).toEqual(['too-busy']);
   });
 
   test('a message gets 451 when the thread cannot be started', async () => {
     const module = new URL('./there-is-no-worker.ts', import.meta.url);
-    const { openDialog, reports, refusals } = await startRig(undefined, null, { module });
-    const peer = await openDialog();
+    const { openClient, reports, refusals } = await startRig(undefined, null, { module });
+    const peer = await openClient();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
     expect([refusals, reports]).toEqual([['store'], []]);
   });
@@ -605,13 +605,13 @@ describe('a report that is too expensive to read', () => {
 test('a session under TLS is removed with its timeouts when it ends', async () => {
   const { key, cert } = await getCertificate('localhost');
   const clock = createVirtualClock(Date.now());
-  const { openDialog, refusals, close } = await startRig(
+  const { openClient, refusals, close } = await startRig(
     undefined,
     { key: Buffer.from(key), cert: Buffer.from(cert) },
     { clock },
   );
   for (let n = 0; n < MAX_SESSIONS.perPeer + 2; n += 1) {
-    const peer = await openDialog();
+    const peer = await openClient();
     expect(await peer.command('STARTTLS')).toMatch(/^220 /);
     await peer.startTls();
     expect(await peer.command('EHLO peer.example')).toMatch(/^250/);
@@ -626,11 +626,11 @@ test('a session under TLS is removed with its timeouts when it ends', async () =
 
 test('with a certificate the listener offers STARTTLS, and refuses bare line ends also under TLS', async () => {
   const { key, cert } = await getCertificate('localhost');
-  const { openDialog, reports, refusals } = await startRig(undefined, {
+  const { openClient, reports, refusals } = await startRig(undefined, {
     key: Buffer.from(key),
     cert: Buffer.from(cert),
   });
-  const peer = await openDialog();
+  const peer = await openClient();
   expect(await peer.command('EHLO peer.example')).toContain('STARTTLS');
   expect(await peer.command('STARTTLS')).toMatch(/^220 /);
   await peer.startTls();
@@ -643,8 +643,8 @@ test('with a certificate the listener offers STARTTLS, and refuses bare line end
 });
 
 test('without a certificate the listener does not offer STARTTLS', async () => {
-  const { openDialog } = await startRig();
-  expect(await (await openDialog()).command('EHLO peer.example')).not.toContain('STARTTLS');
+  const { openClient } = await startRig();
+  expect(await (await openClient()).command('EHLO peer.example')).not.toContain('STARTTLS');
 });
 
 describe('behind a proxy that sends the header of the PROXY protocol', () => {
@@ -668,12 +668,12 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   }
 
   test('the limits count the client that the proxy reports, in both versions', async () => {
-    const { port, openDialog, refusals, reports } = await startRig(undefined, null, { trustedProxy: PROXY });
+    const { port, openClient, refusals, reports } = await startRig(undefined, null, { trustedProxy: PROXY });
     for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1)
-      await openDialog(PROXY, index % 2 === 0 ? createHeader('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));
+      await openClient(PROXY, index % 2 === 0 ? createHeader('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));
     expect(await sendAndRead(port, createHeader('203.0.113.1'))).toMatch(/^421 4\.3\.2 too many connections/);
     expect(refusals).toEqual(['too-many-connections']);
-    const otherClient = await openDialog(PROXY, createProxyHeaderV2('203.0.113.2'));
+    const otherClient = await openClient(PROXY, createProxyHeaderV2('203.0.113.2'));
     expect(await otherClient.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
   });
@@ -681,8 +681,8 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   test('bytes after the header belong to the session, and STARTTLS works', async () => {
     const { key, cert } = await getCertificate('localhost');
     const certificate = { key: Buffer.from(key), cert: Buffer.from(cert) };
-    const { openDialog, refusals } = await startRig(undefined, certificate, { trustedProxy: PROXY });
-    const peer = await openDialog(PROXY, createHeader('203.0.113.1'));
+    const { openClient, refusals } = await startRig(undefined, certificate, { trustedProxy: PROXY });
+    const peer = await openClient(PROXY, createHeader('203.0.113.1'));
     expect(await peer.command('STARTTLS')).toMatch(/^220 /);
     await peer.startTls();
     const answer = await peer.command('EHLO peer.example');
@@ -716,14 +716,14 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   });
 
   test('the header of another peer is an unknown command', async () => {
-    const { openDialog, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
-    const peer = await openDialog('127.0.0.8');
+    const { openClient, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
+    const peer = await openClient('127.0.0.8');
     expect(await peer.command(createHeader('203.0.113.1').trim())).toMatch(/^500 /);
     expect(refusals).toEqual([]);
   });
 
   test('a reset at any point of the header affects no other connection', async () => {
-    const { port, openDialog } = await startRig(undefined, null, { trustedProxy: PROXY });
+    const { port, openClient } = await startRig(undefined, null, { trustedProxy: PROXY });
     const header = createHeader('203.0.113.1');
     await Promise.all(
       Array.from({ length: header.length + 1 }, async (_, splitIndex) => {
@@ -735,7 +735,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
         await promise;
       }),
     );
-    const peer = await openDialog(PROXY, header);
+    const peer = await openClient(PROXY, header);
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
   });
 });

@@ -26,7 +26,7 @@ function createRig() {
   return { sessions, evicted, openSession, fill };
 }
 
-test('at the limit the session without a valid recipient that is idle longest is evicted', () => {
+test('at the limit, the session without a valid recipient that has been idle longest is evicted', () => {
   const { sessions, evicted, openSession, fill } = createRig();
   const addedSessions = fill(MAX_SESSIONS.total, 'new', 1_000);
   const longestIdle = addedSessions[77];
@@ -49,12 +49,12 @@ test('sessions without a recipient are evicted first, then those for a role mail
 test('a session for a return path is evicted only after one idle minute, and a session whose message is being recorded is never evicted', () => {
   const { sessions, evicted, openSession, fill } = createRig();
   fill(MAX_SESSIONS.total - 1, 'recording', 0);
-  const recordingSession = openSession('198.51.100.1', 'return-path', MINUTE_MS);
-  sessions.admit(recordingSession, MINUTE_MS);
+  const returnPathSession = openSession('198.51.100.1', 'return-path', MINUTE_MS);
+  sessions.admit(returnPathSession, MINUTE_MS);
   const nextSession = openSession('198.51.100.2', 'recording', MINUTE_MS);
   expect(sessions.admit(nextSession, MINUTE_MS + 1)).toBe(false);
   expect(sessions.admit(nextSession, 2 * MINUTE_MS)).toBe(true);
-  expect(evicted).toEqual([recordingSession]);
+  expect(evicted).toEqual([returnPathSession]);
   expect(sessions.admit(openSession('198.51.100.3', 'new', 2 * MINUTE_MS), 1_000 * MINUTE_MS)).toBe(false);
 });
 

@@ -21,10 +21,10 @@ function createHealthRig() {
 
 test('a failed commit makes the store unhealthy immediately, rejects the caller, and is reported without internal details', async () => {
   const { disk, health, commit } = createHealthRig();
-  expect(health.fault()).toBeNull();
+  expect(health.findFault()).toBeNull();
   disk.broken = true;
   await expect(commit()).rejects.toThrow('disk I/O error');
-  expect(health.fault()).toBe(FAULT);
+  expect(health.findFault()).toBe(FAULT);
 });
 
 test('a successful commit makes the store healthy immediately', async () => {
@@ -33,7 +33,7 @@ test('a successful commit makes the store healthy immediately', async () => {
   await expect(commit()).rejects.toThrow();
   disk.broken = false;
   expect(await commit()).toBe('written');
-  expect(health.fault()).toBeNull();
+  expect(health.findFault()).toBeNull();
 });
 
 test('an unhealthy store is probed repeatedly and becomes healthy without requests', async () => {
@@ -41,10 +41,10 @@ test('an unhealthy store is probed repeatedly and becomes healthy without reques
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
   await clock.advance(5_000);
-  expect([disk.probes, health.fault()]).toEqual([5, FAULT]);
+  expect([disk.probes, health.findFault()]).toEqual([5, FAULT]);
   disk.broken = false;
   await clock.advance(1_000);
-  expect(health.fault()).toBeNull();
+  expect(health.findFault()).toBeNull();
   const { probes } = disk;
   await clock.advance(10_000);
   expect(disk.probes).toBe(probes);
@@ -54,9 +54,9 @@ test('without requests, a call of `fault` starts a probe, which concurrent calls
   const { clock, disk, health } = createHealthRig();
   await clock.advance(5_000);
   disk.broken = true;
-  for (let n = 0; n < 100; n += 1) health.fault();
+  for (let n = 0; n < 100; n += 1) health.findFault();
   await clock.advance(0);
-  expect([disk.probes, health.fault()]).toEqual([1, FAULT]);
+  expect([disk.probes, health.findFault()]).toEqual([1, FAULT]);
 });
 
 test('no probe starts after stop', async () => {
@@ -67,7 +67,7 @@ test('no probe starts after stop', async () => {
   health.stop();
   const { probes } = disk;
   await clock.advance(60_000);
-  expect([disk.probes, health.fault()]).toEqual([probes, FAULT]);
+  expect([disk.probes, health.findFault()]).toEqual([probes, FAULT]);
 });
 
 test('a clock that is set back does not prevent a probe', async () => {
@@ -78,7 +78,7 @@ test('a clock that is set back does not prevent a probe', async () => {
   };
   const health = watchHealth({ probe }, { now: () => now, after: () => () => undefined });
   now -= 500_000;
-  health.fault();
+  health.findFault();
   expect(probes).toBe(1);
 });
 
@@ -87,7 +87,7 @@ test('no probe starts while commits succeed', async () => {
   for (let n = 0; n < 20; n += 1) {
     await commit();
     await clock.advance(500);
-    expect(health.fault()).toBeNull();
+    expect(health.findFault()).toBeNull();
   }
   expect(disk.probes).toBe(0);
 });

@@ -618,7 +618,7 @@ describe('TLS', () => {
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome.kind).toBe('deferred');
     expect(outcome.reply.text).toMatch(
-      /^the TLS handshake with \S+ failed: the server does not speak TLS on this port \([a-z ]+\)$/,
+      /^the TLS handshake with \S+ failed: the server does not use TLS on this port \([a-z ]+\)$/,
     );
   });
 

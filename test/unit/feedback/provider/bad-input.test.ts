@@ -1,6 +1,6 @@
 /**
- * Bad input at the endpoint of each provider, over real sockets and a store: it changes nothing, it is counted, and `doctor` names
- * it by provider and reason.
+ * Tests bad input at the endpoint of each provider, over real sockets and with a store: bad input changes nothing and is
+ * counted, and `doctor` names the provider and the reason.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,10 @@ const BOUNCED = [...DELIVERED, 'bounced'];
 /** Values in the place of an event. */
 const BROKEN_VALUES = [7, null, true, 'bounce', [], {}];
 
-/** The age of a request that the provider's documentation permits to refuse. Absent: the signature has no time. */
+/**
+ * The age from which a request is refused. The documentation of the provider permits this age. A provider without an entry
+ * signs no time.
+ */
 const MAX_AGES_MS: Readonly<Record<string, number>> = {
   sendgrid: 25 * HOUR_MS,
   mailgun: 60 * 24 * HOUR_MS,
@@ -128,7 +131,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
   }
 
   if (forms.length === 0)
-    test('a list of events, of which the format has only one, gets 4xx and changes nothing', async () => {
+    test('a list of events gets 4xx and changes nothing, because a body of this format has one event', async () => {
       const { domain, receiver, sign, post } = await createRig();
       const id = await storeDelivered(store, `gone@${domain}`);
       const request = sign(createBounce(id, `gone@${domain}`));
@@ -142,7 +145,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       expect(readCounts(receiver)).toEqual({ [`${name}-${name === 'mailgun' ? 'unauthenticated' : 'broken'}`]: 3 });
     });
 
-  test('a replayed request changes nothing, also after its suppression was removed and in a later signature', async () => {
+  test('a replayed request changes nothing, also after the suppression was removed and with a later signature', async () => {
     const { domain, countNewBounces, receiver, sign, post } = await createRig();
     const id = await storeDelivered(store, `gone@${domain}`);
     const body = createBounce(id, `gone@${domain}`);
@@ -172,11 +175,11 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     const signed = sign(good);
 
     // Requests that are not authenticated.
-    const stranger = row.createSender();
+    const otherSender = row.createSender();
     const other = createBounce(newMessage().id, to);
     const forged = [
-      stranger.sign(good, receiver.publicUrl),
-      { ...stranger.sign(good, receiver.publicUrl), headers: {} },
+      otherSender.sign(good, receiver.publicUrl),
+      { ...otherSender.sign(good, receiver.publicUrl), headers: {} },
       ...(USES_BASIC.has(name) || name === 'mailgun' ? [] : [{ ...sign(other), body: good }]),
     ];
     for (const request of forged) expect(await post(request)).toBe(401);

@@ -1,6 +1,6 @@
 /**
- * Fuzzing of the bodies of provider events over real sockets. The bodies are bytes that differ from the body of a hard bounce.
- * They are signed after the change, so that they reach the parser.
+ * Fuzzes the bodies of provider events over real sockets. Each body is the body of a hard bounce with changed bytes. The
+ * bodies are signed after the change, so that they reach the parser.
  */
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -24,7 +24,7 @@ const RUNS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
 /** The signatures of these providers are in the body or cover the form, so a changed body can be unauthenticated. */
 const SIGNED_CONTENT: readonly string[] = ['mailgun', 'mandrill'];
 
-/** Returns the body with `length` bytes at the position replaced by `bytes`. The position is a part of 1,000. */
+/** Returns the body with `length` bytes replaced by `bytes`. `position` is in thousandths of the length of the body. */
 function splice(body: Buffer, position: number, length: number, bytes: Uint8Array | string): Buffer {
   const at = Math.floor((body.length * position) / 1_000);
   return Buffer.concat([body.subarray(0, at), Buffer.from(bytes as string), body.subarray(at + length)]);
@@ -141,7 +141,7 @@ const contentType = fc.option(
 
 describe('a request with changed bytes', () => {
   test.each(EVENT_SENDERS.map((row) => [row.name, row] as const))(
-    'of %s has a clear status, is counted if it is refused, and suppresses no other recipient',
+    'of %s gets 200, 400, 401 or 413 with a one-line message, is counted if it is refused, and suppresses no other recipient',
     async (name, row) => {
       const reports: FeedbackReport[] = [];
       const sender = row.createSender();

@@ -1,4 +1,4 @@
-/** The reader of large bodies: the same reports as on the main thread, while the main thread continues. */
+/** Tests the reader of large bodies: it returns the same reports as the main thread, whose event loop runs meanwhile. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { readBody } from '../../../../src/feedback/provider/body.ts';

@@ -1,6 +1,6 @@
 /**
- * The receiver of provider events over real sockets and a store: a bad request or connection changes nothing, and a request
- * that a failing store refused is applied once when it is repeated.
+ * Tests the receiver of provider events over real sockets and with a store: a bad request or connection changes nothing, and
+ * a request that failed because of the store is applied once when it is repeated.
  */
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
@@ -96,7 +96,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
 
-  test(`a failing store answers ${storeFailureStatus}, and the repeated request is applied once`, async () => {
+  test(`a request gets ${storeFailureStatus} if the store fails, and the repeated request is applied once`, async () => {
     const { receiver, store, id, failure, request } = await createRig();
     failure.isActive = true;
     expect(await postEvents(receiver, request)).toEqual({ status: storeFailureStatus, retryAfter: '20' });
@@ -180,7 +180,7 @@ describe('a request with several events', () => {
   });
 });
 
-test('the token of a Mailgun request for an unknown message or an event without a meaning authenticates no other event', async () => {
+test('the token of a Mailgun request about an unknown message, another recipient or an open authenticates no other event', async () => {
   const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
   if (row === undefined) throw new Error('Mailgun has no row');
   const store = await createReceiverStore();
@@ -203,7 +203,7 @@ test('the token of a Mailgun request for an unknown message or an event without 
   }
 });
 
-test('a Mailgun event without a meaning is not counted as an event without a message', async () => {
+test('a Mailgun event about an open is not counted as an event without a message', async () => {
   const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
   if (row === undefined) throw new Error('Mailgun has no row');
   const store = await createReceiverStore();

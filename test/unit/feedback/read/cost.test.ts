@@ -28,7 +28,7 @@ interface Hostile {
 }
 
 /** Repeats the atoms of each part up to its share of `length` characters. */
-function reportOf({ subject, recipientCount: count, parts }: Hostile, length: number): Buffer {
+function composeHostileReport({ subject, recipientCount: count, parts }: Hostile, length: number): Buffer {
   const header = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${createFailedRecipients(count)}`;
   const share = Math.floor(length / parts.length);
   const bodies = parts.map(({ type, atoms }) => {
@@ -121,7 +121,7 @@ function expectLinear(work: (length: number) => () => void, length: number, labe
 test('the classified text grows linearly with the length of generated hostile reports', () => {
   fc.assert(
     fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostileReport, length) => {
-      const raw = reportOf(hostileReport, length);
+      const raw = composeHostileReport(hostileReport, length);
       const { texts, characters } = measureClassification(raw);
       // Up to four messages can be nested. Each text is classified by diagnostic, by section and as a whole.
       expect(characters).toBeLessThan(8 * raw.length + 50_000);
@@ -135,7 +135,7 @@ test('the reading time grows linearly with the length of generated hostile repor
   fc.assert(
     fc.property(HOSTILE, (hostileReport) => {
       const createReport = (length: number) => {
-        const report = reportOf(hostileReport, length);
+        const report = composeHostileReport(hostileReport, length);
         return () => void readFeedbackEvents(report);
       };
       expectLinear(createReport, 16_000, JSON.stringify(hostileReport));
@@ -147,9 +147,9 @@ test('the reading time grows linearly with the length of generated hostile repor
 describe('at most a hundred failures of a report are classified', () => {
   const bounce = 'Undelivered Mail Returned to Sender';
   test.each([
-    ['named recipients times groups', 'message/delivery-status', 40, 1],
-    ['named recipients times groups in a text', 'text/plain', 40, 1],
-    ['named recipients times groups times parts', 'text/plain', 9, 20],
+    ['many named recipients and many groups', 'message/delivery-status', 40, 1],
+    ['many named recipients and many groups in a text', 'text/plain', 40, 1],
+    ['many named recipients, groups and parts', 'text/plain', 9, 20],
   ])('%s', (_, type, groups, parts) => {
     const groupText = `Final-Recipient: \r\n${'Action: failed\r\n\r\n'.repeat(groups)}`;
     const raw = Buffer.from(

@@ -11,8 +11,8 @@ import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
+  createServerFetch,
   createSnsRig,
-  fetchFrom,
 } from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrustedSigner } = {} as Authorities;
@@ -104,7 +104,7 @@ describe('a certificate', () => {
 
   test('is not fetched from a redirect', async () => {
     const requested: (string | undefined)[] = [];
-    const fetchFromServer = await fetchFrom((incoming, response) => {
+    const fetchFromServer = await createServerFetch((incoming, response) => {
       requested.push(incoming.url);
       if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere.pem' }).end();
@@ -117,7 +117,7 @@ describe('a certificate', () => {
 
   test('that never ends is read up to a limit', async () => {
     let writtenBytes = 0;
-    const fetchFromServer = await fetchFrom((_, response) => {
+    const fetchFromServer = await createServerFetch((_, response) => {
       const writeMore = () => {
         while (response.writable && !response.destroyed && response.write('x'.repeat(65_536))) writtenBytes += 65_536;
       };
@@ -145,13 +145,13 @@ describe('a certificate', () => {
 
   test('is fetched with bounded concurrency', async () => {
     let maxConcurrent = 0;
-    let now = 0;
+    let fetchesInProgress = 0;
     const wait = Promise.withResolvers<void>();
     const get = (async () => {
-      now += 1;
-      maxConcurrent = Math.max(maxConcurrent, now);
+      fetchesInProgress += 1;
+      maxConcurrent = Math.max(maxConcurrent, fetchesInProgress);
       await wait.promise;
-      now -= 1;
+      fetchesInProgress -= 1;
       return new Response('', { status: 404 });
     }) as typeof fetch;
     const { post, refusals } = await createRig({ get });
@@ -198,35 +198,35 @@ describe('the issuer of a certificate without its chain', () => {
       return get(String(input));
     }) as typeof fetch;
     const parts = { fetch: fetching, getRoots: () => [readCertificate('root.pem').toString()], now: systemClock.now };
-    return { requested, at: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)) };
+    return { requested, getCertificate: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)) };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
 
   test('is fetched from the URL of Amazon in the certificate, and the chain is trusted', async () => {
-    const { requested, at } = createCertificates(
+    const { requested, getCertificate } = createCertificates(
       (url) => new Response(url === ISSUER ? readCertificate('issuer.cer') : readCertificate('leaf.pem')),
     );
-    expect((await at()).kind).toBe('trusted');
+    expect((await getCertificate()).kind).toBe('trusted');
     expect(requested).toEqual([CERT_URL, ISSUER]);
   });
 
   test('that cannot be fetched makes the certificate unavailable, not refused', async () => {
-    const { at } = createCertificates((url) =>
+    const { getCertificate } = createCertificates((url) =>
       url === ISSUER ? new Response('', { status: 500 }) : new Response(readCertificate('leaf.pem')),
     );
-    expect((await at()).kind).toBe('unavailable');
+    expect((await getCertificate()).kind).toBe('unavailable');
   });
 
-  test('is refused without its valid signature', async () => {
-    const { at } = createCertificates(
+  test('that did not sign the certificate causes a refusal', async () => {
+    const { getCertificate } = createCertificates(
       (url) => new Response(url === ISSUER ? untrustedSigner.cert : readCertificate('leaf.pem')),
     );
-    expect((await at()).kind).toBe('refused');
+    expect((await getCertificate()).kind).toBe('refused');
   });
 
   test('is not fetched from another domain', async () => {
-    const { requested, at } = createCertificates(() => new Response(readCertificate('elsewhere.pem')));
-    expect((await at()).kind).toBe('refused');
+    const { requested, getCertificate } = createCertificates(() => new Response(readCertificate('elsewhere.pem')));
+    expect((await getCertificate()).kind).toBe('refused');
     expect(requested).toEqual([CERT_URL]);
   });
 });

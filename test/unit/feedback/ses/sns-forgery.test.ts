@@ -1,4 +1,7 @@
-/** Tests forged messages. A message that is not from SNS has no effect and causes no fetch. */
+/**
+ * Tests forged messages. A message that is not from SNS has no effect, and nothing is fetched from a URL that is not a URL of
+ * SNS.
+ */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseSnsUrl } from '../../../../src/feedback/ses/sns-message.ts';
 import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
@@ -44,7 +47,7 @@ describe('a forgery', () => {
       'sns-forged',
     ],
     [
-      'of a subject added afterwards',
+      'with a subject added after signing',
       () => createSnsMessage(signer.key, createBounceNotification(), { Subject: 'x' }),
       403,
       'sns-forged',

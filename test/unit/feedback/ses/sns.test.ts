@@ -12,8 +12,8 @@ import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
+  createServerFetch,
   createSnsRig,
-  fetchFrom,
   toKeyPair,
 } from '../../../rig/sns-receiver.ts';
 
@@ -138,7 +138,7 @@ describe('a subscription', () => {
 
   test('is not confirmed over a redirect', async () => {
     const outgoing: (string | undefined)[] = [];
-    const fetchFromServer = await fetchFrom((incoming, response) => {
+    const fetchFromServer = await createServerFetch((incoming, response) => {
       outgoing.push(incoming.url);
       if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere' }).end();
