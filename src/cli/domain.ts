@@ -3,15 +3,9 @@
  * `--details` prints all members.
  */
 import type { Command } from 'commander';
-import {
-  addDomain,
-  listDomains,
-  removeDomain,
-  rotateDomain,
-  setDomain,
-  showDomain,
-  verifyDomain,
-} from '../operations/domains.ts';
+import { rotateDomain } from '../operations/domain-keys.ts';
+import { verifyDomain } from '../operations/domain-verification.ts';
+import { addDomain, listDomains, removeDomain, setDomain, showDomain } from '../operations/domains.ts';
 import type { Context } from './context.ts';
 import {
   formatCancelledRotation,

@@ -1,58 +1,36 @@
 /**
- * The operations on sending domains: the domains from which accounts send, their DKIM keys and the DNS records to
- * publish. Only `verifyDomain` queries DNS. With `ses:` it also reads the identity at the provider and creates it if it
- * is missing. The operations create and encrypt private keys. No result contains a private key. An operation that fails
- * changes nothing.
+ * The operations that add, list, show, change and remove sending domains, with the DNS records to publish. domain-keys.ts
+ * rotates the keys, and domain-verification.ts queries DNS. No result contains a private key. An operation that fails changes
+ * nothing.
  */
 
-import { createResolver } from '../domains/dns.ts';
-import { MAX_KEY_CHARACTERS, parsePrivateKey, parseSelector } from '../domains/imported-key.ts';
-import { createKeys, type KeyPair, sealImportedKey } from '../domains/keys.ts';
+import { MAX_KEY_CHARACTERS } from '../domains/imported-key.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
 import { createRecords } from '../domains/records.ts';
-import { describeReturnPath, parseReturnPath } from '../domains/return-path.ts';
-import {
-  checkSecret,
-  evaluateDomainChecks,
-  getSecretWarning,
-  getSendingSetup,
-  loadSealingKey,
-  SECRET_REMEDY,
-} from '../domains/setup.ts';
-import { checkRecords } from '../domains/verify.ts';
-import type { Account, ChangeResult } from '../model/account.ts';
-import { parseHost } from '../model/address.ts';
-import {
-  beginRotation,
-  cancelRotation,
-  type DnsRecord,
-  findReturnPathChange,
-  getDkimRecordName,
-  type RecordCheck,
-  type SendingDomain,
-} from '../model/domain.ts';
+import { checkSecret, getSecretWarning, getSendingSetup, SECRET_REMEDY } from '../domains/setup.ts';
+import type { SendingDomain } from '../model/domain.ts';
 import { Type } from '../model/schema.ts';
-import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
 import { toDomainDetails, toRemovedDomain } from './domain-details.ts';
-import { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from './domains/schemas.ts';
+import { createDomainKeys, parseImportedKey, warnAboutImportedKeys } from './domain-keys.ts';
 import {
-  accountNotFound,
-  conflict,
-  type ErrorResult,
-  invalid,
-  invalidTemplate,
-  notFound,
-  ok,
-  type Result,
-} from './errors.ts';
+  createExistingDomainConflict,
+  createUsedNameConflict,
+  DomainName,
+  findAccountName,
+  findConfirmedDomain,
+  findDomain,
+  listProviderChecks,
+  parseLookupName,
+  readDomainDetails,
+  requireFound,
+} from './domain-lookup.ts';
+import { parseNewReturnPath } from './domain-return-path.ts';
+import { DomainDetails, RemovedDomain } from './domains/schemas.ts';
+import { accountNotFound, invalid, invalidTemplate, ok } from './errors.ts';
 import { operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
-
-const ALGORITHMS = ['rsa', 'ed25519'] as const;
-
-const DomainName = Type.String({ minLength: 0, description: 'The name of the domain.' });
 
 /**
  * Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. The domain is `pending`
@@ -101,24 +79,7 @@ export const addDomain = operation({
     if ((await findConfirmedDomain(store, name)) !== null) return createExistingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
-    const sealingKey = loadSealingKey(settings);
-    const importedKeys = imported.value.map(({ keyPair, selector: importedSelector }) =>
-      sealImportedKey(keyPair, { domain: name, selector: importedSelector, sealingKey, now }),
-    );
-    const newKeys = await createKeys({
-      domain: name,
-      algorithms: (ed25519 ? ALGORITHMS : (['rsa'] as const)).filter((algorithm) =>
-        importedKeys.every((key) => key.algorithm !== algorithm),
-      ),
-      state: 'active',
-      usedSelectors: importedKeys.map((key) => key.selector),
-      sealingKey,
-      now,
-      random: createRandomFraction(context),
-    });
-    const keys = ALGORITHMS.flatMap((algorithm) =>
-      [...importedKeys, ...newKeys].filter((key) => key.algorithm === algorithm),
-    );
+    const keys = await createDomainKeys(name, imported.value, { ed25519, now }, context);
     const addResult = await store.addDomain(account, { name, subdomains, keys }, now);
     if (addResult.kind === 'missing') return accountNotFound(account);
     if (addResult.kind === 'exists') return createExistingDomainConflict(store, name);
@@ -126,15 +87,7 @@ export const addDomain = operation({
     const domain = addResult.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
-    for (const { keyPair, warning: keyWarning } of imported.value) {
-      if (keyWarning !== null) warn('short-key', keyWarning);
-      if (keyPair.algorithm === 'ed25519') {
-        warn(
-          'rsa-record',
-          'an Ed25519 key alone does not authenticate a domain; publish the record of the new RSA key',
-        );
-      }
-    }
+    warnAboutImportedKeys(imported.value, context);
     const secretFault = getSecretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
     if (provider !== null) warnAboutProvider(provider, name, easyDkim, context);
@@ -143,44 +96,6 @@ export const addDomain = operation({
     return ok(toDomainDetails(domain, records, listProviderChecks(provider), account, setup));
   },
 });
-
-interface ImportedKeyInput {
-  readonly keyPair: KeyPair;
-  readonly selector: string;
-  /** A warning about the key, or null. */
-  readonly warning: string | null;
-}
-
-/** Returns the imported key, or an empty list without `dkimKey`. No error contains a part of the key. */
-function parseImportedKey(
-  dkimKey: string | undefined,
-  selector: string | undefined,
-  domain: string,
-  ed25519: boolean,
-): Result<readonly ImportedKeyInput[]> {
-  if (dkimKey === undefined && selector === undefined) return ok([]);
-  if (dkimKey === undefined) {
-    return invalidTemplate(
-      'dkimKey',
-      (getMemberName) => `${getMemberName('selector')} requires ${getMemberName('dkimKey')}; give both or none`,
-    );
-  }
-  if (selector === undefined) {
-    return invalidTemplate(
-      'selector',
-      (getMemberName) => `${getMemberName('dkimKey')} requires ${getMemberName('selector')}; give both or none`,
-    );
-  }
-  const parsedSelector = parseSelector(selector, domain);
-  if (!parsedSelector.ok) return invalid('selector', parsedSelector.fault);
-  const parsedKey = parsePrivateKey(dkimKey);
-  if (!parsedKey.ok) return invalid('dkimKey', parsedKey.fault);
-  const { keyPair, warning } = parsedKey;
-  if (keyPair.algorithm === 'ed25519' && !ed25519) {
-    return invalid('ed25519', 'the imported key is an Ed25519 key; omit this option, or give an RSA key');
-  }
-  return ok([{ keyPair, selector: parsedSelector.selector, warning }]);
-}
 
 /** Lists all domains with their records and the results of the last check. */
 export const listDomains = operation({
@@ -230,9 +145,6 @@ export const showDomain = operation({
   },
 });
 
-/** The value of `returnPath` that removes a return path. */
-const NO_RETURN_PATH = 'none';
-
 /**
  * Changes whether subdomains may send, and the return path of the domain. Messages use a new return path after
  * `verifyDomain` or a background check has found its records.
@@ -279,113 +191,6 @@ export const setDomain = operation({
   },
 });
 
-/**
- * Returns the return path, or null for `none`. Fails if no listener could receive the bounces. Adds a warning if the
- * return path has no effect, or if only another node can receive the bounces.
- */
-function parseNewReturnPath(domain: string, text: string, { settings, warn }: OperationContext): Result<string | null> {
-  if (text === NO_RETURN_PATH) return ok(null);
-  const parsed = parseReturnPath(domain, text);
-  if (!parsed.ok) return invalid('returnPath', parsed.fault);
-  const { name } = parsed;
-  const setup = getSendingSetup(settings);
-  if (setup.replacedBy !== null) {
-    warn('return-path-replaced', describeReturnPath({ name, isVerified: false }, setup).detail);
-    return ok(name);
-  }
-  const remedy = 'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN first (docs/feedback.md)';
-  if (settings.returnPathDomain === null)
-    return conflict(
-      'returnPath',
-      `the feedback listener has no public name, so bounces to ${name} would be lost; ${remedy}`,
-    );
-  if (settings.feedbackListen !== null) return ok(name);
-  // The embedded store has one node, so no other node can have the listener.
-  if (settings.database.kind === 'sqlite')
-    return conflict(
-      'returnPath',
-      `POSTRIDER_FEEDBACK_LISTEN is not set, so bounces to ${name} would be lost; ${remedy}`,
-    );
-  warn(
-    'feedback-listener',
-    `POSTRIDER_FEEDBACK_LISTEN is not set on this node; bounces to ${name} are lost unless another node has it`,
-  );
-  return ok(name);
-}
-
-/**
- * Queries the records and stores the result. The status is updated only if DNS answered. Staged keys become active once
- * their records are found.
- */
-export const verifyDomain = operation({
-  name: 'domain.verify',
-  id: 'verifyDomain',
-  summary: 'Query the records of a domain in DNS and update its status',
-  changes: true,
-  input: Type.Object({ domain: DomainName }),
-  result: VerifiedDomain,
-  errors: ['not-found', 'conflict'],
-  async run({ domain: domainText }, context) {
-    const { store, settings, clock } = context;
-    const initialResult = await findDomain(store, domainText);
-    if (!initialResult.ok) return initialResult;
-    const resolver = createResolver(settings.dns);
-    const checks = await checkRecords(createRecords(initialResult.value, getSendingSetup(settings)), resolver);
-    // The domain is read again, because a rotation may have begun during the DNS queries.
-    const latestResult = await findDomain(store, initialResult.value.name);
-    if (!latestResult.ok) return latestResult;
-    const { update, event } = evaluateDomainChecks(latestResult.value, checks, clock.now(), settings.maxAgeMs);
-    const isAnswered = checks.some((check) => check.found !== 'unknown');
-    const updateResult = isAnswered
-      ? requireChanged(latestResult.value.name, await store.updateDomain(update))
-      : latestResult;
-    if (!updateResult.ok) return updateResult;
-    const domain = updateResult.value;
-    const provider = await ensureProviderIdentity(settings, domain, 'own');
-    const providerRecords = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
-    const allChecks = [...checks, ...(await checkRecords(providerRecords, resolver)), ...listProviderChecks(provider)];
-    return ok({
-      ...(await readDomainDetails(context, domain, allChecks, allChecks)),
-      change: event,
-      returnPathChange: findReturnPathChange(latestResult.value, domain, checks),
-      fault: findVerificationFault(domain, checks, provider),
-    });
-  },
-});
-
-/** Stages new keys, which sign after their records are found. With `cancel`, removes the staged keys. */
-export const rotateDomain = operation({
-  name: 'domain.rotate',
-  id: 'rotateDomain',
-  summary: 'Stage new keys, which sign once their records are found',
-  changes: true,
-  input: Type.Object({
-    domain: DomainName,
-    cancel: Type.Boolean({ default: false, description: 'Remove the staged keys instead.' }),
-  }),
-  result: RotatedDomain,
-  errors: ['not-found', 'conflict'],
-  async run({ domain: domainText, cancel }, context) {
-    const { store, settings } = context;
-    const domainResult = await findDomain(store, domainText);
-    if (!domainResult.ok) return domainResult;
-    const rotationResult = cancel
-      ? await removeStagedKeys(domainResult.value, context)
-      : await stageKeys(domainResult.value, context);
-    if (!rotationResult.ok) return rotationResult;
-    const { domain, checks } = rotationResult.value;
-    const records = createRecords(domain, getSendingSetup(settings));
-    const remainingSelectors = domain.keys.map(({ selector }) => selector);
-    const removedKeys = domainResult.value.keys.filter(
-      ({ selector }) => cancel && !remainingSelectors.includes(selector),
-    );
-    return ok({
-      ...(await readDomainDetails(context, domain, records, checks)),
-      removedRecords: removedKeys.map(({ selector }) => getDkimRecordName(domain.name, selector)),
-    });
-  },
-});
-
 /** Removes a domain with its keys. New messages from the domain are refused. An identity at the provider remains. */
 export const removeDomain = operation({
   name: 'domain.remove',
@@ -405,85 +210,6 @@ export const removeDomain = operation({
   },
 });
 
-interface RotationResult {
-  readonly domain: SendingDomain;
-  readonly checks: readonly RecordCheck[];
-}
-
-async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
-  const { store, settings, clock } = context;
-  // This condition is checked before the keys are created. It is checked again afterwards on the latest version of the
-  // domain.
-  if (beginRotation(domain, []).kind !== 'staged') {
-    const rotationCheck = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
-    if (!rotationCheck.ok) return rotationCheck;
-  }
-  await checkSecret(settings, store);
-  const stagedKeys = await createKeys({
-    domain: domain.name,
-    // A domain without an Ed25519 key receives no new Ed25519 key.
-    algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),
-    state: 'staged',
-    usedSelectors: domain.keys.map((key) => key.selector),
-    sealingKey: loadSealingKey(settings),
-    now: clock.now(),
-    random: createRandomFraction(context),
-  });
-  const latestResult = await findDomain(store, domain.name);
-  if (!latestResult.ok) return latestResult;
-  const keys = addStagedKeys(latestResult.value, stagedKeys);
-  return keys.ok ? writeKeys(store, latestResult.value, keys.value) : keys;
-}
-
-async function removeStagedKeys(domain: SendingDomain, { store }: OperationContext): Promise<Result<RotationResult>> {
-  const keys = cancelRotation(domain);
-  if (keys !== null) return writeKeys(store, domain, keys);
-  return conflict(null, `domain ${domain.name} has no staged keys; there is nothing to cancel`);
-}
-
-async function writeKeys(
-  store: OperatorStore,
-  { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
-  keys: SendingDomain['keys'],
-): Promise<Result<RotationResult>> {
-  const checks = await store.findDomainChecks(name);
-  const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
-  const updateResult = requireChanged(name, await store.updateDomain(update));
-  return updateResult.ok ? ok({ domain: updateResult.value, checks }) : updateResult;
-}
-
-/** Adds the staged keys to the keys of the domain. Fails with a conflict if other keys are staged. */
-function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys']): Result<SendingDomain['keys']> {
-  const rotation = beginRotation(domain, stagedKeys);
-  if (rotation.kind === 'staged') return ok(rotation.keys);
-  const stagedSelectors = rotation.selectors.join(', ');
-  return conflict(
-    null,
-    `domain ${domain.name} already has staged keys (${stagedSelectors}); publish their records and run \`postrider domain verify ${domain.name}\`, or remove them with \`postrider domain rotate ${domain.name} --cancel\``,
-  );
-}
-
-/**
- * Makes a commit, which confirms all earlier commits, and then reads the domain. A domain that was read before the
- * commit may be lost in a failover, and must not be reported as existing.
- */
-async function findConfirmedDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
-  if ((await store.findDomain(name)) === null) return null;
-  await store.probe();
-  return store.findDomain(name);
-}
-
-/**
- * Returns a generator of random numbers in [0, 1) for selectors. Selectors are public, so they only need to be unique.
- */
-function createRandomFraction({ random }: OperationContext): () => number {
-  return () => random(4).readUInt32BE() / 2 ** 32;
-}
-
-function listProviderChecks(provider: ProviderStatus | null): readonly RecordCheck[] {
-  return provider?.checks ?? [];
-}
-
 /** Adds a warning if the provider did not perform a requested action. The domain is added nevertheless. */
 function warnAboutProvider(
   { identityCheck, usesEasyDkim }: ProviderStatus,
@@ -495,97 +221,4 @@ function warnAboutProvider(
   else if (easyDkim && !usesEasyDkim) {
     warn('provider-key', `Amazon SES already has an identity ${name} that signs with a supplied key; it is unchanged`);
   }
-}
-
-/**
- * Returns the reason why the check fails, or null if the check passes. Faults of the records take precedence over
- * faults at the provider.
- */
-function findVerificationFault(
-  domain: SendingDomain,
-  checks: readonly RecordCheck[],
-  provider: ProviderStatus | null,
-): string | null {
-  if (domain.status !== 'authenticated') return describeMissingAuthentication(domain, checks);
-  const identityCheck = provider?.identityCheck;
-  const isRefused = identityCheck?.found === 'wrong' || identityCheck?.found === 'missing';
-  return isRefused ? `${domain.name}: ${identityCheck.detail}` : null;
-}
-
-function describeMissingAuthentication({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {
-  const countRecords = (kind: RecordCheck['found']) => checks.filter((check) => check.found === kind).length;
-  const counts = (['missing', 'wrong', 'unknown'] as const)
-    .filter((kind) => countRecords(kind) > 0)
-    .map((kind) => `${countRecords(kind)} ${kind}`);
-  const faults = counts.length === 0 ? 'all records were found' : `${counts.join(', ')} of ${checks.length} records`;
-  return `${name} is not authenticated (${status}): ${faults}; \`postrider domain records ${name}\` prints what to publish`;
-}
-
-async function readDomainDetails(
-  { store, settings }: OperationContext,
-  domain: SendingDomain,
-  records: readonly DnsRecord[],
-  checks: readonly RecordCheck[],
-): Promise<DomainDetails> {
-  const account = findAccountName(await store.listAccounts(), domain.accountId);
-  return toDomainDetails(domain, records, checks, account, getSendingSetup(settings));
-}
-
-function findAccountName(accounts: readonly Account[], accountId: number): string {
-  return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
-}
-
-async function findDomain(store: OperatorStore, domainText: string): Promise<Result<SendingDomain>> {
-  const name = parseLookupName(domainText);
-  if (!name.ok) return name;
-  const domain = await store.findDomain(name.value);
-  return domain === null ? domainNotFound(name.value) : ok(domain);
-}
-
-/** Parses the name of an existing domain. The current list of public suffixes need not allow the name. */
-function parseLookupName(domainText: string): Result<string> {
-  const parsed = parseDomainName(domainText);
-  if (parsed.ok) return ok(parsed.name);
-  const name = parseHost(domainText.endsWith('.') ? domainText.slice(0, -1) : domainText, 0);
-  return name === null ? invalidTemplate('domain', () => parsed.fault) : ok(name);
-}
-
-function domainNotFound(name: string): ErrorResult {
-  return notFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
-}
-
-/**
- * Returns the error for a domain that already exists. The error names the account, because an operator may list all
- * domains with their accounts.
- */
-async function createExistingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
-  const existingDomain = await store.findDomain(name);
-  const account = (await store.listAccounts()).find(({ id }) => id === existingDomain?.accountId);
-  const owner = account === undefined ? '' : ` to account ${account.name}`;
-  return conflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
-}
-
-/** Returns the error for a name that the domain `by` uses, as its name or as its return path. */
-function createUsedNameConflict(member: string, name: string, by: string): ErrorResult {
-  return conflict(
-    member,
-    name === by
-      ? `${name} is a sending domain; give a name that no domain uses`
-      : `${name} is the return path of domain ${by}; give a name that no domain uses`,
-  );
-}
-
-/** Returns the changed domain, or an error if the domain does not exist. */
-function requireFound(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
-  return result.kind === 'done' ? ok(result.value) : domainNotFound(name);
-}
-
-/** Returns the changed domain, or a conflict if another request has changed the domain since it was read. */
-function requireChanged(
-  name: string,
-  updateResult: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
-): Result<SendingDomain> {
-  return updateResult.kind === 'stale'
-    ? conflict('domain', `domain ${name} was changed by another request; run the command again`)
-    : requireFound(name, updateResult);
 }

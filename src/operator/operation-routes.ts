@@ -16,15 +16,9 @@ import { showConfig } from '../operations/config.ts';
 import { showDeliverability } from '../operations/deliverability.ts';
 import { runDoctor } from '../operations/doctor.ts';
 import { tryLoop } from '../operations/doctor-loop.ts';
-import {
-  addDomain,
-  listDomains,
-  removeDomain,
-  rotateDomain,
-  setDomain,
-  showDomain,
-  verifyDomain,
-} from '../operations/domains.ts';
+import { rotateDomain } from '../operations/domain-keys.ts';
+import { verifyDomain } from '../operations/domain-verification.ts';
+import { addDomain, listDomains, removeDomain, setDomain, showDomain } from '../operations/domains.ts';
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
