@@ -58,7 +58,7 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
       for (;;) {
         const result = await record(report);
         if (result.kind !== 'not-yet') {
-          for (const event of createReportEvents(result, report)) publish(event);
+          if (!isUnusedKey(result, report)) for (const event of createReportEvents(result, report)) publish(event);
           if (result.kind === 'pending') onPending();
           return result.kind === 'unrelated' ? 'unmatched' : 'recorded';
         }
@@ -71,4 +71,9 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
       for (const end of pendingRetries) end();
     },
   };
+}
+
+/** Returns true if the report only recorded the key of a request without events. The receiver counts that request. */
+function isUnusedKey({ kind }: FeedbackResult, { isProviderEvent, events }: FeedbackReport): boolean {
+  return kind === 'unrelated' && isProviderEvent === true && events.length === 0;
 }

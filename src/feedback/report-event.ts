@@ -3,15 +3,17 @@ import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 
+/** The members of a report that its events contain. */
+export type ReportOrigin = Pick<FeedbackReport, 'source' | 'summary' | 'at'>;
+
 /**
  * Returns the events of a report. `result` is the result of recording the report. A pending report has no event, because it
- * is applied later. A provider's report without events only records the key of a request. The receiver counts that request.
+ * is applied later.
  */
 export function createReportEvents(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
-  report: FeedbackReport,
+  { source: reportedBy, summary, at }: ReportOrigin,
 ): readonly ServiceEvent[] {
-  const { source: reportedBy, summary, at } = report;
   switch (result.kind) {
     case 'applied': {
       const { id, accountId, to: state, recipient: to, detail, failure, suppressed } = result;
@@ -50,7 +52,6 @@ export function createReportEvents(
     case 'repeated':
       return [{ type: 'report.repeated', at }];
     case 'unrelated':
-      if (report.isProviderEvent === true && report.events.length === 0) return [];
       return [{ type: 'report.unrelated', at, source: reportedBy }];
     case 'stored':
       return [{ type: 'report.not_understood', at, feedbackId: result.feedbackId, reason: result.reason, summary }];

@@ -57,6 +57,7 @@ import type {
   TokensGranted,
 } from '../model/node.ts';
 import type { ChangeFeedPosition, OverviewData, QueueStatistics } from '../model/overview.ts';
+import type { PackedReports } from '../model/packed-reports.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type {
   ListedSuppression,
@@ -195,6 +196,8 @@ export interface RetentionStore {
 export interface FeedbackStore {
   /** Applies a batch of reports in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
+  /** Applies the packed reports of provider events in one transaction, like `recordFeedback`. */
+  recordPackedFeedback(batch: PackedReports): Promise<readonly FeedbackResult[]>;
   /**
    * Applies up to `limit` pending reports that are due at `now`, each at most once on all nodes. A report whose message is
    * still not settled is postponed.
@@ -563,6 +566,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   purgeDeliverability: 'change',
   purgeMailboxProviders: 'change',
   recordFeedback: 'change',
+  recordPackedFeedback: 'change',
   applyPendingReports: 'change',
   findLastFeedbackAt: 'operator-read',
   listLastFeedback: 'operator-read',

@@ -28,6 +28,8 @@ import { createFailureReporter } from './events.ts';
  * round trips for each report, and the transaction holds the locks of all messages of the batch.
  */
 const MAX_BATCH_REPORTS = { sqlite: 512, postgres: 64 } as const;
+/** The maximum number of parts of large requests (64 reports each) that are recorded at the same time. */
+const MAX_CONCURRENT_PARTS = { sqlite: 4, postgres: 2 } as const;
 const CERTIFICATE_CHECK_INTERVAL_MS = 1_000;
 
 export interface FeedbackParts {
@@ -35,7 +37,7 @@ export interface FeedbackParts {
   readonly authenticators: EventAuthenticators;
   readonly settings: Settings;
   readonly clock: Clock;
-  readonly store: Pick<FeedbackStore, 'recordFeedback' | 'applyPendingReports'>;
+  readonly store: Pick<FeedbackStore, 'recordFeedback' | 'recordPackedFeedback' | 'applyPendingReports'>;
   /** The sending domains, whose return paths the SMTP listener accepts. */
   readonly domains: Pick<DomainCache, 'isReturnPath'>;
   readonly publish: Publish;
@@ -171,12 +173,20 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   async function createProviderRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { eventSecrets } = settings;
     if (Object.keys(eventSecrets).length === 0) return [];
-    const [{ createProviderRoute }, { createBodyReader }] = await Promise.all([
+    const [{ createProviderRoute }, { createBodyReader }, { createPackedIntake }] = await Promise.all([
       import('../feedback/provider/receiver.ts'),
       import('../feedback/provider/body-reader.ts'),
+      import('../feedback/provider/packed-intake.ts'),
     ]);
-    const largeBodies = createBodyReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
-    stack.defer(() => largeBodies.close());
+    const bodyReader = createBodyReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
+    stack.defer(() => bodyReader.close());
+    const { recordParts } = createPackedIntake({
+      store,
+      recordReport: intake.recordReport,
+      publish,
+      onPending: pending.wake,
+      maxConcurrentParts: MAX_CONCURRENT_PARTS[settings.database.kind],
+    });
     return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {
       const secrets = name === 'ses' ? undefined : eventSecrets[name];
       if (name === 'ses' || secrets === undefined || events === null) return [];
@@ -189,8 +199,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         usesReferences: relay !== null && relay.findReference !== null,
         connections,
         clock,
-        largeBodies,
+        bodyReader,
         recordReport: intake.recordReport,
+        recordParts,
         publish,
         onError: reportFailure,
       });

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FailureClass } from '../../src/model/failure.ts';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
+import { packReports } from '../../src/model/packed-reports.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
@@ -688,6 +689,30 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ]);
       expect([await readState(store, dropped), await readState(store, left)]).toEqual(['bounced', 'delivered']);
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 0, complaints: 0 });
+    });
+
+    test('packed events are applied once, with the results and the order of separate events', async () => {
+      const store = await createStoreWith();
+      const [bounced, confirmed] = [
+        await storeDeliveredMessage(store),
+        await storeDeliveredMessage(store, 'ulf@example.com'),
+      ];
+      const batch = packReports([
+        event({ id: newIdAt(Date.now()) }, HARD),
+        event({ id: bounced.id }, HARD),
+        event({ id: confirmed.id }, CONFIRMED),
+        event({ reference: 'mailersend:1' }, HARD),
+      ]);
+      expect(await store.recordPackedFeedback(batch)).toMatchObject([
+        { kind: 'unrelated' },
+        { kind: 'applied', to: 'bounced', suppressed: true, failure: { status: '5.1.1', diagnostic: 'no such user' } },
+        { kind: 'confirmed', id: confirmed.id, recipient: 'ulf@example.com' },
+        { kind: 'pending' },
+      ]);
+      const repeated = await store.recordPackedFeedback(batch);
+      expect(repeated.map(({ kind }) => kind)).toEqual(['unrelated', 'repeated', 'repeated', 'pending']);
+      expect(await listVerbs(store, bounced)).toEqual(['accepted', 'delivered', 'bounced']);
+      expect(await listVerbs(store, confirmed)).toEqual(['accepted', 'delivered', 'confirmed']);
     });
 
     test('a key without an event is recorded once, so that a later event with this key changes nothing', async () => {

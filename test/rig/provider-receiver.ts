@@ -7,9 +7,11 @@ import { createEventListener, type EventRoute } from '../../src/feedback/http-li
 import { REQUEST_TIME_LIMITS, type RequestTimeLimits } from '../../src/feedback/http-server.ts';
 import { createFeedbackIntake } from '../../src/feedback/intake.ts';
 import { type BodyReader, createBodyReader } from '../../src/feedback/provider/body-reader.ts';
+import { createPackedIntake } from '../../src/feedback/provider/packed-intake.ts';
 import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
 import { bind } from '../../src/http/bind.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
+import { unpackReports } from '../../src/model/packed-reports.ts';
 import type { EventFormat, EventProviderName } from '../../src/providers/provider.ts';
 import { PROVIDERS } from '../../src/providers/providers.ts';
 import { createGroupCommit } from '../../src/store/commits.ts';
@@ -45,12 +47,12 @@ export async function startReceiver(
   {
     format: overrides = {},
     timeLimits = REQUEST_TIME_LIMITS,
-    readLarge,
+    readBody,
   }: {
     readonly format?: Partial<EventFormat>;
     readonly timeLimits?: RequestTimeLimits;
-    /** Replaces the reader of large bodies. */
-    readonly readLarge?: BodyReader['read'];
+    /** Replaces the reader of bodies that are not small. */
+    readonly readBody?: BodyReader['read'];
   } = {},
 ): Promise<ReceiverRig> {
   const definition = PROVIDERS.find((provider) => provider.name === name);
@@ -69,8 +71,15 @@ export async function startReceiver(
     publish,
     onPending: () => undefined,
   });
+  const { recordParts } = createPackedIntake({
+    store: { recordPackedFeedback: (packed) => store.recordFeedback(unpackReports(packed)) },
+    recordReport: intake.recordReport,
+    publish,
+    onPending: () => undefined,
+    maxConcurrentParts: 2,
+  });
   const connections = createConnections();
-  const largeBodies = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
+  const bodyReader = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
   const path = `/events/${name}`;
   const publicUrl = `https://events.example.org${path}`;
   const route: EventRoute = createProviderRoute({
@@ -81,8 +90,9 @@ export async function startReceiver(
     usesReferences: definition.relay?.findReference != null,
     connections,
     clock: systemClock,
-    largeBodies: readLarge === undefined ? largeBodies : { read: readLarge },
+    bodyReader: readBody === undefined ? bodyReader : { read: readBody },
     recordReport: intake.recordReport,
+    recordParts,
     publish,
     onError,
   });
@@ -101,7 +111,7 @@ export async function startReceiver(
   onTestFinished(async () => {
     intake.close();
     await listener.close();
-    await largeBodies.close();
+    await bodyReader.close();
   });
   const listRefusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
   return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, listRefusals, faults };

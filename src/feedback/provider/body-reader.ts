@@ -1,18 +1,19 @@
 /**
- * Reads large bodies of provider events on a separate thread (../thread-reader.ts), so that a body of 10 MB does not delay the
- * acceptance of messages.
+ * Reads bodies of provider events on separate threads (../thread-reader.ts), so that they do not delay the acceptance of
+ * messages. Bodies of more than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not wait for them.
  *
- * The reports of a body return in serialized parts. The main thread deserializes one part at a time.
+ * The reports of a body return in packed parts, which the embedded store unpacks on its own thread.
  */
-import { deserialize } from 'node:v8';
-import type { FeedbackReport } from '../../model/feedback.ts';
 import type { ProviderRequest } from '../../providers/event.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '../thread-reader.ts';
-import type { BodyContext, SerializedBody } from './body.ts';
+import type { BodyContext, PackedBody } from './body.ts';
 
-/** The maximum size of a body that the main thread reads itself. */
-export const MAX_INLINE_BYTES = 524_288;
-const MAX_PENDING = { jobs: 64, bytes: 32 * 1_048_576 } as const;
+/** The maximum size of a body that the main thread reads itself: about 50 events. */
+export const MAX_INLINE_BYTES = 16_384;
+/** The maximum size of a body on the first thread. A batch of 1,000 events usually has 300 KB to 500 KB. */
+const MAX_BATCH_BYTES = 524_288;
+const MAX_PENDING_BYTES = 32 * 1_048_576;
+const MAX_PENDING_JOBS = { batches: 512, large: 64 } as const;
 /** The maximum time for reading one body. A body with 20,000 bounces takes two seconds on one core. */
 const READ_TIMEOUT_MS = 20_000;
 const MAX_OLD_GENERATION_SIZE_MB = 256;
@@ -25,38 +26,40 @@ export interface BodyJob {
 
 export interface BodyReader {
   /** Reads the body of an authenticated request. Rejects when the thread cannot be started or the reader is closed. */
-  read(request: ProviderRequest, context: BodyContext): Promise<ThreadResult<SerializedBody>>;
+  read(request: ProviderRequest, context: BodyContext): Promise<ThreadResult<PackedBody>>;
   /** Ends the thread and rejects all waiting reads. */
   close(): Promise<void>;
 }
 
-export interface BodyReaderParts
-  extends Pick<ThreadReaderParts<SerializedBody>, 'clock' | 'prepareThread' | 'onError'> {
+export interface BodyReaderParts extends Pick<ThreadReaderParts<PackedBody>, 'clock' | 'prepareThread' | 'onError'> {
   /** The module that the thread runs. The default is body-reader-thread.ts. */
   readonly threadModule?: URL;
 }
 
-/** Creates the reader of large bodies. Its thread starts with the first large body. */
+/** Creates the reader. Each thread starts with the first body of its size. */
 export function createBodyReader({ threadModule = THREAD_MODULE, ...parts }: BodyReaderParts): BodyReader {
-  const reader = createThreadReader<BodyJob, SerializedBody>({
-    ...parts,
-    module: threadModule,
-    name: 'postrider-events',
-    operation: 'reading provider events',
-    timeoutMs: READ_TIMEOUT_MS,
-    maxOldGenerationSizeMb: MAX_OLD_GENERATION_SIZE_MB,
-    maxPending: MAX_PENDING,
-    failedValue: { kind: 'failed' },
-  });
+  const createReader = (size: keyof typeof MAX_PENDING_JOBS) =>
+    createThreadReader<BodyJob, PackedBody>({
+      ...parts,
+      module: threadModule,
+      name: `postrider-events-${size}`,
+      operation: 'reading provider events',
+      timeoutMs: READ_TIMEOUT_MS,
+      maxOldGenerationSizeMb: MAX_OLD_GENERATION_SIZE_MB,
+      maxPending: { jobs: MAX_PENDING_JOBS[size], bytes: MAX_PENDING_BYTES },
+      failedValue: { kind: 'failed' },
+    });
+  const batches = createReader('batches');
+  const large = createReader('large');
   return {
-    read: (request, context) => reader.read({ request, context }, request.body.byteLength),
-    close: () => reader.close(),
+    read(request, context) {
+      const bytes = request.body.byteLength;
+      return (bytes > MAX_BATCH_BYTES ? large : batches).read({ request, context }, bytes);
+    },
+    async close() {
+      await Promise.all([batches.close(), large.close()]);
+    },
   };
-}
-
-/** Deserializes one part at a time. The thread of this process has serialized the parts. */
-export function* deserializeParts(parts: readonly Uint8Array[]): Generator<readonly FeedbackReport[]> {
-  for (const part of parts) yield deserialize(part) as readonly FeedbackReport[];
 }
 
 const THREAD_MODULE = new URL('./body-reader-thread.ts', import.meta.url);

@@ -1,8 +1,9 @@
 /**
  * Reads the body of a provider's request: its events become reports. The functions are pure. body-reader-thread.ts calls them
- * for large bodies.
+ * for bodies that are not small.
  */
 import type { FeedbackReport } from '../../model/feedback.ts';
+import type { PackedReports } from '../../model/packed-reports.ts';
 import type { ProviderRequest } from '../../providers/event.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import { createEventReports, createKeyReport } from './report.ts';
@@ -23,7 +24,12 @@ interface MemberCounts {
 }
 
 export type ReadBody =
-  | (MemberCounts & { readonly kind: 'reports'; readonly reports: readonly FeedbackReport[] })
+  | (MemberCounts & {
+      readonly kind: 'reports';
+      readonly reports: readonly FeedbackReport[];
+      /** The reports that only record the key of a request without events. */
+      readonly keyReports: readonly FeedbackReport[];
+    })
   /** The body is not in the provider's format. `reason` is one line. */
   | { readonly kind: 'broken'; readonly reason: string };
 
@@ -37,16 +43,18 @@ export function readBody(
   if (result.kind === 'broken') return result;
   const { ignored, broken } = result;
   const signsKeyOnly = format.signsKeyOnly === true;
-  const reports = [
-    ...createEventReports(provider, result.events, { now, usesReferences, signsKeyOnly }),
-    ...(result.recordedKeys ?? []).map((key) => createKeyReport(provider, key, now)),
-  ];
-  return { kind: 'reports', reports, ignored, broken };
+  const reports = createEventReports(provider, result.events, { now, usesReferences, signsKeyOnly });
+  const keyReports = (result.recordedKeys ?? []).map((key) => createKeyReport(provider, key, now));
+  return { kind: 'reports', reports, keyReports, ignored, broken };
 }
 
-/** A body that the thread has read. Each part contains a list of reports in the format of `node:v8`. */
-export type SerializedBody =
-  | (MemberCounts & { readonly kind: 'reports'; readonly parts: readonly Uint8Array[] })
+/** A body that a thread has read. */
+export type PackedBody =
+  | (MemberCounts & {
+      readonly kind: 'reports';
+      readonly parts: readonly PackedReports[];
+      readonly keyReports: readonly FeedbackReport[];
+    })
   | { readonly kind: 'broken'; readonly reason: string }
   /** The thread threw, because of a defect in Postrider. */
   | { readonly kind: 'failed' };

@@ -3,11 +3,10 @@
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
  * committed every event of the request. Events that are repeated, in the same request or in another request, change
- * nothing. If the store fails or a large body is not read, the status of the response makes the provider send the
- * request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread.
+ * nothing. If the store fails or a body is not read, the status of the response makes the provider send the
+ * request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are recorded in parts.
  */
 import type { IncomingMessage } from 'node:http';
-import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../clock.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
@@ -18,8 +17,9 @@ import type { EventFormat, EventProviderName } from '../../providers/provider.ts
 import type { EventRoute } from '../http-listener.ts';
 import type { HttpAnswer, BodyReader as RequestReader } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
-import { type BodyContext, readBody, type SerializedBody } from './body.ts';
-import { type BodyReader, deserializeParts, MAX_INLINE_BYTES } from './body-reader.ts';
+import { type BodyContext, type PackedBody, readBody } from './body.ts';
+import { type BodyReader, MAX_INLINE_BYTES } from './body-reader.ts';
+import type { PackedIntake, RecordCounts } from './packed-intake.ts';
 
 /** The maximum size of a request body. Providers send up to 1,000 events in one request. */
 const MAX_BODY_BYTES = 10_000_000;
@@ -37,8 +37,10 @@ export interface ProviderReceiverParts {
   readonly usesReferences: boolean;
   readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   readonly clock: Clock;
-  readonly largeBodies: Pick<BodyReader, 'read'>;
+  /** Reads the bodies of more than `MAX_INLINE_BYTES`. */
+  readonly bodyReader: Pick<BodyReader, 'read'>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
+  readonly recordParts: PackedIntake['recordParts'];
   readonly publish: PublishOf<'report.refused' | 'report.unrelated'>;
   readonly onError: (operation: string, error: unknown) => void;
 }
@@ -81,7 +83,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         const refusal = format.authenticatesByHeader ? null : check(complete);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
-        return body.bytes.length > MAX_INLINE_BYTES ? readLarge(complete) : readSmall(complete);
+        return body.bytes.length > MAX_INLINE_BYTES ? readOnThread(complete) : readInline(complete);
       }
     }
   }
@@ -91,14 +93,16 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return authentication.kind === 'refused' ? refuse('unauthenticated', 401, authentication.reason) : null;
   }
 
-  async function readSmall(request: ProviderRequest): Promise<HttpAnswer> {
+  async function readInline(request: ProviderRequest): Promise<HttpAnswer> {
     const body = readBody(format, request, createContext());
-    return body.kind === 'broken' ? refuse('broken', 400, body.reason) : recordAll([body.reports], body);
+    if (body.kind === 'broken') return refuse('broken', 400, body.reason);
+    return createAnswer(await recordAll([...body.reports, ...body.keyReports]), body);
   }
 
-  async function readLarge(request: ProviderRequest): Promise<HttpAnswer> {
+  async function readOnThread(request: ProviderRequest): Promise<HttpAnswer> {
     // A read rejects if its thread cannot be started. The body is then unread, and the provider must send it again.
-    const result = await parts.largeBodies.read(request, createContext()).catch((error: unknown) => {
+    const context = createContext();
+    const result = await parts.bodyReader.read(request, context).catch((error: unknown) => {
       onError(`${provider} events`, error);
       return { kind: 'busy' } as const;
     });
@@ -113,11 +117,11 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
           'reading the body exceeded the limits of time and memory; send the events again',
         );
       case 'read':
-        return recordRead(result.value);
+        return recordPacked(result.value, context.now);
     }
   }
 
-  async function recordRead(body: SerializedBody): Promise<HttpAnswer> {
+  async function recordPacked(body: PackedBody, at: number): Promise<HttpAnswer> {
     switch (body.kind) {
       case 'broken':
         return refuse('broken', 400, body.reason);
@@ -127,8 +131,11 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
           format.storeFailureStatus,
           'reading the body failed because of a defect in Postrider; send the events again',
         );
-      case 'reports':
-        return recordAll(deserializeParts(body.parts), body);
+      case 'reports': {
+        const counts = await parts.recordParts(body.parts, { source: provider, at });
+        const keyCounts = await recordAll(body.keyReports);
+        return createAnswer({ ...counts, failures: [...counts.failures, ...keyCounts.failures] }, body);
+      }
     }
   }
 
@@ -136,28 +143,26 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return { provider, now: clock.now(), usesReferences: parts.usesReferences };
   }
 
-  /** Records the reports of all parts. Other work of the process runs between two parts. */
-  async function recordAll(
-    reportParts: Iterable<readonly FeedbackReport[]>,
-    { ignored, broken }: { readonly ignored: number; readonly broken: number },
-  ): Promise<HttpAnswer> {
+  /** Records the reports. A report without events only records the key of a request, and is not counted. */
+  async function recordAll(reports: readonly FeedbackReport[]): Promise<RecordCounts> {
     const failures: unknown[] = [];
-    const results: Promise<unknown>[] = [];
     const counts = { recorded: 0, unmatched: 0 };
     const record = async (report: FeedbackReport): Promise<void> => {
       try {
         const result = await parts.recordReport(report);
-        // A report without events only records the key of a request.
         if (report.events.length > 0) counts[result === 'unmatched' ? 'unmatched' : 'recorded'] += 1;
       } catch (error) {
         failures.push(error);
       }
     };
-    for (const reports of reportParts) {
-      results.push(Promise.all(reports.map(record)));
-      await setImmediate();
-    }
-    await Promise.all(results);
+    await Promise.all(reports.map(record));
+    return { ...counts, failures };
+  }
+
+  function createAnswer(
+    { recorded, unmatched, failures }: RecordCounts,
+    { ignored, broken }: { readonly ignored: number; readonly broken: number },
+  ): HttpAnswer {
     if (failures.length > 0) {
       onError(`${provider} events`, failures[0]);
       return refuse('store', format.storeFailureStatus, 'the store failed; send the events again');
@@ -165,7 +170,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     const now = clock.now();
     if (broken > 0) publish({ type: 'report.refused', at: now, reason: `${provider}-broken`, count: broken });
     if (ignored > 0) publish({ type: 'report.unrelated', at: now, count: ignored });
-    return { status: 200, message: describeResult({ ...counts, ignored, broken }) };
+    return { status: 200, message: describeResult({ recorded, unmatched, ignored, broken }) };
   }
 
   return async (request, bodies) => {

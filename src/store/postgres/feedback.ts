@@ -2,6 +2,7 @@
 
 import { toComplainant } from '../../model/account.ts';
 import type { AppliedReport, FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
+import { unpackReports } from '../../model/packed-reports.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import {
   computeNextPendingAttemptAt,
@@ -125,6 +126,8 @@ type Operations = FeedbackStore &
 export function prepareFeedback(database: Database): Operations {
   return {
     recordFeedback: (batch) => database.transaction((transaction) => recordBatch(transaction, batch)),
+    recordPackedFeedback: (batch) =>
+      database.transaction((transaction) => recordBatch(transaction, unpackReports(batch))),
     applyPendingReports: (now, limit) =>
       database.transaction(async (transaction) => {
         const due = (await transaction.query(LOCK_PENDING, [now, limit])).map((row) => ({

@@ -12,6 +12,7 @@ import type {
   LastFeedback,
   UnprocessedReport,
 } from '../../model/feedback.ts';
+import { type PackedReports, unpackReports } from '../../model/packed-reports.ts';
 import {
   computeNextPendingAttemptAt,
   computePrematureReportDigest,
@@ -179,13 +180,17 @@ export function prepareFeedback(
     }
   }
 
+  function recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
+    const deltas = new ReputationDeltas();
+    const answers = batch.map((report) => recordReport(report, deltas));
+    for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
+    return answers;
+  }
+
   return {
-    recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
-      const deltas = new ReputationDeltas();
-      const answers = batch.map((report) => recordReport(report, deltas));
-      for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
-      return answers;
-    },
+    recordFeedback,
+    /** Returns the results as JSON, because a text is copied to the caller's thread at a small cost. */
+    recordPackedFeedback: (batch: PackedReports): string => JSON.stringify(recordFeedback(unpackReports(batch))),
     applyPendingReports(now: number, limit: number): AppliedReports {
       const deltas = new ReputationDeltas();
       const applied = selectPending.all(now, limit).flatMap((row): AppliedReport[] => {

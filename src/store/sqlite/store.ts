@@ -11,6 +11,8 @@
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { runEvery } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
+import type { FeedbackResult } from '../../model/feedback.ts';
+import { packReports } from '../../model/packed-reports.ts';
 import { METHODS, type MethodName, type Store, type StoreMethods } from '../contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
@@ -132,9 +134,17 @@ export async function openSqliteStore({
     stopWatching.push(runEvery(environment.clock, POLL_INTERVAL_MS, () => void poll().catch(() => undefined)));
   }
 
+  const recordPackedFeedback: Store['recordPackedFeedback'] = async (batch) =>
+    JSON.parse(await writer.call('recordPackedFeedback', batch)) as readonly FeedbackResult[];
+
   return {
     ...mapMethods(writer.call, read),
     settle: (batch) => writer.call('settle', packSettlements(batch)),
+    recordFeedback: (batch) =>
+      batch.every(({ isProviderEvent }) => isProviderEvent === true)
+        ? recordPackedFeedback(packReports(batch))
+        : writer.call('recordFeedback', batch),
+    recordPackedFeedback,
     watchDirectory,
     async indexMessages(step) {
       const { change, progress } = await buildIndex('buildIndex', step);

@@ -13,6 +13,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { DirectoryChanges } from '../../model/account.ts';
 import type { SettleResult } from '../../model/message.ts';
+import type { PackedReports } from '../../model/packed-reports.ts';
 import { METHODS, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
@@ -277,11 +278,15 @@ type Synchronous<Method> = Method extends (...args: infer Args) => Promise<infer
   : never;
 
 /**
- * The operations of the thread: the methods of the contract, with packed settlements, and the steps of methods that
- * consist of several operations.
+ * The operations of the thread: the methods of the contract, with packed settlements and packed results of provider events,
+ * and the steps of methods that consist of several operations.
  */
-export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Synchronous<StoreMethods[Name]> } & {
+export type Operations = {
+  readonly [Name in Exclude<MethodName, 'settle' | 'recordPackedFeedback'>]: Synchronous<StoreMethods[Name]>;
+} & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
+  /** Returns the results (`FeedbackResult`) as JSON. */
+  recordPackedFeedback(batch: PackedReports): string;
   /** Returns the changes after `revision`, or null if there are none. */
   readDirectorySince(revision: number): DirectoryChanges | null;
   buildIndex(step: IndexStep): BuiltStep;

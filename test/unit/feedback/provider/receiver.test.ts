@@ -264,7 +264,7 @@ describe('a body of more than 512 KB', () => {
     if (row === undefined) throw new Error(`${name} has no row`);
     const sender = row.createSender();
     const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), {
-      readLarge: () => Promise.resolve(result),
+      readBody: () => Promise.resolve(result),
     });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
     expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
@@ -279,8 +279,8 @@ describe('a body of more than 512 KB', () => {
     const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
     if (row === undefined) throw new Error(`${name} has no row`);
     const sender = row.createSender();
-    const readLarge = () => Promise.reject(new Error('no memory'));
-    const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), { readLarge });
+    const readBody = () => Promise.reject(new Error('no memory'));
+    const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), { readBody });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
     expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
     expect(receiver.listRefusals()).toEqual([`${name}-busy`]);

@@ -1,0 +1,100 @@
+/**
+ * Records the packed reports of a request in the store. A part is one transaction. At most `maxConcurrentParts` parts are
+ * recorded at the same time, so that the acceptance of messages never waits for the events of a whole request.
+ *
+ * If a part fails, each of its reports is recorded separately, so that a report that cannot be stored does not affect the others.
+ */
+import type { Publish } from '../../model/events.ts';
+import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
+import { type PackedReports, unpackReports } from '../../model/packed-reports.ts';
+import type { FeedbackStore } from '../../store/contract.ts';
+import type { RecordResult } from '../intake.ts';
+import { createReportEvents, type ReportOrigin } from '../report-event.ts';
+
+export interface PackedIntakeParts {
+  readonly store: Pick<FeedbackStore, 'recordPackedFeedback'>;
+  /** Records one report. Rejects when the store fails. */
+  readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
+  /** Called after the commit with the event of each recorded report. */
+  readonly publish: Publish;
+  /** Called when a report was stored as pending. */
+  readonly onPending: () => void;
+  readonly maxConcurrentParts: number;
+}
+
+/** The number of reports by result. */
+export interface RecordCounts {
+  readonly recorded: number;
+  /** The reports that match no message of this installation. */
+  readonly unmatched: number;
+  /** The errors of the reports that were not recorded. */
+  readonly failures: readonly unknown[];
+}
+
+export interface PackedIntake {
+  /** Records the parts of one request. `source` and `at` are those of the reports. Never rejects. */
+  recordParts(parts: readonly PackedReports[], origin: Pick<FeedbackReport, 'source' | 'at'>): Promise<RecordCounts>;
+}
+
+export function createPackedIntake({
+  store,
+  recordReport,
+  publish,
+  onPending,
+  maxConcurrentParts,
+}: PackedIntakeParts): PackedIntake {
+  const waiting: (() => void)[] = [];
+  let recordingParts = 0;
+
+  async function recordPart(part: PackedReports, origin: ReportOrigin): Promise<RecordCounts> {
+    if (recordingParts >= maxConcurrentParts) await new Promise<void>((resolve) => waiting.push(resolve));
+    else recordingParts += 1;
+    try {
+      return countResults(await store.recordPackedFeedback(part), origin);
+    } catch {
+      return await recordSeparately(part);
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) recordingParts -= 1;
+      else next();
+    }
+  }
+
+  function countResults(results: readonly FeedbackResult[], origin: ReportOrigin): RecordCounts {
+    let unmatched = 0;
+    for (const result of results) {
+      // A provider event that cannot be applied yet is pending.
+      if (result.kind === 'not-yet') throw new Error('the store has not recorded a provider event');
+      for (const event of createReportEvents(result, origin)) publish(event);
+      if (result.kind === 'pending') onPending();
+      if (result.kind === 'unrelated') unmatched += 1;
+    }
+    return { recorded: results.length - unmatched, unmatched, failures: [] };
+  }
+
+  async function recordSeparately(part: PackedReports): Promise<RecordCounts> {
+    const results = await Promise.allSettled(unpackReports(part).map(recordReport));
+    const countOf = (expected: RecordResult) =>
+      results.filter((result) => result.status === 'fulfilled' && result.value === expected).length;
+    return {
+      recorded: countOf('recorded'),
+      unmatched: countOf('unmatched'),
+      failures: results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])),
+    };
+  }
+
+  return {
+    async recordParts(parts, { source, at }) {
+      const counts = await Promise.all(parts.map((part) => recordPart(part, { source, at, summary: source })));
+      return {
+        recorded: sum(counts.map(({ recorded }) => recorded)),
+        unmatched: sum(counts.map(({ unmatched }) => unmatched)),
+        failures: counts.flatMap(({ failures }) => failures),
+      };
+    },
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}

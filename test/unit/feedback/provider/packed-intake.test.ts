@@ -1,0 +1,103 @@
+/** The intake of packed reports: bounded concurrency, events after the commit, and reports that the store cannot record. */
+import { expect, test } from 'vitest';
+import { createPackedIntake } from '../../../../src/feedback/provider/packed-intake.ts';
+import type { ServiceEvent } from '../../../../src/model/events.ts';
+import type { FeedbackReport, FeedbackResult } from '../../../../src/model/feedback.ts';
+import { packReports, unpackReports } from '../../../../src/model/packed-reports.ts';
+import { StoreError } from '../../../../src/store/error.ts';
+
+const ORIGIN = { source: 'sparkpost', at: 1_800_000_000_000 } as const;
+
+function createReport(digest: string): FeedbackReport {
+  return {
+    ...{ messageRef: null, events: [], ...ORIGIN, digest, summary: 'sparkpost delivery', raw: new Uint8Array() },
+    ...{ isFinal: false, isProviderEvent: true },
+  };
+}
+
+const createPart = (...digests: readonly string[]) => packReports(digests.map(createReport));
+
+test('packed reports are unpacked without a change', () => {
+  const reports: readonly FeedbackReport[] = [
+    createReport('1'),
+    {
+      ...createReport('\ud800"\u2028\u0000'),
+      messageRef: { id: '01990000-0000-7000-8000-00000000000a' },
+      events: [
+        {
+          ...{ kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
+          ...{ recipient: 'jörg@example.com', alias: null },
+          evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: null },
+        },
+      ],
+      recordsDigestAlways: true,
+    },
+  ];
+  const packed = packReports(reports);
+  expect(packed.count).toBe(2);
+  expect(unpackReports(packed)).toEqual(reports);
+});
+
+test('at most the given number of parts is recorded at the same time, in their order', async () => {
+  const started: string[] = [];
+  const commits: PromiseWithResolvers<readonly FeedbackResult[]>[] = [];
+  const { recordParts } = createPackedIntake({
+    store: {
+      recordPackedFeedback(part) {
+        started.push(...unpackReports(part).map(({ digest }) => digest));
+        const commit = Promise.withResolvers<readonly FeedbackResult[]>();
+        commits.push(commit);
+        return commit.promise;
+      },
+    },
+    recordReport: () => Promise.reject(new Error('no report is recorded separately')),
+    publish: () => undefined,
+    onPending: () => undefined,
+    maxConcurrentParts: 2,
+  });
+  const requests = [
+    recordParts([createPart('1'), createPart('2'), createPart('3')], ORIGIN),
+    recordParts([createPart('4')], ORIGIN),
+  ];
+  expect(started).toEqual(['1', '2']);
+  for (const [index, expected] of [
+    ['1', '2', '3'],
+    ['1', '2', '3', '4'],
+  ].entries()) {
+    commits[index]?.resolve([{ kind: 'repeated' }]);
+    await expect.poll(() => started).toEqual(expected);
+  }
+  for (const commit of commits) commit.resolve([{ kind: 'repeated' }]);
+  expect(await Promise.all(requests)).toEqual([
+    { recorded: 3, unmatched: 0, failures: [] },
+    { recorded: 1, unmatched: 0, failures: [] },
+  ]);
+});
+
+test('a part that fails is recorded report by report, and only the failed reports are failures', async () => {
+  const events: ServiceEvent[] = [];
+  const full = new StoreError('the disk is full');
+  let pendingReports = 0;
+  const { recordParts } = createPackedIntake({
+    store: {
+      recordPackedFeedback: (part) =>
+        part.text.includes('"bad"')
+          ? Promise.reject(full)
+          : Promise.resolve([{ kind: 'pending' }, { kind: 'unrelated' }, { kind: 'repeated' }]),
+    },
+    recordReport: ({ digest }) =>
+      digest === 'bad' ? Promise.reject(full) : Promise.resolve(digest === 'foreign' ? 'unmatched' : 'recorded'),
+    publish: (event) => void events.push(event),
+    onPending: () => {
+      pendingReports += 1;
+    },
+    maxConcurrentParts: 1,
+  });
+  const parts = [createPart('good', 'bad', 'foreign'), createPart('1', '2', '3')];
+  expect(await recordParts(parts, ORIGIN)).toEqual({ recorded: 3, unmatched: 2, failures: [full] });
+  expect(pendingReports).toBe(1);
+  expect(events).toEqual([
+    { type: 'report.unrelated', at: ORIGIN.at, source: 'sparkpost' },
+    { type: 'report.repeated', at: ORIGIN.at },
+  ]);
+});
