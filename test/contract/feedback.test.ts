@@ -698,10 +698,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
         await storeDeliveredMessage(store, 'ulf@example.com'),
       ];
       const batch = packReports([
-        event({ id: newIdAt(Date.now()) }, HARD),
-        event({ id: bounced.id }, HARD),
-        event({ id: confirmed.id }, CONFIRMED),
-        event({ reference: 'mailersend:1' }, HARD),
+        createEventReport({ id: newIdAt(Date.now()) }, HARD),
+        createEventReport({ id: bounced.id }, HARD),
+        createEventReport({ id: confirmed.id }, CONFIRMED),
+        createEventReport({ reference: 'mailersend:1' }, HARD),
       ]);
       expect(await store.recordPackedFeedback(batch)).toMatchObject([
         { kind: 'unrelated' },
