@@ -1,5 +1,5 @@
 /** Formats sending domains for the commands: JSON with exactly the documented members, zone file lines, tables. */
-import { formatZone } from '../domains/records.ts';
+import { formatZone } from '../domains/zone-file.ts';
 import { getDkimRecordName } from '../model/domain.ts';
 import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domains/schemas.ts';
 import { formatCommandLine } from '../printing/command-line.ts';

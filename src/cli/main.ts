@@ -77,6 +77,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['serve'], load: async () => (await import('./serve.ts')).addServeCommand },
   { names: ['send'], load: async () => (await import('./send.ts')).addSendCommand },
   { names: ['overview'], load: async () => (await import('./overview.ts')).addOverviewCommand },
+  { names: ['setup'], load: async () => (await import('./setup.ts')).addSetupCommand },
   { names: ['account'], load: async () => (await import('./account.ts')).addAccountCommands },
   { names: ['key'], load: async () => (await import('./key.ts')).addKeyCommands },
   { names: ['domain'], load: async () => (await import('./domain.ts')).addDomainCommands },

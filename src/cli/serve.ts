@@ -8,7 +8,8 @@
 import type { Command } from 'commander';
 import { readSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
-import { createFirstCurlCommand, FIRST_SENDER, getFirstRecipient } from '../http/curl.ts';
+import { createFirstCurlCommand } from '../http/curl.ts';
+import { FIRST_SENDER, getFirstRecipient } from '../model/first-message.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';

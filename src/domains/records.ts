@@ -1,6 +1,5 @@
 /**
- * Creates the DNS records that an operator publishes for a sending domain, and their lines in a zone file. The functions are
- * pure.
+ * Creates the DNS records that an operator publishes for a sending domain. The functions are pure.
  */
 
 import { type DnsRecord, getDkimRecordName, type SendingDomain } from '../model/domain.ts';
@@ -26,8 +25,6 @@ export interface SendingSetup {
 }
 
 const RETURN_PATH_PRIORITY = 10;
-/** RFC 1035 section 3.3: maximum length of one string of a TXT record. */
-const MAX_STRING_OCTETS = 255;
 
 /**
  * Returns all records of the domain in the order of publication: the DKIM keys, SPF of the envelope sender's domain,
@@ -67,32 +64,4 @@ export function createRecords(
  */
 function encodeMailtoAddress(address: string): string {
   return encodeURIComponent(address).replaceAll('%40', '@');
-}
-
-/** Returns the lines of a zone file, one line for each record. */
-export function formatZone(records: readonly DnsRecord[]): string {
-  const published = records.filter(({ type }) => type !== 'SES');
-  return published.map((record) => `${record.name}. IN ${record.type} ${formatZoneValue(record)}\n`).join('');
-}
-
-function formatZoneValue({ type, value }: DnsRecord): string {
-  switch (type) {
-    case 'TXT':
-      return formatZoneStrings(value);
-    case 'CNAME':
-    case 'MX':
-      return `${value}.`;
-    case 'SES':
-      return value;
-  }
-}
-
-/** RFC 1035 section 5.1 defines quoted strings. A verifier concatenates the strings without a separator. */
-function formatZoneStrings(value: string): string {
-  const strings: string[] = [];
-  for (let offset = 0; offset === 0 || offset < value.length; offset += MAX_STRING_OCTETS) {
-    const part = value.slice(offset, offset + MAX_STRING_OCTETS);
-    strings.push(`"${part.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`);
-  }
-  return strings.join(' ');
 }

@@ -3,9 +3,6 @@
  * creates the first key, and the dashboard shows the command. The functions are pure.
  */
 
-/** A simulator address, which works with every transport. Messages to this address never leave the service. */
-export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';
-
 export interface FirstMessage {
   /** The URL of the public listener, or `unix:/PATH`. */
   readonly publicUrl: string;
@@ -13,16 +10,6 @@ export interface FirstMessage {
   readonly from: string;
   readonly to: string;
 }
-
-/**
- * Returns the recipient of the first message. For the transport `capture:`, which sends no message, the recipient is an
- * example address. For other transports, the recipient is a simulator address.
- */
-export function getFirstRecipient(transport: string): string {
-  return transport === 'capture' ? 'ada@example.com' : SIMULATOR_SUCCESS_ADDRESS;
-}
-
-export const FIRST_SENDER = 'hello@example.org';
 
 /** Returns the command with one argument per line. */
 export function createFirstCurlCommand({ publicUrl, key, from, to }: FirstMessage): string {

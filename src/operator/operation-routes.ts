@@ -29,6 +29,7 @@ import { sendTestMessage } from '../operations/message-test.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
 import { listProviders } from '../operations/providers.ts';
+import { showSetup } from '../operations/setup.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
@@ -69,6 +70,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('DELETE', '/domains/{domain}', 'Domains', removeDomain),
   createOperationRoute('GET', '/overview', 'Overview', showOverview),
   createOperationRoute('GET', '/deliverability', 'Overview', showDeliverability),
+  createOperationRoute('GET', '/setup', 'Overview', showSetup),
   createOperationRoute('GET', '/messages', 'Messages', searchMessages, 200, { within: SEARCH_WITHIN }),
   createOperationRoute('GET', '/messages/count', 'Messages', countMessages),
   createOperationRoute('POST', '/messages/change', 'Messages', changeMessages),

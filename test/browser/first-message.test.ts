@@ -1,12 +1,14 @@
 /**
- * Tests the first message of a new installation in the browser: sign-in link, printed command, and the message without
- * a reload.
+ * Tests the first use of a new installation in the browser: sign-in link, checklist, printed command, and the message
+ * without a reload.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { runCurl } from '../rig/curl.ts';
+import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
 import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
@@ -17,9 +19,9 @@ test('after the first start the page shows a command, and the message that it su
   const link = /(http:\/\/\S+\/sign-in\?link=\S+)/.exec(firstService.banner)?.[1] ?? '';
   const { page } = await browsers.openSignedOut(firstService);
   await page.goto(link);
-  await page.getByRole('heading', { name: 'Send a first message' }).waitFor();
+  await page.getByRole('heading', { name: 'Set up this installation' }).waitFor();
   const command = (await page.locator('pre').filter({ hasText: 'curl' }).innerText()).trim();
-  await page.getByText('Waiting for your first message').waitFor();
+  await page.getByText('Waiting for your message').waitFor();
   const status = await runInShell(command);
   expect(status).toBe(201);
 
@@ -31,6 +33,33 @@ test('after the first start the page shows a command, and the message that it su
   await page.getByRole('link', { name: 'Messages' }).click();
   await page.getByRole('link', { name: 'Hello' }).click();
   await page.getByText(/The attempt at .* succeeded/).waitFor();
+});
+
+test('the checklist marks a step as done while the page is open, can be hidden and shown again, and is free of serious faults', async () => {
+  const service = await rig.serve(rig.createFolder());
+  const { page } = await browsers.openSignedIn(service, '/');
+  const checklist = page.getByRole('region', { name: 'Set up this installation' });
+  await checklist.getByText('0 of 2 steps done').waitFor();
+  await checklist.getByRole('button', { name: /^Choose a provider/ }).click();
+  await checklist.getByText('POSTRIDER_TRANSPORT="smtp://').waitFor();
+  expect(await findSeriousFaults(page)).toEqual([]);
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+  await submitAccepted(service.publicUrl, service.key, {});
+  await checklist.getByText('1 of 2 steps done').waitFor();
+  await checklist.getByRole('button', { name: /^Send a test message.*Done$/ }).waitFor();
+
+  await checklist.getByRole('button', { name: 'Hide' }).click();
+  await checklist.waitFor({ state: 'detached' });
+  await page.reload();
+  await page.getByRole('button', { name: 'Setup: 1 open step' }).click();
+  await checklist.getByText('Choose a provider').waitFor();
+  // A failure is shown above the checklist.
+  await browsers.callApi(service, 'POST', '/accounts', { name: 'late' });
+  await browsers.callApi(service, 'POST', '/accounts/late/lock', { reason: 'unpaid' });
+  const failure = page.getByRole('region', { name: /^Needs attention/ }).getByText('Account late is locked');
+  await failure.waitFor();
+  const [failureBox, checklistBox] = [await failure.boundingBox(), await checklist.boundingBox()];
+  expect(failureBox?.y ?? Number.NaN).toBeLessThan(checklistBox?.y ?? Number.NaN);
 });
 
 test('an empty inbox opens the first message when it arrives', async () => {

@@ -9,9 +9,10 @@ import { usePollingInterval } from '../api/live-connection';
 import { CapturedList } from '../inbox/captured-list';
 import { CapturedReader } from '../inbox/captured-reader';
 import '../inbox/inbox.css';
-import { FirstMessage } from '../parts/first-message';
+import { Card } from '../parts/card';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { TestMessage } from '../setup/test-message';
 import type { PageProps } from './index';
 
 export function InboxPage({ parameters: { id }, session }: PageProps) {
@@ -57,10 +58,12 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
       {list.isPending ? <Loading /> : null}
       {list.isError && newest === undefined ? <ErrorAlert error={list.error} retry={() => list.refetch()} /> : null}
       {isEmpty && id === undefined ? (
-        <>
+        <div className="stack">
           <EmptyState title="No messages">Messages are captured here and not sent.</EmptyState>
-          <FirstMessage session={session} />
-        </>
+          <Card title="Send a test message">
+            <TestMessage session={session} />
+          </Card>
+        </div>
       ) : null}
       {newest === undefined && id === undefined ? null : (
         <div className="inbox" data-reading={id !== undefined}>

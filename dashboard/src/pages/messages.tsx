@@ -12,12 +12,13 @@ import { Results } from '../messages/results';
 import { type FilterChange, SearchForm } from '../messages/search-form';
 import { SelectionBar } from '../messages/selection-bar';
 import { type MessageSearch, useMessageSearch } from '../messages/use-search';
-import { FirstMessage } from '../parts/first-message';
+import { Card } from '../parts/card';
 import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { formatUtc } from '../parts/time';
 import { useRowKeys } from '../parts/use-row-keys';
+import { TestMessage } from '../setup/test-message';
 import type { PageProps } from './index';
 
 export function MessagesPage({ session }: PageProps) {
@@ -157,10 +158,12 @@ function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from
   const descriptions = describeFilters(filters);
   if (descriptions.length === 0) {
     return (
-      <>
+      <div className="stack">
         <EmptyState title="No messages">The first message appears here when it is accepted.</EmptyState>
-        <FirstMessage session={session} />
-      </>
+        <Card title="Send a test message">
+          <TestMessage session={session} />
+        </Card>
+      </div>
     );
   }
   return (

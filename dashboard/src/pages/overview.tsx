@@ -1,17 +1,20 @@
 /** The overview: problems, tiles, outcomes over time, queue, and health. */
-import { SegmentedControl } from '@mantine/core';
+import { Button, SegmentedControl } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useSearchParams } from 'wouter';
 import type { Overview, Range } from '../../../src/operations/overview/schemas.ts';
+import type { Setup } from '../../../src/operations/setup/schemas.ts';
 import { get } from '../api/client';
-import { FirstMessage } from '../parts/first-message';
+import { formatCount } from '../parts/number';
 import { OutcomesChart, OverviewDetails } from '../parts/overview-figures';
 import { OverviewAttention, OverviewHealth } from '../parts/overview-health';
 import { OverviewQueue } from '../parts/overview-queue';
 import { OverviewTiles } from '../parts/overview-tiles';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { useSetup, useSetupHidden } from '../setup/queries';
+import { SetupCard } from '../setup/setup-card';
 import type { PageProps } from './index';
 
 const RANGES: readonly { readonly value: Range; readonly label: string; readonly phrase: string }[] = [
@@ -33,9 +36,27 @@ export function OverviewPage({ session }: PageProps) {
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
+  const setup = useSetup();
+  const [isSetupHidden, setSetupHidden] = useSetupHidden();
+  // The checklist is expanded for an installation without a message, and after the operator asked for it.
+  const [isExpanded, setExpanded] = useState(false);
+  if (!isExpanded && overview.data?.everAccepted === false) setExpanded(true);
+  // The problems and the figures share the first screen, so a collapsed checklist gives its space to the problems.
+  const hasProblems = (overview.data?.attention.length ?? 0) > 0;
+  const isSetupInHeader = isSetupHidden || (!isExpanded && hasProblems);
+  const showSetup = () => {
+    setSetupHidden(false);
+    setExpanded(true);
+  };
+  const openSteps = setup.data?.openCount ?? 0;
   return (
     <>
       <PageHead title="Overview">
+        {isSetupInHeader && openSteps > 0 ? (
+          <Button variant="subtle" onClick={showSetup}>
+            Setup: {formatCount(openSteps, 'open step')}
+          </Button>
+        ) : null}
         <SegmentedControl
           aria-label="Time range of the figures"
           data={RANGES.map(({ value, label }) => ({ value, label }))}
@@ -43,39 +64,63 @@ export function OverviewPage({ session }: PageProps) {
           onChange={(value) => setSearch(value === DEFAULT_RANGE ? {} : { range: value })}
         />
       </PageHead>
-      {overview.isPending ? <Loading /> : null}
+      {overview.isPending || (setup.isPending && !overview.isError) ? <Loading /> : null}
       {overview.isError ? <ErrorAlert error={overview.error} retry={() => overview.refetch()} /> : null}
-      {overview.data === undefined ? null : <Content overview={overview.data} session={session} />}
+      {/* Both queries are awaited, so that the checklist does not move the figures. */}
+      {overview.data === undefined || setup.isPending ? null : (
+        <Content overview={overview.data}>
+          {setup.data === undefined || isSetupInHeader ? null : (
+            <SetupSection
+              setup={setup.data}
+              session={session}
+              isCollapsed={!isExpanded}
+              onHide={() => setSetupHidden(true)}
+            />
+          )}
+        </Content>
+      )}
     </>
   );
 }
 
-function Content({ overview, session }: { readonly overview: Overview } & Pick<PageProps, 'session'>) {
+interface SetupSectionProps extends Pick<PageProps, 'session'> {
+  readonly setup: Setup;
+  readonly isCollapsed: boolean;
+  readonly onHide: () => void;
+}
+
+/** Shows the checklist while a step is open. A checklist that is completed while the page is open stays until it is closed. */
+function SetupSection({ setup, session, isCollapsed, onHide }: SetupSectionProps) {
+  const [wasOpen, setWasOpen] = useState(false);
+  const [isClosed, setIsClosed] = useState(false);
+  if (!setup.isComplete && !wasOpen) setWasOpen(true);
+  if (setup.isComplete && (!wasOpen || isClosed)) return null;
+  return (
+    <SetupCard
+      setup={setup}
+      session={session}
+      isCollapsed={isCollapsed}
+      onHide={setup.isComplete ? () => setIsClosed(true) : onHide}
+    />
+  );
+}
+
+/** `children` is the checklist. It stands below the problems, which it never hides. */
+function Content({ overview, children }: { readonly overview: Overview; readonly children: ReactNode }) {
   const { everAccepted, attention, queue, health, range } = overview;
-  // The panel stays open after the first message, so that the operator sees the state of this message.
-  const [isNew] = useState(!everAccepted);
   const phrase = RANGES.find(({ value }) => value === range)?.phrase ?? range;
   return (
     <div className="stack">
-      {isNew ? <FirstMessage session={session} /> : null}
-      {everAccepted ? (
-        <>
-          <OverviewAttention attention={attention} />
-          <OverviewTiles overview={overview} period={phrase} />
-        </>
-      ) : null}
+      <OverviewAttention attention={attention} />
+      {children}
+      {everAccepted ? <OverviewTiles overview={overview} period={phrase} /> : null}
       <div className="columns wide-side">
         {everAccepted ? (
           <OutcomesChart overview={overview} />
         ) : (
-          <div className="stack">
-            <OverviewAttention attention={attention} />
-            <section className="card">
-              <EmptyState title="No messages">
-                Charts of accepted, delivered and bounced messages appear here after the first message.
-              </EmptyState>
-            </section>
-          </div>
+          <EmptyState title="No messages">
+            Charts of accepted, delivered and bounced messages appear here after the first message.
+          </EmptyState>
         )}
         <div className="stack">
           <OverviewQueue queue={queue} />

@@ -1,8 +1,6 @@
-/** Tests the records to publish, the lines of a zone file and the facts about relays. */
+/** Tests the records to publish and the facts about relays. */
 import { describe, expect, it } from 'vitest';
-import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
-import { createKeyPair } from '../../../src/domains/keys.ts';
-import { createRecords, formatZone } from '../../../src/domains/records.ts';
+import { createRecords } from '../../../src/domains/records.ts';
 import { getHostFacts, getProviderFacts } from '../../../src/domains/relays.ts';
 import { findSpfFault } from '../../../src/domains/spf-record.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
@@ -66,28 +64,6 @@ describe('the records of a domain', () => {
       ['spf', 'TXT', 'example.org', 'v=spf1 ?all'],
       ['dmarc', 'TXT', '_dmarc.example.org', 'v=DMARC1; p=none'],
     ]);
-  });
-});
-
-describe('a zone file', () => {
-  it('has a long key in strings of at most 255 octets, whose concatenation is the value', async () => {
-    const value = formatDkimRecord(await createKeyPair('rsa'));
-    const line = formatZone([{ purpose: 'dkim', type: 'TXT', name: 's._domainkey.example.org', value }]);
-    expect(line).toMatch(/^s\._domainkey\.example\.org\. IN TXT "[^"]{255}" "[^"]{1,255}"\n$/);
-    const strings = [...line.matchAll(/"([^"]*)"/g)].map((match) => match[1]);
-    expect(strings.join('')).toBe(value);
-  });
-
-  it('ends names with a dot and escapes quotes and backslashes in strings', () => {
-    expect(
-      formatZone([
-        { purpose: 'return-path', type: 'MX', name: 'b.example.org', value: '10 mx.example.org' },
-        { purpose: 'dkim', type: 'CNAME', name: 'a.example.org', value: 'b.example.net' },
-        { purpose: 'spf', type: 'TXT', name: 'example.org', value: 'a"b\\c' },
-      ]),
-    ).toBe(
-      'b.example.org. IN MX 10 mx.example.org.\na.example.org. IN CNAME b.example.net.\nexample.org. IN TXT "a\\"b\\\\c"\n',
-    );
   });
 });
 

@@ -1,7 +1,8 @@
 /** Checks the arguments that a shell passes to curl for the command of the first message. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { createFirstCurlCommand, getFirstRecipient } from '../../../src/http/curl.ts';
+import { createFirstCurlCommand } from '../../../src/http/curl.ts';
+import { getFirstRecipient } from '../../../src/model/first-message.ts';
 
 /** Returns the arguments that `sh` passes to curl. */
 function readArguments(command: string): readonly string[] {

@@ -216,6 +216,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'feedback.show': { input: { id: 1 }, prepare: recordReport },
   'overview.show': { input: { range: '1h' }, prepare: acceptMessage },
   'deliverability.show': { input: { by: 'recipient-domain', range: '1h' } },
+  'setup.show': { input: {} },
   'provider.list': { input: {} },
   'doctor.run': { input: {} },
   // The transport of the example receives no feedback, which is a finding.

@@ -6,9 +6,9 @@ import { Link } from 'wouter';
 import type { MessagePage } from '../../../src/operations/messages/schemas.ts';
 import { get } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
-import { StateBadge } from './state-badge';
+import { StateBadge } from '../parts/state-badge';
 
-export function FirstMessageStatus({ captured }: { readonly captured: boolean }) {
+export function TestMessageStatus({ captured }: { readonly captured: boolean }) {
   const initial = useRef<string | null | undefined>(undefined);
   const refetchInterval = usePollingInterval();
   const newest = useQuery({
@@ -23,7 +23,7 @@ export function FirstMessageStatus({ captured }: { readonly captured: boolean })
       {message === undefined ? (
         <>
           <Loader size="xs" aria-hidden />
-          <Text>Waiting for your first message…</Text>
+          <Text inherit>Waiting for your message…</Text>
         </>
       ) : (
         <>

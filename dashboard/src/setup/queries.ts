@@ -1,0 +1,26 @@
+/** The query for the setup checklist, and whether the operator has hidden it in this browser. */
+import { useLocalStorage } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import type { Setup } from '../../../src/operations/setup/schemas.ts';
+import { get } from '../api/client';
+
+/** A restart with other settings, and an event of a provider, publish no topic. */
+const REFRESH_INTERVAL_MS = 10_000;
+
+export function useSetup() {
+  return useQuery({
+    queryKey: ['overview', 'setup'],
+    queryFn: () => get<Setup>('/setup'),
+    refetchInterval: REFRESH_INTERVAL_MS,
+  });
+}
+
+/** Returns whether the checklist is hidden, and the function that hides or shows it. Each browser stores the choice. */
+export function useSetupHidden(): readonly [boolean, (isHidden: boolean) => void] {
+  const [stored, setStored] = useLocalStorage<boolean>({
+    key: 'postrider-setup-hidden',
+    defaultValue: false,
+    getInitialValueInEffect: false,
+  });
+  return [stored === true, setStored];
+}

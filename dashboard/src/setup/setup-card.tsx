@@ -1,0 +1,171 @@
+/**
+ * The setup checklist on the overview: one row per step with its state. A row opens to show what completes the step. The
+ * card of an installation that has accepted a message is collapsed at first, so that the figures stay on the first screen.
+ */
+import { Button, UnstyledButton } from '@mantine/core';
+import { IconCheck, IconChevronDown, IconMinus } from '@tabler/icons-react';
+import { useId, useState } from 'react';
+import { Link } from 'wouter';
+import type { Setup, SetupStep } from '../../../src/operations/setup/schemas.ts';
+import type { Session } from '../../../src/operator/schemas.ts';
+import { Card } from '../parts/card';
+import { Copyable } from '../parts/copyable';
+import { TextWithCode } from '../parts/text-with-code';
+import { TestMessage } from './test-message';
+import './setup.css';
+
+interface SetupCardProps {
+  readonly setup: Setup;
+  readonly session: Session;
+  readonly isCollapsed: boolean;
+  readonly onHide: () => void;
+}
+
+export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, onHide }: SetupCardProps) {
+  const [isExpanded, setExpanded] = useState(!isCollapsed);
+  const list = useId();
+  // Null until the operator opens or closes a row. Until then the first open step is open.
+  const [chosen, setChosen] = useState<SetupStep['step'] | 'none' | null>(null);
+  // The row stays open after its step is done, so that the operator sees the result.
+  const [initial] = useState(() => steps.find(({ state }) => state === 'open')?.step ?? 'none');
+  const opened = chosen ?? initial;
+  const needed = steps.filter(({ state }) => state === 'done' || state === 'open');
+  const doneCount = needed.filter(({ state }) => state === 'done').length;
+  const next = steps.find(({ state }) => state === 'open');
+  return (
+    <Card
+      title={isComplete ? 'Setup is complete' : 'Set up this installation'}
+      secondary={
+        <span role="status">
+          {doneCount} of {needed.length} steps done
+          {isExpanded || next === undefined ? '' : `, next: ${next.title}`}
+        </span>
+      }
+      aside={
+        <>
+          <Button
+            variant="default"
+            size="xs"
+            aria-expanded={isExpanded}
+            aria-controls={list}
+            onClick={() => setExpanded(!isExpanded)}
+          >
+            {isExpanded ? 'Collapse' : 'Show steps'}
+          </Button>
+          <Button variant="default" size="xs" onClick={onHide}>
+            {isComplete ? 'Close' : 'Hide'}
+          </Button>
+        </>
+      }
+      flush
+    >
+      <progress className="setup-progress" max={needed.length} value={doneCount} aria-label="Steps done" />
+      <ol className="setup" id={list} hidden={!isExpanded}>
+        {isExpanded
+          ? steps.map((step) => (
+              <Row
+                key={step.step}
+                step={step}
+                session={session}
+                isOpened={opened === step.step}
+                onToggle={() => setChosen(opened === step.step ? 'none' : step.step)}
+              />
+            ))
+          : null}
+      </ol>
+    </Card>
+  );
+}
+
+const STATE_NAMES: Readonly<Record<SetupStep['state'], string>> = {
+  done: 'Done',
+  open: 'Open',
+  optional: 'Optional',
+  'not-needed': 'Not needed',
+};
+
+interface RowProps {
+  readonly step: SetupStep;
+  readonly session: Session;
+  readonly isOpened: boolean;
+  readonly onToggle: () => void;
+}
+
+function Row({ step, session, isOpened, onToggle }: RowProps) {
+  const { step: code, title, state, detail } = step;
+  const panel = `setup-${code}`;
+  return (
+    <li data-state={state}>
+      <UnstyledButton className="setup-row" aria-expanded={isOpened} aria-controls={panel} onClick={onToggle}>
+        <StateIcon state={state} />
+        <span className="two-lines">
+          <span>{title}</span>
+          <span>
+            <TextWithCode text={detail} />
+          </span>
+        </span>
+        <span className="setup-state">{STATE_NAMES[state]}</span>
+        <IconChevronDown size={16} stroke={1.8} aria-hidden className="setup-chevron" />
+      </UnstyledButton>
+      {isOpened ? (
+        <div id={panel} className="setup-panel">
+          <Instructions step={step} session={session} />
+        </div>
+      ) : null}
+    </li>
+  );
+}
+
+function StateIcon({ state }: Pick<SetupStep, 'state'>) {
+  switch (state) {
+    case 'done':
+      return (
+        <span className="setup-icon tone-success">
+          <IconCheck size={14} stroke={2.4} aria-hidden />
+        </span>
+      );
+    case 'open':
+      return <span className="setup-icon" />;
+    case 'optional':
+    case 'not-needed':
+      return (
+        <span className="setup-icon tone-neutral">
+          <IconMinus size={14} stroke={2.4} aria-hidden />
+        </span>
+      );
+  }
+}
+
+/** Shows what completes a step: the sentence, the command and the page. The step with a test message has its form. */
+function Instructions({ step: { step, action, command, page }, session }: Pick<RowProps, 'step' | 'session'>) {
+  return (
+    <>
+      {action === null ? null : (
+        <div className="wrap">
+          <TextWithCode text={action} />
+        </div>
+      )}
+      {step === 'first-message' ? (
+        <TestMessage session={session} />
+      ) : command === null ? null : (
+        <Copyable value={command} label="the command" block />
+      )}
+      {page === null ? null : (
+        <div>
+          <Button component={Link} href={page} variant="default" size="xs">
+            {PAGE_LABELS[step]}
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+const PAGE_LABELS: Readonly<Record<SetupStep['step'], string>> = {
+  'first-message': 'Show messages',
+  provider: 'Show providers',
+  domain: 'Show domains',
+  records: 'Show the records',
+  feedback: 'Show the state',
+  webhook: 'Show webhooks',
+};

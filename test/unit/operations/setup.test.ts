@@ -1,0 +1,144 @@
+/** Tests the setup checklist: each step has the state that follows from the settings and the store. */
+import { expect, onTestFinished, test } from 'vitest';
+import { addDomain, verifyDomain } from '../../../src/operations/domains.ts';
+import type { Setup, SetupStep } from '../../../src/operations/setup/schemas.ts';
+import { showSetup } from '../../../src/operations/setup.ts';
+import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';
+import { type FakeDns, startDns } from '../../rig/dns.ts';
+import { newMessage } from '../../rig/messages.ts';
+import { createOperationRig, type OperationRig } from './operation-rig.ts';
+
+const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:password@mail.example.net:587' };
+const POSTMARK = { POSTRIDER_TRANSPORT: 'smtp://user:password@smtp.postmarkapp.com:587' };
+/** An address that IANA lists as globally reachable. Nothing is sent to it. */
+const ENDPOINT = { url: 'https://192.31.196.7/webhooks' };
+
+async function createRig(environment: Readonly<Record<string, string>>): Promise<{ rig: OperationRig; dns: FakeDns }> {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  return { rig: await createOperationRig({ ...environment, POSTRIDER_DNS: `127.0.0.1:${dns.port}` }), dns };
+}
+
+function listStates({ steps }: Setup): Readonly<Record<string, SetupStep['state']>> {
+  return Object.fromEntries(steps.map(({ step, state }) => [step, state]));
+}
+
+async function showStep(rig: OperationRig, name: SetupStep['step']): Promise<SetupStep> {
+  const { steps } = await rig.performOk(showSetup, {});
+  const found = steps.find(({ step }) => step === name);
+  if (found === undefined) throw new Error(`there is no step ${name}`);
+  return found;
+}
+
+test('with capture: an empty installation needs a message and a provider, and neither a domain nor feedback', async () => {
+  const { rig } = await createRig({});
+  const setup = await rig.performOk(showSetup, {});
+  expect([setup.isComplete, setup.openCount]).toEqual([false, 2]);
+  expect(listStates(setup)).toEqual({
+    'first-message': 'open',
+    provider: 'open',
+    domain: 'not-needed',
+    records: 'not-needed',
+    feedback: 'not-needed',
+    webhook: 'optional',
+  });
+  await rig.store.accept([newMessage({ acceptedAt: rig.now - 1 })]);
+  expect(await showStep(rig, 'first-message')).toMatchObject({ state: 'done', action: null, command: null });
+});
+
+test('with a relay the domain, its records and the feedback listener are open until each of them exists', async () => {
+  const { rig, dns } = await createRig(RELAY);
+  expect(listStates(await rig.performOk(showSetup, {}))).toMatchObject({
+    'first-message': 'open',
+    provider: 'done',
+    domain: 'open',
+    records: 'open',
+    feedback: 'open',
+  });
+  // Every sender is refused, so no command can submit a message.
+  expect((await showStep(rig, 'first-message')).command).toBe(null);
+  expect((await showStep(rig, 'domain')).command).toBe('postrider domain add acme example.com');
+
+  const domain = 'shop.example';
+  const { records } = await rig.performOk(addDomain, { account: 'acme', domain });
+  expect(await showStep(rig, 'domain')).toMatchObject({ state: 'done' });
+  expect(await showStep(rig, 'records')).toMatchObject({
+    state: 'open',
+    command: `postrider domain verify ${domain}`,
+    page: `/domains/${domain}`,
+  });
+
+  for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
+  await rig.performOk(verifyDomain, { domain });
+  expect(await showStep(rig, 'records')).toMatchObject({ state: 'done' });
+  expect((await showStep(rig, 'first-message')).command).toContain(`--from hello@${domain}`);
+});
+
+test('with a relay without a profile the feedback step is done when the feedback listener is set', async () => {
+  const { rig } = await createRig({
+    ...RELAY,
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net',
+  });
+  expect(await showStep(rig, 'feedback')).toMatchObject({ state: 'done' });
+});
+
+test('with a provider the feedback step names the missing settings, and is done when an event is recorded', async () => {
+  const unset = await createRig(POSTMARK);
+  const openStep = await showStep(unset.rig, 'feedback');
+  expect(openStep.state).toBe('open');
+  expect(openStep.action).toContain('POSTRIDER_EVENTS_POSTMARK');
+
+  const { rig } = await createRig({
+    ...POSTMARK,
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
+    POSTRIDER_FEEDBACK_URL: 'https://feedback.example.com',
+    POSTRIDER_EVENTS_POSTMARK: 'hook:secret-of-the-hook',
+  });
+  expect((await showStep(rig, 'feedback')).action).toContain('https://feedback.example.com/events/postmark');
+  const message = newMessage({ acceptedAt: rig.now - 1_000 });
+  await rig.store.accept([message]);
+  await rig.store.recordFeedback([
+    {
+      messageRef: { id: message.id },
+      events: [
+        {
+          kind: 'confirmed',
+          recipient: null,
+          alias: null,
+          evidence: { status: null, diagnostic: null, reportingHost: null },
+        },
+      ],
+      source: 'postmark',
+      isProviderEvent: true,
+      at: rig.now,
+      digest: '0'.repeat(64),
+      summary: 'an event',
+      raw: Buffer.from('{}'),
+      isFinal: true,
+    },
+  ]);
+  expect(await showStep(rig, 'feedback')).toMatchObject({ state: 'done', command: null });
+  expect(JSON.stringify(await rig.performOk(showSetup, {}))).not.toMatch(/password|secret-of-the-hook/);
+});
+
+test('with POSTRIDER_SENDERS=any a domain is optional, so the checklist is complete without a domain', async () => {
+  const { rig } = await createRig({
+    ...RELAY,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net',
+  });
+  await rig.store.accept([newMessage({ acceptedAt: rig.now - 1 })]);
+  const setup = await rig.performOk(showSetup, {});
+  expect(listStates(setup)).toMatchObject({ domain: 'optional', records: 'not-needed', webhook: 'optional' });
+  expect([setup.isComplete, setup.openCount]).toEqual([true, 0]);
+});
+
+test('the webhook step is done while an endpoint is enabled', async () => {
+  const { rig } = await createRig({});
+  const { id } = await rig.performOk(createWebhook, ENDPOINT);
+  expect(await showStep(rig, 'webhook')).toMatchObject({ state: 'done' });
+  await rig.performOk(disableWebhook, { id });
+  expect(await showStep(rig, 'webhook')).toMatchObject({ state: 'optional', detail: 'Every endpoint is disabled.' });
+});
