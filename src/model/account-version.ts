@@ -8,6 +8,7 @@ import type { Account } from './account.ts';
 
 const VERSION_LENGTH = 16;
 
+/** Returns the version: the first 16 characters of a SHA-256 hash in base64url. */
 export function computeAccountVersion({
   limits,
   thresholds,

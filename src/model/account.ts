@@ -127,7 +127,7 @@ export function findExceededLimit(
 
 const NO_LIMITS: RemainingLimits = { rate: null };
 
-/** Returns the rest of the rate limit after these counts. `rate` is null without a rate limit. */
+/** Returns the messages and the time that remain of the rate limit. `rate` is null if the account has no rate limit. */
 export function getRemainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
@@ -288,8 +288,9 @@ const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints
 
 /**
  * Returns the numbers that a change of state, or a report after the end of a message, adds to the reputation counts.
- * Returns null if all numbers are zero. A message counts as one email when it is delivered or bounces. `isNew` is true
- * for the first hard bounce that suppresses the recipient, and for the first complaint of a recipient in the window.
+ * Returns null if all numbers are zero. A message counts as one email at its first change to `delivered`, `bounced` or
+ * `complained`. `isNew` is true for the first hard bounce that suppresses the recipient, and for the first complaint of a
+ * recipient in the window.
  */
 export function getReputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
   const wasCounted = from === 'delivered' || from === 'bounced';

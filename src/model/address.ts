@@ -34,8 +34,8 @@ const BACKSLASH = 0x5c;
 
 /** The characters of `atext` (RFC 5322 section 3.2.3). */
 const ATEXT = new Uint8Array(128);
-for (const codeUnit of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~") {
-  ATEXT[codeUnit.charCodeAt(0)] = 1;
+for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~") {
+  ATEXT[character.charCodeAt(0)] = 1;
 }
 
 /**
@@ -118,9 +118,9 @@ function simplifyQuoting(quotedLocalPart: string): string {
   let escapedContent = '';
   for (let i = 1; i < quotedLocalPart.length - 1; i++) {
     if (quotedLocalPart.charCodeAt(i) === BACKSLASH) i++;
-    const codeUnit = quotedLocalPart.charAt(i);
-    content += codeUnit;
-    escapedContent += codeUnit === '"' || codeUnit === '\\' ? `\\${codeUnit}` : codeUnit;
+    const character = quotedLocalPart.charAt(i);
+    content += character;
+    escapedContent += character === '"' || character === '\\' ? `\\${character}` : character;
   }
   return findDotAtomEnd(`${content}@`) === content.length ? content : `"${escapedContent}"`;
 }

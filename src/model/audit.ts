@@ -49,6 +49,7 @@ function toJson(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
+/** Returns the members of an account that an entry records. */
 export function toAuditedAccount({ limits, locked, thresholds, sesConfigurationSet }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds, sesConfigurationSet };
 }
@@ -75,6 +76,7 @@ export function toAuditedWebhook({ url, account, name, events, disabled }: Webho
   return { url, account, name, events, disabled: disabled?.reason ?? null };
 }
 
+/** Returns the content of an entry about a message. */
 export function toAuditedMessage(state: State, dueAt: number | null) {
   return { state, dueAt };
 }
@@ -137,6 +139,7 @@ export function toAuditedRun(storedEntry: string | null, { action, isLast }: Bul
 /** The maximum number of addresses in an entry. Further addresses are only counted. */
 const MAX_NAMED_ADDRESSES = 5;
 
+/** Returns the content of an entry about added suppressions: their number, and the first addresses of `entries`. */
 export function toAuditedSuppressions(added: number, entries: readonly Suppression[]) {
   const addresses = entries.slice(0, MAX_NAMED_ADDRESSES).map(({ address }) => address);
   return {

@@ -26,8 +26,8 @@ export const SPANS_MS = [300_000, 3_600_000, 21_600_000, 86_400_000] as const;
 export type SpanMs = (typeof SPANS_MS)[number];
 
 /**
- * The retention of the rows by their span. The longest range that reads a span is 12 steps of five minutes, 24 of one hour, 28 of six
- * hours or 30 of one day, and the period before it is as long.
+ * The retention of the rows by their span. A range has at most 12 rows of five minutes, 24 of one hour, 28 of six hours or 30 of
+ * one day. The retention covers the range and the period of the same length before it.
  */
 export const SPAN_RETENTIONS: readonly { readonly spanMs: SpanMs; readonly retentionMs: number }[] = [
   { spanMs: 300_000, retentionMs: 6 * HOUR_MS },

@@ -92,8 +92,8 @@ export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'half-open', '
 export type ServiceEvent =
   // ── Messages ──
   /**
-   * The message was committed, and the 201 response is being sent. `tookMs` is the time from the check of the key to
-   * the response.
+   * The message was committed. It was submitted by a client, as a notification, or again by an operator. For a client,
+   * `tookMs` is the time from the check of the key to the 201 response. Otherwise, it is the time since the acceptance.
    */
   | Event<
       'message.accepted',
@@ -154,16 +154,16 @@ export type ServiceEvent =
   | Event<'certificate.reloaded'>
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
-  /** The report was recorded earlier, or is about a message of another program. The report changed nothing. */
+  /** The same report was recorded earlier. The repetition changed nothing. */
   | Event<'report.repeated'>
   /**
-   * `count` is the number of reports, by default 1. `source` is the channel of a report that matches no message. It is absent for
-   * events of a type that Postrider ignores.
+   * Reports were ignored, because they match no message of this installation or are of a type that Postrider ignores. `count` is
+   * the number of reports, by default 1. `source` is the channel of a report that matches no message. Otherwise, it is absent.
    */
   | Event<'report.unrelated', { count?: number; source?: FeedbackSource }>
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
-  /** The report was not accepted. */
+  /** A report or a request with provider events was refused. `count` is the number of refusals, by default 1. */
   | Event<'report.refused', { reason: string; count?: number }>
   /** A subscription to the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>

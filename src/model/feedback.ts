@@ -2,9 +2,9 @@
  * Decides the change that a report of another server or of a provider causes to a message. `decideAttemptChange`
  * (message.ts) decides the change that an attempt causes. Pure.
  *
- * Guarantees: a report changes no message that is in `sending` or was never sent, and changes a state only as
- * `TRANSITIONS` allows. A report suppresses only the recipient of its message. A report that is not conclusive does not
- * change the state; it is added to the history.
+ * Guarantees: a report does not change the state of a message that is in `sending` or was never sent. A report changes a
+ * state only as `TRANSITIONS` allows. A report suppresses only the recipient of its message. A report that does not prove
+ * a final result, such as a delay, changes no state and is added to the history.
  */
 import { parseAddress, toCanonicalAddress } from './address.ts';
 import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
@@ -55,7 +55,7 @@ type FeedbackChange =
     }
   /** A provider event that is about another recipient. It changes nothing. */
   | { readonly kind: 'other-recipient' }
-  /** The message is not settled yet. The report must be applied later. */
+  /** The message is in `sending`, or is queued and was never sent. The report must be applied later. */
   | { readonly kind: 'wait' }
   /** The report was not understood. It is stored for the operator. */
   | { readonly kind: 'not-understood'; readonly reason: string };
@@ -158,7 +158,10 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
   }
 }
 
-/** The provider has delivered the message. A message that is still in the queue, or was uncertain, was therefore sent. */
+/**
+ * Decides the change after the provider has delivered the message. A message that is uncertain, or is queued after an
+ * attempt without a reply, changes to `delivered`.
+ */
 function decideConfirmation({ state, mayHaveBeenSent, isConfirmed }: ReportedMessage, detail: string): FeedbackChange {
   if (state === 'sending') return { kind: 'wait' };
   if (state === 'uncertain' || (state === 'queued' && mayHaveBeenSent))
@@ -185,7 +188,7 @@ function decideStateChange(
   return createHistoryEntry(verb, detail, failure, SUPPRESSING_STATES[to].includes(state) ? effective : null, counts);
 }
 
-/** A test message suppresses no recipient. */
+/** Returns the reason for the suppression, or null for a test message and for a provider's mailbox simulator. */
 function decideSuppression(
   { to, isTest }: ReportedMessage,
   suppress: FeedbackSuppression | null,
@@ -229,8 +232,8 @@ function isPermanentBounce(event: FeedbackEvent): boolean {
 }
 
 /**
- * Returns the event with the greatest effect: a complaint before a permanent bounce, and a permanent bounce before any
- * other event.
+ * Returns the event with the greatest effect (`getEffectRank`). Of several events with the same effect, returns the
+ * first. Returns null if there is no event.
  */
 function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null {
   let strongestEvent: RecipientEvent | null = null;
@@ -240,6 +243,7 @@ function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null
   return strongestEvent;
 }
 
+/** Returns the rank of the effect of an event. An event with a higher rank takes precedence. */
 function getEffectRank(event: RecipientEvent): number {
   switch (event.kind) {
     case 'complaint':
@@ -396,7 +400,7 @@ export type FeedbackEvent =
 
 // The types of feedback reports to be stored, and of the results of storing them.
 
-/** The managed providers with an endpoint for events. A test holds the list equal to that of src/providers. */
+/** The managed providers with an endpoint for events. A test checks that src/providers has the same providers. */
 export const EVENT_PROVIDERS = [
   'postmark',
   'sendgrid',
@@ -496,14 +500,17 @@ export type FeedbackResult =
   | { readonly kind: 'repeated' }
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
-  /** The report is about a message of another program. Nothing was written. */
+  /**
+   * The report is about a message or a recipient that is unknown here, or contains no event. Only its digest may have been
+   * written (`recordsDigestAlways`, `isProviderEvent`).
+   */
   | { readonly kind: 'unrelated' }
   /** The message is not settled yet, or its provider id is not stored yet. The report is stored and is applied later. */
   | { readonly kind: 'pending' }
   /** The message is not settled yet, or its provider id is not stored yet. Nothing was written. */
   | { readonly kind: 'not-yet' };
 
-/** A pending report that was applied, or that was dropped as unrelated. */
+/** A pending report that was applied, or that was removed as unrelated. */
 export interface AppliedReport {
   readonly report: FeedbackReport;
   readonly result: FeedbackResult;

@@ -15,6 +15,7 @@ export interface InboxEntry {
   readonly subject: string;
 }
 
+/** Reads the captured messages. */
 export interface Inbox {
   /**
    * Lists messages, newest first, in the order of acceptance. If `before` is set, lists only messages that were

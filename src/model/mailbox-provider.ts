@@ -275,16 +275,16 @@ export function getMailboxProviderName(code: string): string {
   return Object.hasOwn(SPECIAL_NAMES, code) ? SPECIAL_NAMES[code as keyof typeof SPECIAL_NAMES] : code;
 }
 
-/** The members of an MX record that the choice needs. `exchange` is empty for a null MX (RFC 7505). */
+/** An MX record. `exchange` is empty for a null MX (RFC 7505). */
 interface MxRecord {
   readonly priority: number;
   readonly exchange: string;
 }
 
 /**
- * Returns the mailbox provider of a domain with these MX records. The record with the lowest priority value decides
- * (RFC 5321 section 5.1); of several, the first in the order of names, so that the result does not depend on the order of the
- * answer.
+ * Returns the mailbox provider of a domain with these MX records. The record with the lowest priority value determines the
+ * provider (RFC 5321 section 5.1). If several records have this value, the first host name in alphabetical order determines the
+ * provider, so that the result does not depend on the order of the records.
  */
 export function findMailboxProvider(records: readonly MxRecord[]): MailboxProvider {
   const [first] = records

@@ -26,7 +26,7 @@ export function formatSubmitter(keyId: number): string {
 
 /** A valid message that is not stored yet. */
 export interface NewMessage {
-  /** Lower-case UUIDv7 of `MessageIdGenerator`. It is greater than every id in the store. */
+  /** Lower-case UUIDv7 of `MessageIdGenerator`. It is greater than every earlier id of this generator. */
   readonly id: string;
   readonly accountId: number;
   /** The API key. A message with `NOTIFICATION_KEY_ID` is outside the limits, and is accepted for a locked account. */
@@ -448,7 +448,7 @@ export function isAllowedTransition(from: State | null, to: State, by: Cause): b
   return ALLOWED_TRANSITIONS.has(`${from}>${to}:${by}`);
 }
 
-/** The states in which the queue no longer handles a message. In these states its body can be erased. */
+/** The states in which no further attempt is made. In these states, the body of the message can be erased. */
 export const TERMINAL_STATES: ReadonlySet<State> = new Set([
   'delivered',
   'bounced',
@@ -535,7 +535,8 @@ function createDeferredChange(
 ): RecordedChange {
   const now = entry.at;
   if (isPastMaxAge(message.acceptedAt, policy, now)) return createRecordedChange('message.expired', entry);
-  // The message is never due after its maximum age, so the sweeper expires it on time even if retries are hours apart.
+  // A message is due at its maximum age at the latest. Otherwise, a message whose next retry is hours later would expire
+  // hours after its maximum age.
   const dueAt = Math.min(now + computeRetryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
   return createRecordedChange('message.deferred', entry, dueAt);
 }
@@ -591,7 +592,8 @@ function createEntry(type: RecordedType, at: number, by: string, detail: string 
 }
 
 /**
- * Creates the entry of a suppressed message. `by` is `store` for the suppression list, or the source of a local answer.
+ * Creates the entry of a suppressed message. `by` is `store` if the store found the recipient on a suppression list.
+ * Otherwise, `by` is the source of a local answer.
  */
 export function createSuppressedEntry(at: number, by: string): EntryWithoutAttempt {
   return createEntry('message.suppressed', at, by, 'the recipient is on the suppression list');
@@ -602,6 +604,7 @@ export function createExpiredEntry(at: number, by: string): EntryWithoutAttempt 
   return createEntry('message.expired', at, by, 'still not delivered at its maximum age');
 }
 
+/** Creates the entry of a message that an operator cancelled or made due. */
 export function createOperatorEntry(type: 'message.retried' | 'message.cancelled', at: number): EntryWithoutAttempt {
   return createEntry(type, at, 'operator', null);
 }

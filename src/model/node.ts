@@ -21,7 +21,7 @@ export interface NodeStatus extends NodeIdentity {
   readonly isAlive: boolean;
   /** The delivery status of the node as of its last heartbeat. Null if the node does not deliver. */
   readonly delivery: NodeDelivery | null;
-  /** The requests that the node refused, as of its last heartbeat. */
+  /** The reports and requests that the node refused, as of its last heartbeat. */
   readonly refusedReports: readonly RefusedReports[];
 }
 
@@ -59,7 +59,7 @@ export interface Alarm {
 
 /** An attempt that failed for a reason other than the message. */
 export interface DeliveryFailure {
-  /** The reply of the next hop. The text is untrusted. */
+  /** The reason, the next hop and its reply, or the error of the connection. The text is untrusted. */
   readonly text: string;
   readonly at: number;
 }

@@ -1,8 +1,8 @@
 /**
  * Builds the body of notifications to HTTPS targets, and defines its schema. Pure.
  *
- * A body is smaller than `MAX_NOTIFICATION_BYTES`. If a change has more items, the body contains the first ones, and the
- * counts include all of them.
+ * The items of a body have at most `MAX_NOTIFICATION_BYTES`. If the items of a change are larger, the body contains only the
+ * first items, and the counts include all items.
  */
 import type { Static, TUnsafe } from 'typebox';
 import { ATTENTION_CODE_NAMES, ATTENTION_CODES, getAttentionCommand } from './attention.ts';
@@ -58,8 +58,8 @@ export type NotificationPayload = Static<typeof NotificationPayload>;
 type Item = Static<typeof NotificationItem>;
 
 /**
- * Builds the body. `operatorUrl` is the public URL of the operator listener without a slash at its end. Null if it has no
- * URL.
+ * Builds the body. `operatorUrl` is the public URL of the operator listener without a slash at its end, or null if the
+ * listener has no public URL.
  */
 export function buildNotificationPayload(change: AttentionChange, operatorUrl: string | null): NotificationPayload {
   let remainingBytes = MAX_NOTIFICATION_BYTES;

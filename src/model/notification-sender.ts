@@ -1,4 +1,4 @@
-/** Decides which account sends notifications by mail, or the reason why no account can. Pure. */
+/** Finds the sending domain of notifications by mail, and the reason why they cannot be sent. Pure. */
 import type { Account } from './account.ts';
 import { maySend, type SendingDomain } from './domain.ts';
 

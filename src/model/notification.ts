@@ -111,10 +111,10 @@ export function planAttention(
   for (const item of items) {
     if (ATTENTION_CODES[item.code].channel === 'none') continue;
     const key = getAttentionKey(item);
-    const seen = observePresent(before.get(key) ?? null, item, now);
-    const mustAnnounce = isDue && !seen.isAnnounced && hasElapsed(seen.announcedAt, ITEM_INTERVAL_MS, now);
-    if (mustAnnounce) began.push({ ...item, beganAt: seen.beganAt, endedAt: null });
-    after.set(key, mustAnnounce ? { ...seen, isAnnounced: true, announcedAt: now } : seen);
+    const present = createPresentState(before.get(key) ?? null, item, now);
+    const mustAnnounce = isDue && !present.isAnnounced && hasElapsed(present.announcedAt, ITEM_INTERVAL_MS, now);
+    if (mustAnnounce) began.push({ ...item, beganAt: present.beganAt, endedAt: null });
+    after.set(key, mustAnnounce ? { ...present, isAnnounced: true, announcedAt: now } : present);
     presentStages.set(getAttentionFamily(item), key);
   }
   const ongoing = after.size;
@@ -149,7 +149,7 @@ function markAnnounced(states: Map<string, AttentionState>, key: string, announc
 }
 
 /** Returns the state of an item that is present. The text of a stored item is the text at its start. */
-function observePresent(before: AttentionState | null, item: Attention, now: number): AttentionState {
+function createPresentState(before: AttentionState | null, item: Attention, now: number): AttentionState {
   if (before === null)
     return { item, isPresent: true, beganAt: now, endedAt: null, isAnnounced: false, announcedAt: null };
   if (before.isPresent) return before;
@@ -168,7 +168,10 @@ function isSameState(state: AttentionState, before: AttentionState | null): bool
   );
 }
 
-/** Returns true if `intervalMs` have passed since `at`. A time in the future remains after a step of the clock. */
+/**
+ * Returns true if `at` is null or differs from `now` by at least `intervalMs`. After the clock is set back, `at` may be
+ * later than `now`.
+ */
 export function hasElapsed(at: number | null, intervalMs: number, now: number): boolean {
   return at === null || Math.abs(now - at) >= intervalMs;
 }
@@ -223,7 +226,8 @@ export interface NotificationSettlement {
   readonly owner: string;
   readonly attempt: number;
   readonly at: number;
-  readonly result: /** `messageId` is the accepted message of a notification by mail, or null. */
+  /** `messageId` is the accepted message of a notification by mail, or null. */
+  readonly result:
     | { readonly kind: 'delivered'; readonly messageId: string | null }
     | { readonly kind: 'retry'; readonly dueAt: number; readonly error: string }
     | { readonly kind: 'failed'; readonly error: string };

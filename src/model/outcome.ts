@@ -3,10 +3,13 @@
  * deferred.
  */
 
-/** The stage of the SMTP session in which the reply arrived. */
+/** The stage of the SMTP session in which the reply arrived or the session failed. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'auth' | 'mail' | 'rcpt' | 'data' | 'content';
 
-/** A reply of the next hop. `text` is one line of at most 1,000 characters without control characters. */
+/**
+ * A reply of the next hop, or the error that ended the session. `text` is one line of at most 1,000 characters without
+ * control characters.
+ */
 export interface Reply {
   readonly stage: Stage;
   /** The SMTP reply code (RFC 5321 section 4.2). Null without a reply of the server (connection lost, timeout). */
@@ -40,7 +43,7 @@ export type Outcome =
    * events use it (Amazon SES).
    */
   | { readonly kind: 'delivered'; readonly reply: Reply; readonly reference?: string }
-  /** The message was permanently refused. `suppress` is true only if the mailbox is known not to exist. */
+  /** The message was permanently refused. `suppress` is true only if the mailbox does not exist or is disabled. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
   /**
    * The message was temporarily refused. If `scope` is `transport`, the cause is the connection, the relay or the

@@ -1,5 +1,6 @@
 /**
- * Validates the JSON body of a request, and generates the ids of messages. Pure.
+ * Validates the JSON body of a request, decides whether the sender's domain must be authenticated, and generates the ids
+ * of messages. Pure.
  *
  * The validation reports missing fields first, then wrong types, then invalid content. It never throws for any JSON
  * value.
@@ -168,7 +169,7 @@ export interface MessageIdGenerator {
 }
 
 /**
- * Generates ids that are greater than `last` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID,
+ * Generates ids that are greater than `lastId` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID,
  * whose variant and random bits become the end of the id.
  */
 export function createMessageIdGenerator(lastId: string | null, randomUuid: () => string): MessageIdGenerator {
@@ -198,8 +199,8 @@ export function createMessageIdGenerator(lastId: string | null, randomUuid: () =
 }
 
 /**
- * Returns the id of a message that an operator submits again. Its counter is in the upper half of the range, so that the id
- * does not meet the ids that a listener generates in the same millisecond. `random` returns random bytes.
+ * Returns the id of a message that an operator submits again. Its counter is in the upper half of the range, which
+ * `MessageIdGenerator` uses only after 2048 ids in one millisecond. `random` returns random bytes.
  */
 export function createOperatorMessageId(now: number, random: (bytes: number) => Uint8Array): string {
   const bytes = Buffer.from(random(10));

@@ -97,7 +97,7 @@ export function parseFailureCounts(text: string): FailureCounts {
   return sums;
 }
 
-/** Returns the counts of all known failures, the most frequent first. */
+/** Returns the failures whose count is greater than 0, the most frequent first. */
 export function listFailureCounts(counts: FailureCounts): readonly (Failure & { readonly count: number })[] {
   return FAILURE_CLASSES.flatMap((failureClass) =>
     FAILURE_CATEGORIES.map((category) => {
@@ -127,7 +127,7 @@ export function readTrafficCounts(readColumn: (column: string) => number): Traff
 export type Latencies = ReadonlyMap<number, number>;
 
 const BUCKETS_PER_DOUBLING = 8;
-/** The last bucket, which contains all times longer than about 50 days. */
+/** The last bucket, which contains all times longer than 45.6 days. */
 export const MAX_LATENCY_BUCKET = 256;
 
 /**

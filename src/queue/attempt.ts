@@ -57,7 +57,7 @@ export function createAttemptGuard(
 
 type AttemptResult =
   | { readonly kind: 'attempted'; readonly attempt: Attempt }
-  /** The circuit breaker is open: the message waits in memory for the next probe. */
+  /** The circuit breaker allows no attempt now. No attempt was made. */
   | { readonly kind: 'circuit-open' }
   /** The message must not be sent now. The caller releases its lease. */
   | { readonly kind: 'not-attempted' };
@@ -91,6 +91,7 @@ interface Transmission {
 const CIRCUIT_OPEN: AttemptResult = { kind: 'circuit-open' };
 const NOT_ATTEMPTED: AttemptResult = { kind: 'not-attempted' };
 
+/** Creates the runner of the attempts of one node. */
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
   /** The running attempts, in the order of their start. */
@@ -113,7 +114,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     if (hasLocalAnswer(transport, message)) {
       return { kind: 'attempted', attempt: (await transmit(message, outgoing)).attempt };
     }
-    // The message is prepared before it waits for a slot, so that messages are signed while the transport is busy.
+    // The message is prepared before `acquireSlot`, so that messages are signed while all slots are in use.
     if (!(await acquireSlot())) return NOT_ATTEMPTED;
     try {
       // The account, the lease or the suppression lists may have changed during the wait for the slot.

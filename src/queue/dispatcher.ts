@@ -7,9 +7,9 @@
  * have this order in the file. The mode (leases.ts) determines which functions may run.
  *
  * Guarantees: an attempt starts only if the lease lasts longer than the attempt can take. A lease stays in memory until
- * its end is recorded. An attempt starts only while the number of unrecorded outcomes is below its limit. If the store
- * cannot record an outcome, no attempt starts until that outcome is recorded. No message is lost: after any failure,
- * the message is recovered when its lease expires.
+ * its end is recorded. An attempt starts only while the number of unrecorded ends of leases is below its limit. If the
+ * store cannot record the end of a lease, no attempt starts until that end is recorded. No message is lost: after any
+ * failure, the message is recovered when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
 import { classifyAttempt } from '../classify/failure.ts';
@@ -43,10 +43,10 @@ import type { AgeClock } from './membership.ts';
  */
 const MIN_LEASE_LEFT_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /**
- * The maximum number of outcomes that are not recorded yet. This number and the number of running attempts limit the
- * duplicates after a crash.
+ * If this number of ends of leases is not recorded yet, no attempt starts. This number and the number of running attempts
+ * limit the duplicates after a crash.
  */
-export const MAX_UNRECORDED_OUTCOMES = 256;
+export const MAX_UNRECORDED_LEASE_ENDS = 256;
 /**
  * The maximum number of attempts beyond the concurrency of the transport. Their messages are composed and signed while
  * they wait for a slot, so that processors and connections are busy at the same time.
@@ -70,7 +70,7 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly loopRecipient?: string | null;
   /**
    * Returns true for a notification to operators. Its outcome does not count towards the reputation, and it is never held
-   * as `uncertain`, because both would be notified again. Default: no message is one.
+   * as `uncertain`. Therefore a notification does not cause another notification. The default function returns false.
    */
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   /** Receives each change before the store writes it. */
@@ -99,7 +99,7 @@ export interface Dispatcher {
   drain(timeoutMs: number): Promise<void>;
   /** Returns the ids of all messages that this node has leased. */
   listLeasedMessageIds(): readonly string[];
-  /** The number of running attempts and the number of outcomes that are not recorded yet. */
+  /** The sum of the running attempts and the leases whose end is not recorded yet. */
   readonly inFlightCount: number;
 }
 
@@ -113,16 +113,20 @@ type NextStep =
   | { readonly kind: 'settle'; readonly end: LeaseEnd }
   /** The message must not be sent now, so its lease is released. */
   | { readonly kind: 'release' }
-  /** The circuit breaker is open: the message waits in memory. */
+  /**
+   * The circuit breaker allows no attempt now. The message returns to the queue in memory, and `dispatch` releases its
+   * lease unless a probe is due.
+   */
   | { readonly kind: 'wait' };
 
 /**
- * The status of due messages in the store, as this node knows it. `empty`: no message is due. `due`: messages may be
- * due, and new messages are stored behind them. `claiming`: a claim is running. `claiming-woken`: a wake-up arrived
+ * The status of the due messages in the store. `empty`: the last claim found no further due message. `due`: messages may
+ * be due, so new messages are stored without a lease. `claiming`: a claim is running. `claiming-woken`: a wake-up arrived
  * while a claim was running.
  */
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
+/** Creates the dispatcher of one node. `start` must be called before it claims messages. */
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, breaker, publish, isNotification = () => false } = parts;
   const onError = (operation: string, error: unknown) =>
@@ -191,7 +195,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
    */
   function canStartAttempt(): boolean {
     if (runningAttempts >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
-    if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_OUTCOMES) return false;
+    if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_LEASE_ENDS) return false;
     const now = clock.now();
     const retryAt = breaker.retryAt(now);
     return retryAt === null || (retryAt <= now && runningAttempts === 0);
@@ -424,8 +428,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 // memory.
 //
 // Guarantees: `submit` resolves after the commit is synced. The dispatcher receives the message before `submit`
-// resolves, so the attempt may start before the client receives the 201. If the batch was not committed, `submit`
-// returns the lease to the dispatcher and rejects.
+// resolves, so the attempt may start before the client receives the 201. If the commit fails, `submit` returns the lease
+// to the dispatcher and rejects. If the message was nevertheless stored, it is recovered when its lease expires.
 
 interface IntakeParts {
   /** Stores the message in a group commit (the `accept` operation of the store). */
@@ -433,7 +437,7 @@ interface IntakeParts {
   readonly ages: Pick<AgeClock, 'getCutoff'>;
   /** The dispatcher of this node. Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** The transport, whose local answer may suppress the message. */
+  /** The transport. Its local answer to the recipient may suppress the message. */
   readonly transport: Pick<Transport, 'answerLocally'>;
 }
 

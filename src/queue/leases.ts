@@ -47,6 +47,7 @@ interface LeaseBudget {
   getClaimLimits(waitingCount: number): ClaimLimits | null;
 }
 
+/** Creates the lease budget of one node. */
 export function createLeaseBudget(): LeaseBudget {
   let leaseCount = 0;
   let reservedBytes = 0;
@@ -101,6 +102,7 @@ interface AccountQueue {
 
 const MIN_COMPACTED_MESSAGES = 256;
 
+/** Creates an empty queue. */
 export function createReadyQueue(): ReadyQueue {
   const queues = new Map<number, AccountQueue>();
   let size = 0;
@@ -152,7 +154,7 @@ export function createReadyQueue(): ReadyQueue {
 // Guarantees: `record` never rejects. It repeats a failed write until the write succeeds or the node stops. After a
 // stop, another node or the next start of this node recovers the lease.
 
-/** The delays before a failed write is repeated. */
+/** The delays before the first repetitions of a failed write. Each further delay is `MAX_RECORD_RETRY_DELAY_MS`. */
 const RECORD_RETRY_DELAYS_MS = [100, 500, 2_000, 5_000] as const;
 const MAX_RECORD_RETRY_DELAY_MS = 5_000;
 
@@ -166,7 +168,7 @@ interface RecorderParts {
 interface Recorder {
   /** The number of leases whose end is not written yet. */
   readonly pendingCount: number;
-  /** True while a write of a pending lease has failed and has not succeeded yet. */
+  /** True while the write for at least one pending lease has failed and has not succeeded yet. */
   readonly isFailing: boolean;
   /**
    * Repeats `write`, which ends the leases of the messages `ids`, until it succeeds. Resolves to the result of `write`,
@@ -175,6 +177,7 @@ interface Recorder {
   record<T>(ids: readonly string[], write: () => Promise<T>): Promise<T | null>;
 }
 
+/** Creates the recorder of one node. */
 export function createRecorder({ clock, isStopped, onError }: RecorderParts): Recorder {
   let pendingCount = 0;
   /** The number of pending leases whose write has failed at least once. */

@@ -3,9 +3,9 @@
  * contains the age clock, which measures ages in the same way on every node.
  *
  * Guarantees: no attempt starts under a lease that another node may have recovered. A node measures the time since its
- * last heartbeat on the monotonic clock, from the moment before the heartbeat was sent, and stops its attempts before
- * other nodes recover its leases. After an outage of the store, a node treats no other node as dead until its own
- * heartbeats have succeeded for the whole liveness timeout.
+ * last heartbeat on the monotonic clock, from the moment before the heartbeat was sent. It starts no attempt in the last
+ * 3 s of the liveness timeout. After an outage of the store, a node treats no other node as dead until its own heartbeats
+ * have succeeded for the whole liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { NodeDelivery, NodeIdentity, RefusedReports } from '../model/node.ts';
@@ -14,7 +14,7 @@ import type { NodeStore } from '../store/contract.ts';
 
 export const HEARTBEAT_MS = 3_000;
 export const LIVENESS_TIMEOUT_MS = 15_000;
-/** The time before the end of the liveness timeout at which a node stops using its leases. */
+/** The time before the end of the liveness timeout during which a node starts no attempt. */
 const SAFETY_MARGIN_MS = 3_000;
 
 export interface Membership {
@@ -42,9 +42,9 @@ interface MembershipParts {
   /** Receives, at each heartbeat, the time of the store and the monotonic times before and after the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
-  /** Returns the requests that this node refused since its start. Each heartbeat stores them. */
+  /** Returns the reports and requests that this node refused since its start. Each heartbeat stores their counts. */
   readonly readRefusedReports: () => readonly RefusedReports[];
-  /** Returns the delivery status for the next heartbeat. Default: none. */
+  /** Returns the delivery status for the next heartbeat, or null. The default function returns null. */
   readonly readDelivery?: () => NodeDelivery | null;
 }
 

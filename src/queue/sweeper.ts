@@ -1,8 +1,8 @@
 /**
- * Runs periodic work on stored data: expires messages that exceed their maximum age, recovers expired leases of messages
- * and the leases of dead nodes, resets due times that are too far in the future after the clock was set back, purges
- * bodies, reports, time series, mailbox providers and deliveries of webhooks at the end of their retention, and disables endpoints for
- * webhooks that fail for five days.
+ * Runs periodic work on stored data. It expires messages that exceed their maximum age. It recovers expired leases of
+ * messages, and the leases of dead nodes on messages and on deliveries of webhooks. It resets due times that are too far
+ * in the future after the clock was set back. It purges bodies, idempotency keys, reports, time series, mailbox providers
+ * and deliveries of webhooks at the end of their retention. It disables endpoints for webhooks that fail for five days.
  *
  * Guarantees: a failed round is published as an event and repeated after the interval.
  */
@@ -100,8 +100,8 @@ export function startSweeper({
   const stopFunctions: (() => Promise<void>)[] = [];
 
   /**
-   * Runs `round` at once and then every `intervalMs`. If a round handles at least `MAX_ROWS_PER_ROUND` rows, the next
-   * round starts at once.
+   * Runs `runRound` at once, and again `intervalMs` after the end of each round. If `runRound` resolves to at least
+   * `MAX_ROWS_PER_ROUND` rows, the next round starts at once.
    */
   function runPeriodically(intervalMs: number, operation: string, runRound: (now: number) => Promise<number>): void {
     let cancel: () => void = () => undefined;
@@ -130,8 +130,8 @@ export function startSweeper({
     for (const id of expiredIds) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
     const { onUncertain } = policy;
     expireRounds += 1;
-    // This option recovers the leases of a claim whose commit succeeded but whose answer was lost. Such leases are not
-    // in the memory of this node.
+    // The option `ownLeasesUntil` recovers the leases of a claim whose commit succeeded but whose answer was lost. Such
+    // leases are not in the memory of this node.
     const ownLeases =
       expireRounds % ROUNDS_PER_OWN_LEASE_RECOVERY === 0
         ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_RESPONSE_MS }

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
+import { MAX_UNRECORDED_LEASE_ENDS } from '../../src/queue/dispatcher.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
@@ -55,7 +55,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     const unrecorded = leasedMessages.filter(({ id }) => sink.acceptCounts.has(id)).length;
     // Only the message in transmission on each connection, and messages whose outcomes are being stored, can be
     // delivered twice.
-    expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
+    expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_LEASE_ENDS);
     repeatable += unrecorded;
   }
   const lastService = await startProcess(folder, settings);

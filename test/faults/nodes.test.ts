@@ -5,7 +5,7 @@
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { type State, TERMINAL_STATES } from '../../src/model/message.ts';
-import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
+import { MAX_UNRECORDED_LEASE_ENDS } from '../../src/queue/dispatcher.ts';
 import { LIVENESS_TIMEOUT_MS } from '../../src/queue/membership.ts';
 import { type CountingSink, startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
@@ -19,7 +19,7 @@ const NODES = 3;
 const SENDERS = 12;
 const CONNECTIONS = 4;
 /** Maximum number of messages that one node has transmitted without a stored outcome. */
-const IN_FLIGHT = CONNECTIONS + MAX_UNRECORDED_OUTCOMES;
+const IN_FLIGHT = CONNECTIONS + MAX_UNRECORDED_LEASE_ENDS;
 const SECRET = 'ab'.repeat(32);
 
 interface Installation {

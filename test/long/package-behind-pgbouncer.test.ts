@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { TERMINAL_STATES } from '../../src/model/message.ts';
-import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
+import { MAX_UNRECORDED_LEASE_ENDS } from '../../src/queue/dispatcher.ts';
 import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
@@ -121,7 +121,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     (message) => !message?.events.some(({ verb }) => verb === 'recovered'),
   );
   expect(unexplainedMessages).toEqual([]);
-  expect(repeatedIds.length).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
+  expect(repeatedIds.length).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_LEASE_ENDS);
 
   const page = await fetch(survivingService.operatorUrl);
   const html = await page.text();
