@@ -44,6 +44,7 @@ import { findFirstError } from './wiring/disposal.ts';
 import { createEventAuthenticators } from './wiring/event-authenticators.ts';
 import { createFailureReporter } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
+import { createTakeInboxRule } from './wiring/inbox-rules.ts';
 import { createNodeName, startNode } from './wiring/node.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import { startObservability } from './wiring/observability.ts';
@@ -206,18 +207,14 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   }
 
   const inboxPath = join(getDataFolder(settings.database), 'inbox');
-  const { transport: configuredTransport, inbox } = openTransport(settings.transport, {
-    clock,
-    inboxPath,
-    onError: reportFailure,
-  });
+  const transportParts = { clock, inboxPath, takeInboxRule: createTakeInboxRule(store, clock), onError: reportFailure };
+  const { transport: configuredTransport, inbox } = openTransport(settings.transport, transportParts);
   const replaceable = createReplaceableTransport(configuredTransport);
   const transport = options.wrapTransport?.(replaceable) ?? replaceable;
   stack.defer(() => transport.close(1_000));
   const applyTransport = (next: TransportSetting): string | null => {
     const reason = findRestartReason(settings.transport, next);
-    if (reason === null)
-      replaceable.replace(openTransport(next, { clock, inboxPath, onError: reportFailure }).transport, DRAIN_MS);
+    if (reason === null) replaceable.replace(openTransport(next, transportParts).transport, DRAIN_MS);
     return reason;
   };
   const authenticators = createEventAuthenticators(settings.eventSecrets);

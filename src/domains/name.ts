@@ -52,6 +52,15 @@ export function getOrganizationalDomain(name: string): string {
   return parse(name, { allowPrivateDomains: true }).domain ?? name;
 }
 
+/**
+ * Returns the organizational domain of a host name if its public suffix is in the ICANN part of the list. Otherwise, such
+ * as for `node.js` and for IP addresses, returns null.
+ */
+export function findOrganizationalDomain(host: string): string | null {
+  const parsedName = parse(host, { allowPrivateDomains: true });
+  return parsedName.isIcann === true || parsedName.isPrivate === true ? parsedName.domain : null;
+}
+
 /** Returns an error if the text is not a domain name, such as an address or a URL. Otherwise returns null. */
 function findShapeFault(typedName: string): string | null {
   const shown = quoteShortened(typedName);

@@ -1,11 +1,12 @@
 /**
  * Derives the plain-text part of an HTML message: the visible text, and the targets of links.
  *
- * Guarantees: the parser makes one pass without recursion and without a tree, so the time is linear for any page. The
- * parser never throws. docs/decisions/html-to-text.md compares the parser with the library `html-to-text`. A test
- * compares the words of both results.
+ * Guarantees: the time is linear for any page, and the parser (markup-reader.ts) never throws.
+ * docs/decisions/html-to-text.md compares the parser with the library `html-to-text`. A test compares the words of both
+ * results.
  */
 import { decodeEntities } from './html-entities.ts';
+import { type Attributes, MarkupReader } from './markup-reader.ts';
 import { TextBuilder } from './text-builder.ts';
 
 /** The number of line breaks before and after an element: 1 ends the line, 2 ends the paragraph. */
@@ -21,6 +22,10 @@ const HIDDEN_ELEMENTS: ReadonlySet<string> = new Set(['script', 'style', 'title'
 
 /** Schemes of links that run code or contain data. The text part omits these links. */
 const HIDDEN_SCHEMES: ReadonlySet<string> = new Set(['javascript:', 'vbscript:', 'data:']);
+
+const LINK_ATTRIBUTES = ['href'];
+const IMAGE_ATTRIBUTES = ['alt'];
+const NO_NAMES: readonly string[] = [];
 
 const HORIZONTAL_RULE = '-'.repeat(40);
 
@@ -39,131 +44,39 @@ export function convertHtmlToText(html: string): string {
   return new PageReader(html.slice(0, end)).readText() + TRUNCATION_MARK;
 }
 
-class PageReader {
-  readonly #html: string;
+class PageReader extends MarkupReader {
   readonly #text = new TextBuilder();
-  #at = 0;
   #preformatted = 0;
   /** The target of the current link, or null outside a link. */
   #href: string | null = null;
 
-  constructor(html: string) {
-    this.#html = html;
-  }
-
   readText(): string {
-    const html = this.#html;
-    while (this.#at < html.length) {
-      const tagStart = html.indexOf('<', this.#at);
-      if (tagStart === -1) {
-        this.#addText(html.slice(this.#at));
-        break;
-      }
-      if (tagStart > this.#at) this.#addText(html.slice(this.#at, tagStart));
-      this.#at = tagStart + 1;
-      this.#readMarkup();
-    }
+    this.readPage();
     this.#endLink();
     return this.#text.finish();
   }
 
-  #addText(encodedText: string): void {
+  protected addText(encodedText: string): void {
     const text = decodeEntities(encodedText);
     if (this.#preformatted > 0) this.#text.addPreformattedText(text);
     else this.#text.addText(text);
   }
 
-  /**
-   * Reads the tag or comment that begins with the `<` before `#at`. As in browsers, a tag or comment that is not closed
-   * extends to the end of the page.
-   */
-  #readMarkup(): void {
-    const html = this.#html;
-    const codeUnit = html.charCodeAt(this.#at);
-    if (isLetter(codeUnit)) {
-      const name = this.#readTagName();
-      const value = this.#readAttributes(name === 'a' ? 'href' : name === 'img' ? 'alt' : '');
-      this.#openTag(name, value);
-    } else if (codeUnit === 0x2f && isLetter(html.charCodeAt(this.#at + 1))) {
-      this.#at++;
-      const name = this.#readTagName();
-      this.#readAttributes('');
-      this.#closeTag(name);
-    } else if (codeUnit === 0x21 && html.startsWith('!--', this.#at)) {
-      // `<!-->` is a complete comment, so the search starts within the opening dashes.
-      this.#skipPast('-->', this.#at + 1);
-    } else if (codeUnit === 0x21 || codeUnit === 0x3f || codeUnit === 0x2f) {
-      this.#skipPast('>', this.#at);
-    } else {
-      this.#addText('<');
-    }
+  protected selectAttributes(element: string): readonly string[] {
+    return element === 'a' ? LINK_ATTRIBUTES : element === 'img' ? IMAGE_ATTRIBUTES : NO_NAMES;
   }
 
-  #skipPast(delimiter: string, from: number): void {
-    const delimiterStart = this.#html.indexOf(delimiter, from);
-    this.#at = delimiterStart === -1 ? this.#html.length : delimiterStart + delimiter.length;
-  }
-
-  #readTagName(): string {
-    const start = this.#at;
-    while (this.#at < this.#html.length && !endsName(this.#html.charCodeAt(this.#at))) this.#at++;
-    return this.#html.slice(start, this.#at).toLowerCase();
-  }
-
-  /** Moves past the `>` of the tag. Returns the first value of `attribute`, or null. */
-  #readAttributes(attribute: string): string | null {
-    const html = this.#html;
-    let value: string | null = null;
-    while (this.#at < html.length) {
-      const codeUnit = html.charCodeAt(this.#at);
-      if (codeUnit === 0x3e) {
-        this.#at++;
-        return value;
-      }
-      if (endsName(codeUnit)) {
-        this.#at++;
-        continue;
-      }
-      const start = this.#at++;
-      while (this.#at < html.length && !endsAttributeName(html.charCodeAt(this.#at))) this.#at++;
-      const end = this.#at;
-      while (isSpace(html.charCodeAt(this.#at))) this.#at++;
-      if (html.charCodeAt(this.#at) !== 0x3d) continue;
-      this.#at++;
-      const [valueStart, valueEnd] = this.#readAttributeValue();
-      if (attribute !== '' && value === null && html.slice(start, end).toLowerCase() === attribute) {
-        value = decodeEntities(html.slice(valueStart, valueEnd));
-      }
-    }
-    return null;
-  }
-
-  #readAttributeValue(): readonly [number, number] {
-    const html = this.#html;
-    while (isSpace(html.charCodeAt(this.#at))) this.#at++;
-    const quote = html.charAt(this.#at);
-    const valueStart = quote === '"' || quote === "'" ? this.#at + 1 : this.#at;
-    if (valueStart > this.#at) {
-      this.#skipPast(quote, valueStart);
-      return [valueStart, this.#at - 1];
-    }
-    while (this.#at < html.length && html.charCodeAt(this.#at) !== 0x3e && !isSpace(html.charCodeAt(this.#at))) {
-      this.#at++;
-    }
-    return [valueStart, this.#at];
-  }
-
-  #openTag(name: string, value: string | null): void {
+  protected openTag(name: string, attributes: Attributes): void {
     switch (name) {
       case 'a':
         this.#endLink();
-        this.#beginLink(value);
+        this.#beginLink(attributes.get('href') ?? '');
         return;
       case 'br':
         this.#text.addLineBreak();
         return;
       case 'img':
-        if (value !== null) this.#text.addText(value);
+        this.#text.addText(attributes.get('alt') ?? '');
         return;
       case 'hr':
         this.#text.addBlockBreak(1);
@@ -185,10 +98,10 @@ class PageReader {
     if (name === 'pre') this.#preformatted++;
     const breakCount = BREAKS_BY_ELEMENT.get(name);
     if (breakCount !== undefined) this.#text.addBlockBreak(breakCount);
-    else if (HIDDEN_ELEMENTS.has(name)) this.#skipContent(name);
+    else if (HIDDEN_ELEMENTS.has(name)) this.skipContent(name);
   }
 
-  #closeTag(name: string): void {
+  protected closeTag(name: string): void {
     switch (name) {
       case 'a':
         this.#endLink();
@@ -206,20 +119,8 @@ class PageReader {
     if (breakCount !== undefined) this.#text.addBlockBreak(breakCount);
   }
 
-  /** Moves to the end tag of `name`, or to the end of the page. */
-  #skipContent(name: string): void {
-    const html = this.#html;
-    let tagStart = html.indexOf('</', this.#at);
-    while (tagStart !== -1) {
-      const end = tagStart + 2 + name.length;
-      if (html.slice(tagStart + 2, end).toLowerCase() === name && endsName(html.charCodeAt(end))) break;
-      tagStart = html.indexOf('</', tagStart + 2);
-    }
-    this.#at = tagStart === -1 ? html.length : tagStart;
-  }
-
-  #beginLink(value: string | null): void {
-    const href = value?.trim() ?? '';
+  #beginLink(value: string): void {
+    const href = value.trim();
     // A link to a fragment has no target outside the page.
     if (href === '' || href.startsWith('#') || HIDDEN_SCHEMES.has(href.slice(0, href.indexOf(':') + 1).toLowerCase()))
       return;
@@ -237,20 +138,4 @@ class PageReader {
     if (linkText === '') this.#text.addText(`[${href}]`);
     else this.#text.addNote(`[${href}]`);
   }
-}
-
-function isLetter(codeUnit: number): boolean {
-  return (codeUnit | 0x20) >= 0x61 && (codeUnit | 0x20) <= 0x7a;
-}
-
-function isSpace(codeUnit: number): boolean {
-  return codeUnit === 0x20 || codeUnit === 0x09 || codeUnit === 0x0a || codeUnit === 0x0c || codeUnit === 0x0d;
-}
-
-function endsName(codeUnit: number): boolean {
-  return codeUnit === 0x3e || codeUnit === 0x2f || isSpace(codeUnit);
-}
-
-function endsAttributeName(codeUnit: number): boolean {
-  return codeUnit === 0x3d || endsName(codeUnit);
 }

@@ -142,18 +142,20 @@ function createLiveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>
     publishMessages();
     if (suppresses) updates.publish('suppressions');
   };
+  // The attempt may have captured the message or used a rule of the inbox.
+  const publishAttempt = (event: { readonly suppresses: boolean }) => {
+    publishSettlement(event);
+    updates.publish('inbox');
+  };
   return {
     'message.accepted': publishMessages,
     'message.suppressed': publishMessages,
-    'message.delivered': (event) => {
-      publishSettlement(event);
-      updates.publish('inbox');
-    },
-    'message.deferred': publishSettlement,
-    'message.bounced': publishSettlement,
+    'message.delivered': publishAttempt,
+    'message.deferred': publishAttempt,
+    'message.bounced': publishAttempt,
     'message.complained': publishSettlement,
     'message.expired': publishSettlement,
-    'message.uncertain': publishSettlement,
+    'message.uncertain': publishAttempt,
     'message.cancelled': publishMessages,
     'message.retried': publishMessages,
     'message.confirmed': publishMessages,
@@ -183,6 +185,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   message: ['messages', 'overview'],
   token: ['tokens'],
   webhook: ['webhooks', 'overview'],
+  'inbox-rule': ['inbox'],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 

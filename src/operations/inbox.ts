@@ -7,15 +7,27 @@ import { isMessageId } from '../model/submission.ts';
 import type { InboxContext } from './context.ts';
 import { type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
 import { parseCapturedMessage } from './inbox/captured-message.ts';
-import { type CapturedEntry, CapturedMessage, InboxPage } from './inbox/schemas.ts';
+import { getCheckText } from './inbox/check-texts.ts';
+import { checkMessage } from './inbox/checks.ts';
+import type { CheckFinding } from './inbox/findings.ts';
+import { type CapturedEntry, CapturedMessage, type Check, InboxPage } from './inbox/schemas.ts';
 import type { Operation } from './operation.ts';
 import { createPageSizeMember, MessageId } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 200;
+const MAX_SEARCH_LENGTH = 200;
+/** The maximum number of messages that one request searches, because each message is a file. */
+const MAX_SEARCHED_MESSAGES = 1_000;
 
 const ListInput = Type.Object({
   limit: createPageSizeMember(MAX_PAGE_SIZE),
   before: Type.Optional(Type.String({ description: '`next` of the previous page; lists older messages.' })),
+  search: Type.Optional(
+    Type.String({
+      maxLength: MAX_SEARCH_LENGTH,
+      description: `Text of the recipient, the sender or the subject, in any case. One request searches ${MAX_SEARCHED_MESSAGES} messages; \`next\` continues the search.`,
+    }),
+  ),
 });
 
 /** Lists one page of captured messages. Fails with `not-found` unless the transport is `capture:`. */
@@ -27,11 +39,18 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
   input: ListInput,
   result: InboxPage,
   errors: ['not-found'],
-  async run({ limit: pageSize, before }, { inbox }) {
+  async run({ limit: pageSize, before, search = '' }, { inbox }) {
     if (before !== undefined && !isMessageId(before)) {
       return invalid('before', 'is not a message id; give `next` of the previous page');
     }
     if (inbox === null) return inboxNotFound();
+    const words = search.trim().toLowerCase();
+    if (words !== '') {
+      const entries = await inbox.list(MAX_SEARCHED_MESSAGES, before ?? null);
+      const page = entries.filter((entry) => matchesSearch(entry, words)).slice(0, pageSize);
+      const last = page.length === pageSize ? page.at(-1) : entries[MAX_SEARCHED_MESSAGES - 1];
+      return ok({ messages: page.map(toCapturedEntry), next: last?.id ?? null });
+    }
     // One more entry than the page size is read, to determine whether there is a next page.
     const entries = await inbox.list(pageSize + 1, before ?? null);
     const page = entries.slice(0, pageSize);
@@ -48,7 +67,7 @@ const ShowInput = Type.Object({ id: MessageId });
 export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, InboxContext> = {
   name: 'inbox.show',
   id: 'showInbox',
-  summary: 'Show a captured message: decoded header fields, text, and whether it has HTML',
+  summary: 'Show a captured message: decoded header fields, text, and the findings of the HTML and link checks',
   changes: false,
   input: ShowInput,
   result: CapturedMessage,
@@ -58,7 +77,16 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
     const [entry, source] = await Promise.all([inbox.findEntry(id), inbox.findSource(id)]);
     if (entry === null || source === null) return capturedMessageNotFound(id);
     const { headers, text, html } = parseCapturedMessage(source, readEntity);
-    return ok({ ...toCapturedEntry(entry), headers: [...headers], text, html: html !== null, bytes: source.length });
+    const checks = checkMessage({ subject: entry.subject, text, html }).map(toCheck);
+    return ok({
+      ...toCapturedEntry(entry),
+      headers: [...headers],
+      text,
+      html: html !== null,
+      bytes: source.length,
+      htmlBytes: html === null ? null : Buffer.byteLength(html, 'utf8'),
+      checks,
+    });
   },
 };
 
@@ -80,6 +108,14 @@ function capturedMessageNotFound(id: string): ErrorResult {
     'id',
     isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no message with this id in the inbox',
   );
+}
+
+function matchesSearch({ to, from, subject }: InboxEntry, words: string): boolean {
+  return [to, from, subject].some((text) => text.toLowerCase().includes(words));
+}
+
+function toCheck({ code, count, places }: CheckFinding): Check {
+  return { code, ...getCheckText(code), count, places: [...places] };
 }
 
 function toCapturedEntry({ id, at, to, from, returnPath, subject }: InboxEntry): CapturedEntry {

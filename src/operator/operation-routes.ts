@@ -21,6 +21,7 @@ import { verifyDomain } from '../operations/domain-verification.ts';
 import { addDomain, listDomains, removeDomain, setDomain, showDomain } from '../operations/domains.ts';
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
+import { addInboxRule, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { changeMessages, countMessages } from '../operations/message-bulk.ts';
 import { resendMessage } from '../operations/message-resend.ts';
@@ -107,5 +108,8 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/doctor', 'Installation', runDoctor, 200, {}, true),
   createOperationRoute('POST', '/doctor/loop', 'Installation', tryLoop),
   createOperationRoute('GET', '/inbox', 'Inbox', listInbox),
+  createOperationRoute('GET', '/inbox/rules', 'Inbox', listInboxRules),
+  createOperationRoute('POST', '/inbox/rules', 'Inbox', addInboxRule, 201),
+  createOperationRoute('DELETE', '/inbox/rules/{id}', 'Inbox', removeInboxRule),
   createOperationRoute('GET', '/inbox/{id}', 'Inbox', showInbox),
 ];

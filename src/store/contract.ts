@@ -69,6 +69,7 @@ import type {
 import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
 import type { DeliverabilityStore } from './deliverability-store.ts';
 import type { StoreError } from './error.ts';
+import type { InboxRuleStore } from './inbox-rule-store.ts';
 import type { NotificationStore } from './notification-store.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
@@ -491,6 +492,7 @@ export interface OperatorStore
     AccessStore,
     OverviewStore,
     WebhookStore,
+    Pick<InboxRuleStore, 'addInboxRule' | 'listInboxRules' | 'removeInboxRule'>,
     Pick<NotificationStore, 'listNotifications'>,
     Pick<AcceptStore, 'findNewestId'>,
     Pick<NodeStore, 'listNodes'>,
@@ -511,6 +513,7 @@ export type StoreMethods = AcceptStore &
   IndexStore &
   WebhookWorkerStore &
   NotificationStore &
+  InboxRuleStore &
   OperatorStore;
 
 /** The operations that probe and close the store. */
@@ -661,5 +664,9 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   settleNotification: 'outcome',
   listNotifications: 'operator-read',
   purgeNotifications: 'change',
+  addInboxRule: 'change',
+  listInboxRules: 'read',
+  removeInboxRule: 'change',
+  takeInboxRules: 'outcome',
   probe: 'change',
 };

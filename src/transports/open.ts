@@ -3,6 +3,7 @@ import type { MonotonicClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from '../model/inbox.ts';
 import { createCaptureInbox } from './capture/inbox.ts';
+import { type TakeInboxRule, withInboxRules } from './capture/rules.ts';
 import { createCaptureTransport } from './capture/transport.ts';
 import { createSesTransport } from './ses/transport.ts';
 import { withSimulator } from './simulator.ts';
@@ -19,6 +20,8 @@ export interface OpenTransportParts {
   readonly clock: MonotonicClock;
   /** The directory of the Maildir that `capture:` writes. */
   readonly inboxPath: string;
+  /** Takes the rule of the inbox that answers an attempt in place of `capture:`. */
+  readonly takeInboxRule: TakeInboxRule;
   /** Called with a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;
 }
@@ -26,12 +29,12 @@ export interface OpenTransportParts {
 /** Opens the transport. Throws an Error with a one-line message if the setting cannot be used. */
 export function openTransport(
   setting: TransportSetting,
-  { clock, inboxPath, onError }: OpenTransportParts,
+  { clock, inboxPath, takeInboxRule, onError }: OpenTransportParts,
 ): OpenedTransport {
   switch (setting.kind) {
     case 'capture':
       return {
-        transport: withSimulator(createCaptureTransport(inboxPath, clock), clock),
+        transport: withSimulator(withInboxRules(createCaptureTransport(inboxPath, clock), takeInboxRule, clock), clock),
         inbox: createCaptureInbox(inboxPath),
       };
     case 'ses':

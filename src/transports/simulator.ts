@@ -8,6 +8,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR } from '../model/outcome.ts';
+import { awaitCompletionMark, createLocalAttempt } from './local-attempt.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
 /** Wraps `transport` with the simulator. */
@@ -47,27 +48,14 @@ async function simulate(
   clock: Clock,
 ): Promise<Attempt> {
   const startedAt = clock.now();
-  let outcome = getOutcome(message.envelope.to);
-  if (beforeCompletion !== null && outcome.kind === 'delivered') {
-    try {
-      await beforeCompletion();
-    } catch (error) {
-      const text = `not completed: ${error instanceof Error ? error.message : String(error)}`;
-      const reply = { stage: 'content', code: null, enhanced: null, text } as const;
-      outcome = { kind: 'deferred', reply, reason: 'unknown', scope: 'message' };
-    }
-  }
-  const { code, enhanced, text } = outcome.reply;
-  return {
-    outcome,
+  const simulatedOutcome = getOutcome(message.envelope.to);
+  const refusal = simulatedOutcome.kind === 'delivered' ? await awaitCompletionMark(beforeCompletion) : null;
+  return createLocalAttempt(refusal ?? simulatedOutcome, {
     startedAt,
-    tookMs: clock.now() - startedAt,
+    now: clock.now(),
     remote: SIMULATOR,
-    conversation: [
-      '* simulated: this message did not leave the service',
-      code === null ? `* ${text}` : `S: ${code} ${enhanced ?? ''} ${text}`,
-    ],
-  };
+    remark: 'simulated: this message did not leave the service',
+  });
 }
 
 function getOutcome(address: string): Outcome {

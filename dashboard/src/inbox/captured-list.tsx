@@ -1,7 +1,11 @@
-/** A list of captured messages, newest first. */
-import { Button, Group, Text } from '@mantine/core';
-import { Link, useSearch } from 'wouter';
+/**
+ * The list of captured messages, newest first, with two lines per row: recipient and subject. A search is applied by the
+ * service. The keys `j` and `k` move through the list, and `Enter` opens the current row.
+ */
+import { Button } from '@mantine/core';
+import { Link, useLocation, useSearch } from 'wouter';
 import type { CapturedEntry } from '../../../src/operations/inbox/schemas.ts';
+import { useRowKeys } from '../messages/use-row-keys';
 import { RelativeTime } from '../parts/relative-time';
 
 interface CapturedListProps {
@@ -11,42 +15,54 @@ interface CapturedListProps {
   /** Fetches the next page; null on the last page. */
   readonly loadMore: (() => void) | null;
   readonly busy: boolean;
+  /** True if the list has only messages that match a search. */
+  readonly isSearch: boolean;
 }
 
-export function CapturedList({ messages, selectedId, loadMore, busy }: CapturedListProps) {
+export function CapturedList({ messages, selectedId, loadMore, busy, isSearch }: CapturedListProps) {
   // The links preserve the query parameters, so that the next message opens in the same view.
   const search = useSearch();
+  const [, navigate] = useLocation();
+  const getUrl = (id: string) => `/inbox/${id}${search === '' ? '' : `?${search}`}`;
+  const current = useRowKeys({
+    ids: messages.map(({ id }) => id),
+    onOpen: (id) => navigate(getUrl(id)),
+    onSelect: () => undefined,
+  });
   return (
-    <nav className="inbox-chooser" aria-label="Captured messages">
-      <ul className="inbox-list">
-        {messages.map(({ id, at, to, from, subject }) => (
-          <li key={id}>
-            <Link
-              href={`/inbox/${id}${search === '' ? '' : `?${search}`}`}
-              {...(id === selectedId ? { 'aria-current': 'true' as const } : {})}
-            >
-              <Group justify="space-between" gap="xs" wrap="nowrap">
-                <Text span size="sm" fw={600} truncate>
-                  {to}
-                </Text>
-                <Text span size="xs" c="dimmed" style={{ whiteSpace: 'nowrap' }}>
-                  <RelativeTime at={at} />
-                </Text>
-              </Group>
-              <Text span size="sm" truncate display="block">
-                {subject === '' ? '(no subject)' : subject}
-              </Text>
-              <Text span size="xs" c="dimmed" truncate display="block">
-                from {from}
-              </Text>
-            </Link>
-          </li>
-        ))}
-      </ul>
+    <nav className="card flush inbox-chooser" aria-label="Captured messages">
+      {messages.length === 0 ? (
+        <p className="inbox-none" role="status">
+          {isSearch ? 'No message matches so far.' : 'No messages.'}
+        </p>
+      ) : (
+        <ul className="inbox-list">
+          {messages.map(({ id, at, to, subject }) => (
+            <li key={id}>
+              <Link
+                href={getUrl(id)}
+                data-row={id}
+                {...(id === selectedId ? { 'aria-current': 'true' as const } : {})}
+                {...(id === current ? { 'data-current': true } : {})}
+              >
+                <span className="inbox-row-head">
+                  <b>{to}</b>
+                  <span className="inbox-row-time">
+                    <RelativeTime at={at} />
+                  </span>
+                </span>
+                <span className="inbox-row-subject">{subject === '' ? '(no subject)' : subject}</span>
+              </Link>
+            </li>
+          ))}
+        </ul>
+      )}
       {loadMore === null ? null : (
-        <Button variant="default" size="compact-sm" m="sm" onClick={loadMore} loading={busy}>
-          Show older messages
-        </Button>
+        <div className="inbox-more">
+          <Button variant="default" size="compact-sm" onClick={loadMore} loading={busy}>
+            {isSearch ? 'Search older messages' : 'Show older messages'}
+          </Button>
+        </div>
       )}
     </nav>
   );

@@ -1,8 +1,8 @@
-/** One captured message: HTML, text, header fields, source. */
-import { Anchor, Group, Tabs, Text, Title } from '@mantine/core';
+/** One captured message: HTML, text, findings of the checks, header fields, source. */
+import { Anchor, Button, Group, Tabs, Title } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { get, path } from '../api/client';
@@ -10,12 +10,19 @@ import { DownloadLink } from '../parts/download';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
+import { ChecksView } from './checks-view';
 import { HtmlView } from './html-view';
 import { HeadersView, SourceView, TextView } from './text-views';
 
-const VIEWS = ['html', 'text', 'headers', 'source'] as const;
+const VIEWS = ['html', 'text', 'checks', 'headers', 'source'] as const;
 type View = (typeof VIEWS)[number];
-const TITLES: Readonly<Record<View, string>> = { html: 'HTML', text: 'Text', headers: 'Headers', source: 'Source' };
+const TITLES: Readonly<Record<View, string>> = {
+  html: 'HTML',
+  text: 'Text',
+  checks: 'Checks',
+  headers: 'Headers',
+  source: 'Source',
+};
 
 export function CapturedReader({ id }: { readonly id: string }) {
   // A captured message does not change, so it has no topic of live updates.
@@ -37,7 +44,7 @@ export function CapturedReader({ id }: { readonly id: string }) {
 }
 
 function CapturedContent({ message }: { readonly message: CapturedMessage }) {
-  const { id, at, to, from, returnPath, subject, bytes } = message;
+  const { id, at, to, from, returnPath, subject, bytes, checks } = message;
   const [parameters, setParameters] = useSearchParams();
   const requestedView = parameters.get('view');
   const view = VIEWS.find((candidate) => candidate === requestedView) ?? (message.html ? 'html' : 'text');
@@ -54,28 +61,34 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
       return before;
     });
   return (
-    <article>
-      <Title order={2} size="h3" className="wrap" ref={title} tabIndex={-1} style={{ outline: 'none' }}>
-        {subject === '' ? '(no subject)' : subject}
-      </Title>
-      <dl className="facts">
-        <Fact name="from">{from === '' ? '(no sender)' : from}</Fact>
-        <Fact name="to">{to}</Fact>
-        {returnPath === from ? null : <Fact name="return path">{returnPath === '' ? '<>' : returnPath}</Fact>}
-      </dl>
-      <Group gap="md" mb="sm">
-        <Text size="sm" c="dimmed">
+    <article className="card">
+      <div className="inbox-title">
+        <Title order={2} className="wrap" ref={title} tabIndex={-1}>
+          {subject === '' ? '(no subject)' : subject}
+        </Title>
+        <Group gap="xs" wrap="nowrap">
+          <DownloadLink apiPath={path`/inbox/${id}/source`} name={`${id}.eml`} />
+          <Button component={Link} href={`/messages/${id}`} variant="default" size="xs">
+            History
+          </Button>
+        </Group>
+      </div>
+      <dl className="inbox-facts">
+        <Fact name="To">{to}</Fact>
+        <Fact name="From">{from === '' ? '(no sender)' : from}</Fact>
+        {returnPath === from ? null : <Fact name="Return path">{returnPath === '' ? '<>' : returnPath}</Fact>}
+        <Fact name="Captured">
           {formatUtc(at)}, <RelativeTime at={at} />, {formatSize(bytes)}
-        </Text>
-        <Anchor component={Link} href={`/messages/${id}`} size="sm">
-          History
-        </Anchor>
-        <DownloadLink apiPath={path`/inbox/${id}/source`} name={`${id}.eml`} />
-      </Group>
+        </Fact>
+      </dl>
       <Tabs value={view} onChange={(value) => setParameter('view', value)} keepMounted={false}>
         <Tabs.List aria-label="View">
           {VIEWS.map((candidate) => (
-            <Tabs.Tab key={candidate} value={candidate}>
+            <Tabs.Tab
+              key={candidate}
+              value={candidate}
+              rightSection={candidate === 'checks' ? <CheckCount checks={checks} /> : null}
+            >
               {TITLES[candidate]}
             </Tabs.Tab>
           ))}
@@ -90,6 +103,9 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
         <Tabs.Panel value="text" pt="sm">
           <TextView text={message.text} />
         </Tabs.Panel>
+        <Tabs.Panel value="checks" pt="sm">
+          <ChecksView message={message} />
+        </Tabs.Panel>
         <Tabs.Panel value="headers" pt="sm">
           <HeadersView headers={message.headers} />
         </Tabs.Panel>
@@ -101,7 +117,17 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
   );
 }
 
-function Fact({ name, children }: { readonly name: string; readonly children: string }) {
+/** The number of findings. It is red if one of them is an error. */
+function CheckCount({ checks }: Pick<CapturedMessage, 'checks'>) {
+  const hasError = checks.some(({ level }) => level === 'error');
+  return (
+    <span className={`inbox-count ${hasError ? 'tone-error' : checks.length > 0 ? 'tone-warning' : 'tone-success'}`}>
+      {checks.length}
+    </span>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
   return (
     <div>
       <dt>{name}</dt>

@@ -1,45 +1,36 @@
-/** The inbox of the capture transport: a list and the selected message. New messages appear without a reload. */
-import { Text, VisuallyHidden } from '@mantine/core';
+/**
+ * The inbox of the capture transport: a list and the selected message, and the rules that answer delivery attempts. New
+ * messages appear without a reload.
+ */
+import { Button, Tabs, Text, VisuallyHidden } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import { useLocation } from 'wouter';
+import { Link, useLocation } from 'wouter';
 import type { InboxPage as Page } from '../../../src/operations/inbox/schemas.ts';
 import { get } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
+import { useUrlState } from '../api/url-state';
 import { CapturedList } from '../inbox/captured-list';
 import { CapturedReader } from '../inbox/captured-reader';
+import { Rules, useInboxRules } from '../inbox/rules';
 import '../inbox/inbox.css';
+import { TextFilter } from '../messages/text-filter';
+import { Callout } from '../parts/callout';
 import { Card } from '../parts/card';
+import { KeyHint } from '../parts/key-hint';
+import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { TestMessage } from '../setup/test-message';
 import type { PageProps } from './index';
 
 export function InboxPage({ parameters: { id }, session }: PageProps) {
-  const refetchInterval = usePollingInterval();
-  const list = useInfiniteQuery({
-    queryKey: ['inbox', 'list'],
-    queryFn: ({ pageParam }) => get<Page>('/inbox', { limit: 50, before: pageParam }),
-    initialPageParam: '',
-    getNextPageParam: ({ next }) => next,
-    refetchInterval,
-    enabled: session.transport === 'capture',
-  });
-  const messages = list.data?.pages.flatMap(({ messages }) => messages) ?? [];
-  const newest = messages[0];
-  const hasNewMessage = useHasNewMessage(newest?.id, list.isSuccess);
-
-  // The first message opens automatically if the inbox was empty and no message is selected.
+  const [urlState, setUrlState] = useUrlState();
   const [, navigate] = useLocation();
-  const isEmpty = list.isSuccess && newest === undefined;
-  const wasEmpty = useRef(false);
-  useEffect(() => {
-    if (wasEmpty.current && newest !== undefined && id === undefined)
-      navigate(`/inbox/${newest.id}`, { replace: true });
-    wasEmpty.current = isEmpty;
-  }, [isEmpty, newest, id, navigate]);
-
-  if (session.transport !== 'capture')
+  const isCapturing = session.transport === 'capture';
+  const rules = useInboxRules(isCapturing);
+  const activeRules = (rules.data ?? []).filter(({ status }) => status === 'active');
+  if (!isCapturing)
     return (
       <>
         <PageHead title="Inbox" />
@@ -49,9 +40,91 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
         </EmptyState>
       </>
     );
+  const tab = id === undefined && urlState.get('tab') === 'rules' ? 'rules' : 'messages';
   return (
     <>
-      <PageHead title="Inbox" />
+      <PageHead title="Inbox" secondary="captured here, not sent" />
+      <Tabs
+        value={tab}
+        onChange={(next) =>
+          id === undefined
+            ? setUrlState({ tab: next === 'rules' ? next : null })
+            : navigate(`/inbox${next === 'rules' ? '?tab=rules' : ''}`)
+        }
+        keepMounted={false}
+      >
+        <Tabs.List mb="md" aria-label="Inbox">
+          <Tabs.Tab value="messages">Messages</Tabs.Tab>
+          <Tabs.Tab value="rules" rightSection={<Count value={activeRules.length} />}>
+            Rules
+          </Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="messages">
+          {activeRules.length === 0 ? null : (
+            <div className="inbox-callout">
+              <Callout
+                tone="info"
+                title={`${formatCount(activeRules.length, 'rule')} will answer the next attempts instead of capturing them`}
+                action={
+                  <Button component={Link} href="/inbox?tab=rules" variant="default" size="xs">
+                    Show rules
+                  </Button>
+                }
+              >
+                {activeRules
+                  .slice(0, 3)
+                  .map(({ match, answer: { summary } }) => `${match}: ${summary}`)
+                  .join(' · ')}
+                {activeRules.length > 3 ? ' · …' : ''}
+              </Callout>
+            </div>
+          )}
+          <Messages id={id} session={session} />
+        </Tabs.Panel>
+        <Tabs.Panel value="rules">
+          <Rules />
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  );
+}
+
+function Count({ value }: { readonly value: number }) {
+  return value === 0 ? null : (
+    <span className="inbox-count">
+      {value}
+      <VisuallyHidden> active</VisuallyHidden>
+    </span>
+  );
+}
+
+function Messages({ id, session }: { readonly id: string | undefined } & Pick<PageProps, 'session'>) {
+  const refetchInterval = usePollingInterval();
+  const [urlState, setUrlState] = useUrlState();
+  const search = urlState.get('q') ?? '';
+  const list = useInfiniteQuery({
+    queryKey: ['inbox', 'list', search],
+    queryFn: ({ pageParam }) => get<Page>('/inbox', { limit: 50, before: pageParam, search }),
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next,
+    refetchInterval,
+  });
+  const messages = list.data?.pages.flatMap(({ messages }) => messages) ?? [];
+  const newest = messages[0];
+  const hasNewMessage = useHasNewMessage(newest?.id, list.isSuccess);
+
+  // The first message opens automatically if the inbox was empty and no message is selected.
+  const [, navigate] = useLocation();
+  const isEmpty = list.isSuccess && newest === undefined && search === '';
+  const wasEmpty = useRef(false);
+  useEffect(() => {
+    if (wasEmpty.current && newest !== undefined && id === undefined)
+      navigate(`/inbox/${newest.id}`, { replace: true });
+    wasEmpty.current = isEmpty;
+  }, [isEmpty, newest, id, navigate]);
+
+  return (
+    <>
       <VisuallyHidden role="status" aria-live="polite">
         {hasNewMessage && newest !== undefined ? `New message to ${newest.to}: ${newest.subject}` : ''}
       </VisuallyHidden>
@@ -65,16 +138,37 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
           </Card>
         </div>
       ) : null}
-      {newest === undefined && id === undefined ? null : (
+      {list.data === undefined || (isEmpty && id === undefined) ? null : (
         <div className="inbox" data-reading={id !== undefined}>
-          <CapturedList
-            messages={messages}
-            selectedId={id}
-            loadMore={list.hasNextPage ? () => void list.fetchNextPage() : null}
-            busy={list.isFetchingNextPage}
-          />
+          <div className="inbox-side">
+            <div className="inbox-search">
+              <TextFilter
+                label="Search the inbox"
+                placeholder="recipient, sender or subject"
+                value={search}
+                onApply={(q) => setUrlState({ q }, true)}
+                isMain
+              />
+              <div className="key-hints" aria-hidden="true">
+                <KeyHint>/</KeyHint> search <KeyHint>j</KeyHint> <KeyHint>k</KeyHint> move <KeyHint>Enter</KeyHint> open
+              </div>
+            </div>
+            <CapturedList
+              messages={messages}
+              selectedId={id}
+              loadMore={list.hasNextPage ? () => void list.fetchNextPage() : null}
+              busy={list.isFetchingNextPage}
+              isSearch={search !== ''}
+            />
+          </div>
           <section className="inbox-message" aria-label="Message">
-            {id === undefined ? <Text c="dimmed">Select a message.</Text> : <CapturedReader key={id} id={id} />}
+            {id === undefined ? (
+              <div className="card empty inbox-unselected">
+                <Text c="dimmed">Select a message.</Text>
+              </div>
+            ) : (
+              <CapturedReader key={id} id={id} />
+            )}
           </section>
         </div>
       )}

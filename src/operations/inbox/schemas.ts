@@ -1,7 +1,8 @@
 /** The schemas of captured messages in the operator API. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, Time } from '../schemas.ts';
+import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { CHECK_CODES, CHECK_LEVELS } from './check-texts.ts';
 
 const entryMembers = {
   id: Type.String({ format: 'uuid' }),
@@ -20,6 +21,27 @@ export const InboxPage = Type.Object({
 });
 export type InboxPage = Static<typeof InboxPage>;
 
+export const Check = Type.Object({
+  code: createStringEnum(CHECK_CODES, { description: 'The code of the check.' }),
+  level: createStringEnum(CHECK_LEVELS, {
+    description:
+      '`error`: a recipient sees a broken message. `warning`: some recipients, clients or filters treat it worse.',
+  }),
+  title: Type.String(),
+  reason: Type.String(),
+  remedy: Type.String(),
+  count: Type.Integer({ minimum: 1, description: 'The number of occurrences.' }),
+  places: Type.Array(
+    Type.Object({
+      part: createStringEnum(['subject', 'text', 'html']),
+      line: nullable(Type.Integer({ description: 'The line in the decoded part, from 1; null for the subject.' })),
+      excerpt: Type.String({ description: 'The source at this place. Untrusted.' }),
+    }),
+    { description: 'The first ten occurrences; empty if the finding concerns the whole message.' },
+  ),
+});
+export type Check = Static<typeof Check>;
+
 export const CapturedMessage = Type.Object({
   ...entryMembers,
   headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), {
@@ -28,5 +50,11 @@ export const CapturedMessage = Type.Object({
   text: nullable(Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' })),
   html: Type.Boolean({ description: 'True if the message has HTML, which `/inbox/{id}/html` serves for a frame.' }),
   bytes: Type.Integer({ minimum: 0, description: 'The size of the message in bytes.' }),
+  htmlBytes: nullable(
+    Type.Integer({ minimum: 0, description: 'The size of the decoded HTML in bytes of UTF-8; null without HTML.' }),
+  ),
+  checks: Type.Array(Check, {
+    description: 'The findings of the checks, errors first. Nothing is fetched for a check.',
+  }),
 });
 export type CapturedMessage = Static<typeof CapturedMessage>;

@@ -17,6 +17,7 @@ import { prepareDeliverability } from './deliverability.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { prepareFeedback } from './feedback.ts';
+import { prepareInboxRules } from './inbox-rules.ts';
 import { startIndexThread } from './index-thread.ts';
 import { prepareMessages } from './messages.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
@@ -111,6 +112,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareDeliveryRecovery(pool, serverTime),
     ...prepareWebhookWorker(pool),
     ...prepareNotifications(pool),
+    ...prepareInboxRules(pool),
     ...prepareTraffic(pool),
     ...prepareDeliverability(pool),
     ...prepareOverview(pool),

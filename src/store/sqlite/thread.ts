@@ -30,6 +30,7 @@ import { prepareDomains } from './domains.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
 import { prepareFeedback } from './feedback.ts';
 import { readFileIdentity } from './files.ts';
+import { prepareInboxRules } from './inbox-rules.ts';
 import { prepareMessages } from './messages.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareNotifications } from './notifications.ts';
@@ -351,6 +352,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...prepareOperator(database, audit),
     ...prepareWebhooks(database, audit, outbox),
     ...prepareNotifications(database),
+    ...prepareInboxRules(database, audit),
     ...prepareDeliveryRecovery(database),
     ...prepareTraffic(database),
     ...prepareDeliverability(database),

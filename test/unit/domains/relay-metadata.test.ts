@@ -75,7 +75,11 @@ async function send(query: string, configurationSet: string | null = null) {
     findConfigurationSet: (accountId) => (accountId === MESSAGE.accountId ? configurationSet : null),
     onError: () => undefined,
   });
-  const { transport } = openTransport(settings.transport, { clock: systemClock, inboxPath: folder });
+  const { transport } = openTransport(settings.transport, {
+    clock: systemClock,
+    inboxPath: folder,
+    takeInboxRule: async () => null,
+  });
   const count = relay.receivedMessages.length;
   const { outcome } = await transport.attempt(await prepare(MESSAGE), null);
   await transport.close(1_000);

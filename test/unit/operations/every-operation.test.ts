@@ -22,12 +22,8 @@ import { startDns } from '../../rig/dns.ts';
 import { EXAMPLES } from './examples.ts';
 import { createOperationRig } from './operation-rig.ts';
 
-const NO_INBOX_COMMAND =
-  'captured messages are for development and are read in a browser; their files are in the data folder as a Maildir';
 /** The reason for each operation without a command, by the name of the operation. */
 const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
-  'inbox.list': NO_INBOX_COMMAND,
-  'inbox.show': NO_INBOX_COMMAND,
   'message.test': '`postrider send` submits a message through the public listener of a running service',
 };
 /** The reason for each operation with two commands, by the name of the operation. */
@@ -103,7 +99,7 @@ test('the operations are found, and their names and ids are unique', () => {
 });
 
 describe('every operation', () => {
-  test.each(NAMED)('%s has one command, or a reason to have none', (name, operation) => {
+  test.each(NAMED)('%s has one command, or a reason to have none or two', (name, operation) => {
     const commands = COMMANDS.filter((command) => getOperations(command).some((one) => one.name === operation.name));
     const count = name in WITHOUT_COMMAND ? 0 : name in TWO_COMMANDS ? 2 : 1;
     expect([name, commands.length]).toEqual([name, count]);

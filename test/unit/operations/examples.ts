@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAccount, lockAccount } from '../../../src/operations/accounts.ts';
 import { addDomain, showDomain } from '../../../src/operations/domains.ts';
+import { addInboxRule } from '../../../src/operations/inbox-rules.ts';
 import { createKey } from '../../../src/operations/keys.ts';
 import type { Operation } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
@@ -55,6 +56,7 @@ const captureMessage = async ({ folder }: Pick<OperationRig, 'folder'>): Promise
   writeFileSync(join(folder, `inbox/new/${MESSAGE.id}.eml`), lines.join('\r\n'));
 };
 const ADDRESS = { account: 'acme', address: 'ada@example.com' };
+const RULE = { match: 'Ada@example.com', code: 550, enhanced: '5.1.1', times: 2 };
 const DOMAIN = { account: 'acme', domain: 'example.org' };
 /** An address that IANA lists as globally reachable. The tests of operations send nothing to it. */
 const ENDPOINT = { url: 'https://192.31.196.7/webhooks' };
@@ -224,5 +226,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'config.show': { input: {} },
   'inbox.list': { input: {}, prepare: captureMessage },
   'inbox.show': { input: { id: MESSAGE.id }, prepare: captureMessage },
+  'inbox-rule.add': { input: RULE, audit: ['inbox-rule.add ada@example.com'] },
+  'inbox-rule.list': { input: {}, precedingOperations: [[addInboxRule, RULE]] },
+  'inbox-rule.remove': {
+    input: { id: 1 },
+    precedingOperations: [[addInboxRule, RULE]],
+    audit: ['inbox-rule.remove ada@example.com'],
+  },
   'audit.list': { input: {}, precedingOperations: [[createToken, { name: 'ci' }]] },
 };

@@ -294,7 +294,11 @@ describe('the send rate', () => {
     onTestFinished(() => fake.close());
     fake.account = createAccountAnswer({}, { MaxSendRate: 60 });
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null } as const;
-    const { transport } = openTransport(setting, { clock: systemClock, inboxPath: '/nonexistent' });
+    const { transport } = openTransport(setting, {
+      clock: systemClock,
+      inboxPath: '/nonexistent',
+      takeInboxRule: async () => null,
+    });
     onTestFinished(() => transport.close(100));
     await transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => transport.concurrency).toBe(60);

@@ -1,0 +1,58 @@
+/** The findings of the HTML and link checks of a captured message, errors first. Excerpts are untrusted and shown as text. */
+import type { CapturedMessage, Check } from '../../../src/operations/inbox/schemas.ts';
+import { formatCount, formatNumber } from '../parts/number';
+import { EmptyState } from '../parts/page-states';
+import { StatusBadge } from '../parts/status-badge';
+import { TextWithCode } from '../parts/text-with-code';
+import { toPrintableText } from '../parts/untrusted-text';
+
+export function ChecksView({ message: { checks, htmlBytes } }: { readonly message: CapturedMessage }) {
+  const size = htmlBytes === null ? 'The message has no HTML' : `${formatNumber(htmlBytes)} bytes of HTML`;
+  if (checks.length === 0)
+    return (
+      <EmptyState title="The checks found nothing">
+        {size}. The checks cover links, images, placeholders, the plain text and the size. Nothing was fetched.
+      </EmptyState>
+    );
+  return (
+    <>
+      <p className="inbox-note">{size}. Nothing was fetched for the checks.</p>
+      <ul className="inbox-checks" aria-label="Findings">
+        {checks.map((check) => (
+          <Finding key={check.code} check={check} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Finding({ check: { level, title, code, reason, remedy, count, places } }: { readonly check: Check }) {
+  // Two places may be equal, so the key includes the position.
+  const rows = places.map((place, position) => ({ ...place, key: `${position} ${place.line}` }));
+  return (
+    <li>
+      <div className="inbox-check-head">
+        <StatusBadge tone={level}>{level === 'error' ? 'Error' : 'Warning'}</StatusBadge>
+        <b>{title}</b>
+        {places.length === 0 ? null : <span className="muted">{formatCount(count, 'place')}</span>}
+        <code className="inbox-check-code">{code}</code>
+      </div>
+      <p>
+        <TextWithCode text={reason} /> <TextWithCode text={remedy} />
+      </p>
+      {places.length === 0 ? null : (
+        <ul className="inbox-places">
+          {rows.map(({ key, part, line, excerpt }) => (
+            <li key={key}>
+              <span>
+                {line === null ? 'Subject' : `${part === 'html' ? 'HTML' : 'Text'}, line ${formatNumber(line)}`}
+              </span>
+              <code>{toPrintableText(excerpt)}</code>
+            </li>
+          ))}
+          {count > places.length ? <li className="muted">and {formatNumber(count - places.length)} more</li> : null}
+        </ul>
+      )}
+    </li>
+  );
+}

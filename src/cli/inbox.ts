@@ -1,0 +1,117 @@
+/**
+ * `postrider inbox …`: lists and shows captured messages with the findings of their checks, and manages the rules that
+ * answer delivery attempts in place of `capture:`.
+ */
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { getDataFolder } from '../domains/setup.ts';
+import { readEntity } from '../feedback/read/entity.ts';
+import type { InboxContext } from '../operations/context.ts';
+import type { InboxRuleEntry } from '../operations/inbox/rule-schemas.ts';
+import type { CapturedMessage, Check } from '../operations/inbox/schemas.ts';
+import { listInbox, showInbox } from '../operations/inbox.ts';
+import { addInboxRule, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
+import { toPrintable } from '../printing/escape.ts';
+import { formatCount } from '../printing/text.ts';
+import { createCaptureInbox } from '../transports/capture/inbox.ts';
+import type { Context } from './context.ts';
+import { addOperationCommand, type CommandContext } from './operation-command.ts';
+import { applyStyle, formatIsoTime, formatPairs, formatTable } from './text.ts';
+
+/** Adds `inbox` and its subcommands to `program`. */
+export function addInboxCommands(program: Command, context: Context): void {
+  const group = program
+    .command('inbox')
+    .description('captured messages, and rules that answer delivery attempts in their place')
+    .helpCommand(false);
+  const inboxContext = createInboxCommandContext(context);
+  addOperationCommand(group, inboxContext, 'list', listInbox, {
+    jsonHelp: 'print JSON: {"messages","next"}',
+    formatResult: ({ messages, next }) =>
+      messages.length === 0
+        ? 'The inbox is empty.\n'
+        : `${formatTable(
+            ['ID', 'AT', 'TO', 'SUBJECT'],
+            messages.map(({ id, at, to, subject }) => [id, formatIsoTime(at), to, subject]),
+            { truncatedHeadings: ['TO', 'SUBJECT'] },
+          )}${next === null ? '' : `\nfor older messages, add --before ${next}\n`}`,
+  });
+  addOperationCommand(group, inboxContext, 'show <id>', showInbox, { formatResult: formatMessage });
+
+  const rules = group
+    .command('rule')
+    .description('rules that answer the next delivery attempts, to test error handling')
+    .helpCommand(false);
+  addOperationCommand(rules, context, 'add <match>', addInboxRule, {
+    formatResult: (rule) => `${formatAddedRule(rule)}\n`,
+  });
+  addOperationCommand(rules, context, 'list', listInboxRules, {
+    formatResult: (entries) =>
+      entries.length === 0
+        ? 'There are no rules; add one with `postrider inbox rule add MATCH --code 451`.\n'
+        : formatTable(['ID', 'MATCH', 'ANSWER', 'EFFECT', 'USED', 'STATUS', 'EXPIRES'], entries.map(createRuleRow), {
+            truncatedHeadings: ['MATCH', 'ANSWER'],
+          }),
+  });
+  addOperationCommand(rules, context, 'remove <id>', removeInboxRule, {
+    formatResult: ({ id, match }) => `Removed rule ${id} for ${match}.\n`,
+  });
+}
+
+/** Creates the context of the operations that read the inbox. They need no store. */
+function createInboxCommandContext(context: Context): CommandContext<InboxContext> {
+  return {
+    ...context,
+    operate: (work) => {
+      const { database, transport } = context.getSettings();
+      const inbox = transport.kind === 'capture' ? createCaptureInbox(join(getDataFolder(database), 'inbox')) : null;
+      return work({ inbox, readEntity });
+    },
+  };
+}
+
+function formatMessage({ id, at, to, from, subject, bytes, checks, text }: CapturedMessage): string {
+  const heading = formatPairs([
+    ['message', id],
+    ['captured', formatIsoTime(at)],
+    ['to', to],
+    ['from', from],
+    ['subject', subject],
+    ['size', `${formatCount(bytes)} bytes`],
+  ]);
+  const findings = checks.length === 0 ? 'The checks found nothing.\n' : checks.map(formatCheck).join('');
+  const body = text === null ? '' : `\n${text.split('\n').map(toPrintable).join('\n')}\n`;
+  return `${heading}\n${findings}${body}`;
+}
+
+function formatCheck({ code, level, count, title, reason, remedy, places }: Check): string {
+  const style = level === 'error' ? 'error' : 'warning';
+  const times = count === 1 ? '' : ` (${formatCount(count)} times)`;
+  const lines = places.map(
+    ({ part, line, excerpt }) => `    ${line === null ? part : `${part} line ${line}`}: ${toPrintable(excerpt)}\n`,
+  );
+  return `${applyStyle(style, level.padEnd(7))}  ${code}: ${title}${times}. ${reason}\n  → ${remedy}\n${lines.join('')}`;
+}
+
+function formatAddedRule(rule: InboxRuleEntry): string {
+  const attempts = rule.times === 1 ? 'the next delivery attempt' : `the next ${rule.times} delivery attempts`;
+  const suppression = rule.effect.suppresses ? ' The recipient is then on the suppression list of the account.' : '';
+  return `Rule ${rule.id} answers ${attempts} to ${rule.match}, until ${formatIsoTime(rule.expires)}: ${rule.answer.summary} (${formatEffect(rule)}).${suppression}`;
+}
+
+function createRuleRow(rule: InboxRuleEntry): readonly string[] {
+  const { id, match, used, times, status, expires } = rule;
+  return [
+    String(id),
+    match,
+    rule.answer.summary,
+    formatEffect(rule),
+    `${used} of ${times}`,
+    status,
+    formatIsoTime(expires),
+  ];
+}
+
+function formatEffect({ effect: { outcome, category, suppresses } }: InboxRuleEntry): string {
+  return [outcome, category, suppresses ? 'suppresses' : null].filter((part) => part !== null).join(', ');
+}

@@ -1,0 +1,283 @@
+/**
+ * The operations on the rules of the inbox, which answer delivery attempts in place of `capture:`. Rules exist for tests
+ * of error handling, so a rule can be added only with `capture:`.
+ */
+import { classify } from '../classify/classify.ts';
+import { classifyOutcome } from '../classify/failure.ts';
+import { formatIsoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
+import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
+import {
+  formatInboxAnswer,
+  getInboxRuleStatus,
+  INBOX_ANSWER_KINDS,
+  type InboxRule,
+  type InboxRuleAnswer,
+  MAX_ACTIVE_INBOX_RULES,
+  toReply,
+} from '../model/inbox-rule.ts';
+import type { Outcome } from '../model/outcome.ts';
+import { Type } from '../model/schema.ts';
+import type { OperatorStore } from '../store/contract.ts';
+import { conflict, invalid, notFound, ok, type Result, toMemberResult } from './errors.ts';
+import { InboxRuleEntry, RemovedInboxRule } from './inbox/rule-schemas.ts';
+import { parseVisibleText } from './labels.ts';
+import { operation } from './operation.ts';
+import { createRowNumber, createStringEnum } from './schemas.ts';
+
+const MAX_TIMES = 1_000;
+const DAY_MS = 86_400_000;
+const MAX_LIFETIME_MS = 30 * DAY_MS;
+/** The delay is shorter than the timeouts of SMTP clients (RFC 5321 section 4.5.3.2). */
+const MAX_DELAY_MS = 5 * 60_000;
+const MAX_TEXT_LENGTH = 200;
+const DEFAULT_TEXT = 'Answered by a rule';
+const SIMULATOR_DOMAIN = 'simulator.postrider.test';
+
+const AddInput = Type.Object({
+  match: Type.String({ description: 'An address, or a domain without its subdomains.' }),
+  answer: createStringEnum(INBOX_ANSWER_KINDS, {
+    default: 'reply',
+    description:
+      '`reply` needs `code`. `delay` needs `delay`. `disconnect`: the connection is lost before the end of the message. `unanswered`: the connection is lost after the final dot.',
+  }),
+  code: Type.Optional(
+    Type.Integer({
+      minimum: 400,
+      maximum: 559,
+      description: 'The SMTP reply code, 400 to 559.',
+      errorMessage: 'is not a reply code from 400 to 559',
+    }),
+  ),
+  enhanced: Type.Optional(Type.String({ description: 'The enhanced status code, such as `4.3.0`.' })),
+  text: Type.Optional(
+    Type.String({
+      description: `The text of the reply, at most ${MAX_TEXT_LENGTH} characters; the default is \`${DEFAULT_TEXT}\`.`,
+    }),
+  ),
+  delay: Type.Optional(Type.String({ description: 'The delay before the reply 250, such as `5s`; at most `5m`.' })),
+  times: Type.Integer({
+    minimum: 1,
+    maximum: MAX_TIMES,
+    default: 1,
+    description: `The number of delivery attempts that the rule answers, 1 to ${MAX_TIMES}; the default is 1.`,
+  }),
+  expires: Type.String({
+    default: '24h',
+    description: 'The end of the rule: a date (UTC) or a duration of at most `30d`.',
+  }),
+});
+
+/**
+ * Adds a rule. Fails with `conflict` unless the transport is `capture:`, and if too many rules are active.
+ */
+export const addInboxRule = operation({
+  name: 'inbox-rule.add',
+  id: 'addInboxRule',
+  summary: 'Add a rule that answers the next delivery attempts to an address or a domain',
+  changes: true,
+  input: AddInput,
+  result: InboxRuleEntry,
+  errors: ['conflict'],
+  async run(input, { store, clock, settings }) {
+    if (settings.transport.kind !== 'capture')
+      return conflict(
+        null,
+        `a rule answers messages in place of capture:, and POSTRIDER_TRANSPORT is ${settings.transport.kind}:; add rules only where the transport is capture:`,
+      );
+    const match = parseMatch(input.match);
+    if (!match.ok) return match;
+    const answer = parseAnswer(input);
+    if (!answer.ok) return answer;
+    const now = clock.now();
+    const expiresAt = toMemberResult('expires', parseTimestamp(input.expires, now, 'ahead'));
+    if (!expiresAt.ok) return expiresAt;
+    if (expiresAt.value <= now) return invalid('expires', 'is not in the future');
+    if (expiresAt.value - now > MAX_LIFETIME_MS) return invalid('expires', 'is more than 30 days ahead');
+    const rule = { match: match.value, answer: answer.value, times: input.times, expiresAt: expiresAt.value };
+    const result = await store.addInboxRule(rule, now);
+    switch (result.kind) {
+      case 'full':
+        return conflict(null, `${MAX_ACTIVE_INBOX_RULES} rules are active, the maximum; remove one of them first`);
+      case 'added':
+        return ok(toEntry(result.rule, now, []));
+    }
+  },
+});
+
+/** Lists the active rules and the rules that ended last, newest first. */
+export const listInboxRules = operation({
+  name: 'inbox-rule.list',
+  id: 'listInboxRules',
+  summary: 'List the rules of the inbox with their uses, newest first',
+  changes: false,
+  input: Type.Object({}),
+  result: Type.Array(InboxRuleEntry),
+  errors: [],
+  async run(_input, { store, clock }) {
+    const rules = await store.listInboxRules();
+    const listsByRecipient = await findSuppressionLists(store, rules);
+    const now = clock.now();
+    return ok(rules.map((rule) => toEntry(rule, now, listsByRecipient.get(rule.lastUse?.recipient ?? '') ?? [])));
+  },
+});
+
+/** Removes a rule, active or ended. Fails with `not-found` if no rule has this number. */
+export const removeInboxRule = operation({
+  name: 'inbox-rule.remove',
+  id: 'removeInboxRule',
+  summary: 'Remove a rule of the inbox',
+  changes: true,
+  input: Type.Object({
+    id: createRowNumber(
+      'The number of the rule.',
+      'is not the number of a rule; `postrider inbox rule list` lists rules',
+    ),
+  }),
+  result: RemovedInboxRule,
+  errors: ['not-found'],
+  async run({ id }, { store }) {
+    const removed = await store.removeInboxRule(id);
+    if (removed.kind === 'missing')
+      return notFound('id', `there is no rule ${id}; \`postrider inbox rule list\` lists rules`);
+    return ok({ id, match: removed.value.match });
+  },
+});
+
+/** Returns the names of the suppression lists of the last recipients. The number of rules bounds the number of reads. */
+async function findSuppressionLists(
+  store: Pick<OperatorStore, 'findSuppressed' | 'findSuppression'>,
+  rules: readonly InboxRule[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const recipients = [...new Set(rules.flatMap(({ lastUse }) => (lastUse === null ? [] : [lastUse.recipient])))];
+  if (recipients.length === 0) return new Map();
+  const suppressed = await store.findSuppressed(recipients);
+  return new Map(
+    await Promise.all(
+      suppressed.map(async (recipient) => {
+        const entries = await store.findSuppression(recipient);
+        return [recipient, entries.map(({ list }) => list)] as const;
+      }),
+    ),
+  );
+}
+
+function parseMatch(text: string): Result<string> {
+  const trimmed = text.trim();
+  const address = trimmed.includes('@') && !trimmed.startsWith('@') ? parseAddress(trimmed) : null;
+  const domain = address?.domain ?? parseHost(trimmed, trimmed.startsWith('@') ? 1 : 0);
+  if (domain === null || (address === null && trimmed.lastIndexOf('@') > 0))
+    return invalid('match', `${quote(text)} is neither an address nor a domain such as example.com`);
+  if (domain === SIMULATOR_DOMAIN)
+    return invalid('match', `the simulator answers messages to ${SIMULATOR_DOMAIN}; give another address or domain`);
+  return ok(address === null ? domain : toCanonicalAddress(address));
+}
+
+interface AnswerInput {
+  readonly answer: InboxRuleAnswer['kind'];
+  readonly code?: number;
+  readonly enhanced?: string;
+  readonly text?: string;
+  readonly delay?: string;
+}
+
+function parseAnswer(input: AnswerInput): Result<InboxRuleAnswer> {
+  const allowed: readonly string[] =
+    input.answer === 'reply' ? ['code', 'enhanced', 'text'] : input.answer === 'delay' ? ['delay'] : [];
+  for (const member of ['code', 'enhanced', 'text', 'delay'] as const) {
+    if (input[member] !== undefined && !allowed.includes(member))
+      return invalid(member, `the answer ${input.answer} does not use it`);
+  }
+  switch (input.answer) {
+    case 'reply':
+      return parseReply(input);
+    case 'delay':
+      return parseDelay(input.delay);
+    case 'disconnect':
+    case 'unanswered':
+      return ok({ kind: input.answer });
+  }
+}
+
+function parseReply({ code, enhanced: enhancedText, text: replyText }: AnswerInput): Result<InboxRuleAnswer> {
+  if (code === undefined) return invalid('code', 'is missing; give a reply code such as 451 or 550');
+  // RFC 5321 section 4.2: the second digit of a reply code is 0 to 5.
+  if (code % 100 > 59) return invalid('code', `${code} is not a reply code; its second digit must be 0 to 5`);
+  const enhanced = enhancedText === undefined || enhancedText === '' ? null : enhancedText;
+  if (enhanced !== null && !/^[45]\.\d{1,3}\.\d{1,3}$/.test(enhanced))
+    return invalid('enhanced', `${quote(enhanced)} is not an enhanced status code such as 4.3.0`);
+  // RFC 3463 section 2: both codes have the same class.
+  if (enhanced !== null && enhanced[0] !== String(code)[0])
+    return invalid('enhanced', `${enhanced} and the reply code ${code} have different classes`);
+  const text =
+    replyText === undefined || replyText === ''
+      ? ok(DEFAULT_TEXT)
+      : parseVisibleText('text', replyText, MAX_TEXT_LENGTH);
+  return text.ok ? ok({ kind: 'reply', code, enhanced, text: text.value }) : text;
+}
+
+function parseDelay(text: string | undefined): Result<InboxRuleAnswer> {
+  if (text === undefined) return invalid('delay', 'is missing; give a duration such as 5s');
+  const delayMs = toMemberResult('delay', parseDuration(text));
+  if (!delayMs.ok) return delayMs;
+  if (delayMs.value < 1 || delayMs.value > MAX_DELAY_MS) return invalid('delay', `${quote(text)} is not 1ms to 5m`);
+  return ok({ kind: 'delay', delayMs: delayMs.value });
+}
+
+function toEntry(rule: InboxRule, now: number, suppressed: readonly string[]): InboxRuleEntry {
+  const { id, match, answer, times, used, createdAt, expiresAt, lastUse } = rule;
+  const reply = answer.kind === 'reply' ? answer : null;
+  return {
+    id,
+    match,
+    answer: {
+      kind: answer.kind,
+      summary: formatInboxAnswer(answer),
+      code: reply?.code ?? null,
+      enhanced: reply?.enhanced ?? null,
+      text: reply?.text ?? null,
+      delayMs: answer.kind === 'delay' ? answer.delayMs : null,
+    },
+    effect: describeEffect(answer),
+    status: getInboxRuleStatus(rule, now),
+    times,
+    used,
+    created: formatIsoTime(createdAt),
+    expires: formatIsoTime(expiresAt),
+    lastUse:
+      lastUse === null
+        ? null
+        : {
+            message: lastUse.messageId,
+            recipient: lastUse.recipient,
+            at: formatIsoTime(lastUse.at),
+            suppressed: [...suppressed],
+          },
+  };
+}
+
+function describeEffect(answer: InboxRuleAnswer): InboxRuleEntry['effect'] {
+  switch (answer.kind) {
+    case 'reply': {
+      const outcome = classify(toReply(answer));
+      return {
+        outcome: outcome.kind,
+        ...describeFailure(outcome),
+        suppresses: outcome.kind === 'bounced' && outcome.suppress,
+      };
+    }
+    case 'delay':
+      return { outcome: 'delivered', class: null, category: null, suppresses: false };
+    case 'disconnect': {
+      const reply = { stage: 'rcpt', code: null, enhanced: null, text: '' } as const;
+      const outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'message' } as const;
+      return { outcome: 'deferred', ...describeFailure(outcome), suppresses: false };
+    }
+    case 'unanswered':
+      return { outcome: 'unanswered', class: null, category: null, suppresses: false };
+  }
+}
+
+function describeFailure(outcome: Outcome): Pick<InboxRuleEntry['effect'], 'class' | 'category'> {
+  const failure = classifyOutcome(outcome);
+  return { class: failure?.class ?? null, category: failure?.category ?? null };
+}

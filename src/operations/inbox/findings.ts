@@ -1,0 +1,81 @@
+/**
+ * Collects the findings of the checks of a captured message. Pure.
+ *
+ * Guarantees: the memory is bounded, because a finding has at most `MAX_PLACES` places and an excerpt at most
+ * `MAX_EXCERPT_CHARACTERS` characters.
+ */
+import { CHECK_CODES, type CheckCode } from './check-texts.ts';
+
+const MAX_PLACES = 10;
+const MAX_EXCERPT_CHARACTERS = 160;
+
+export interface CheckPlace {
+  readonly part: 'subject' | 'text' | 'html';
+  /** The number of the line in the decoded part, from 1. Null for the subject. */
+  readonly line: number | null;
+  /** The source at this place on one line. Untrusted. */
+  readonly excerpt: string;
+}
+
+export interface CheckFinding {
+  readonly code: CheckCode;
+  /** The number of occurrences. */
+  readonly count: number;
+  /** The first occurrences. Empty if the finding concerns the whole message. */
+  readonly places: readonly CheckPlace[];
+}
+
+export interface FindingCollector {
+  /** Adds an occurrence. `place` is null if it concerns the whole message. The excerpt is shortened. */
+  add(code: CheckCode, place: CheckPlace | null): void;
+  /** Returns the findings in the order of `CHECK_CODES`: errors first. */
+  list(): readonly CheckFinding[];
+}
+
+export function createFindingCollector(): FindingCollector {
+  const findings = new Map<CheckCode, { count: number; readonly places: CheckPlace[] }>();
+  return {
+    add(code, place) {
+      const finding = findings.get(code) ?? { count: 0, places: [] };
+      findings.set(code, finding);
+      finding.count += 1;
+      if (place !== null && finding.places.length < MAX_PLACES)
+        finding.places.push({ ...place, excerpt: shorten(place.excerpt) });
+    },
+    list: () =>
+      CHECK_CODES.flatMap((code) => {
+        const finding = findings.get(code);
+        return finding === undefined ? [] : [{ code, ...finding }];
+      }),
+  };
+}
+
+/** Returns the text on one line. */
+function shorten(source: string): string {
+  const line = source
+    .slice(0, 2 * MAX_EXCERPT_CHARACTERS)
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  const shortened = line.length <= MAX_EXCERPT_CHARACTERS ? line : `${line.slice(0, MAX_EXCERPT_CHARACTERS - 1)}…`;
+  return shortened.toWellFormed();
+}
+
+export interface LineCounter {
+  /** Returns the number of the line at the position, from 1. The positions of the calls must not decrease. */
+  countTo(position: number): number;
+}
+
+/** Creates a counter of line feeds. Its total time is linear in the length of the text. */
+export function createLineCounter(text: string): LineCounter {
+  let line = 1;
+  let next = text.indexOf('\n');
+  return {
+    countTo(position) {
+      while (next !== -1 && next < position) {
+        line += 1;
+        next = text.indexOf('\n', next + 1);
+      }
+      return line;
+    },
+  };
+}

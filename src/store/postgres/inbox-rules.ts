@@ -1,0 +1,91 @@
+/** Stores the rules of the inbox. The locks of the rows make the uses of a rule exact on all nodes. */
+import {
+  assignInboxRules,
+  getInboxRuleStatus,
+  MAX_ACTIVE_INBOX_RULES,
+  toAuditedInboxRule,
+} from '../../model/inbox-rule.ts';
+import type { InboxRuleStore } from '../inbox-rule-store.ts';
+import { findPurgedInboxRules, toInboxRule } from '../rules/inbox-rules.ts';
+import { writeChange } from './audit.ts';
+import { type Database, forceDurableCommit, type Statement } from './session.ts';
+
+const SELECT_ALL: Statement = { name: 'inbox_rule_all', text: 'SELECT * FROM inbox_rule ORDER BY id DESC' };
+/** Concurrent additions wait for each other, so that the maximum number of rules is exact. */
+const LOCK_ADDITIONS: Statement = {
+  name: 'inbox_rule_lock',
+  text: 'LOCK TABLE inbox_rule IN SHARE ROW EXCLUSIVE MODE',
+};
+const HAS_ACTIVE: Statement = {
+  name: 'inbox_rule_active',
+  text: 'SELECT 1 AS one FROM inbox_rule WHERE used < times AND expires_at > $1 LIMIT 1',
+};
+/** All transactions lock the rules in the order of their ids. A rule that another transaction has used up is omitted. */
+const LOCK_MATCHING: Statement = {
+  name: 'inbox_rule_matching',
+  text: `SELECT * FROM inbox_rule WHERE target = ANY($1::text[]) AND used < times AND expires_at > $2
+    ORDER BY id FOR UPDATE`,
+};
+const INSERT: Statement = {
+  name: 'inbox_rule_insert',
+  text: `INSERT INTO inbox_rule (target, answer, times, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
+    RETURNING *`,
+};
+const DELETE: Statement = {
+  name: 'inbox_rule_delete',
+  text: 'DELETE FROM inbox_rule WHERE id = ANY($1::integer[]) RETURNING *',
+};
+const UPDATE: Statement = {
+  name: 'inbox_rule_use',
+  text: `UPDATE inbox_rule r SET used = u.used, last_message = u.message, last_recipient = u.recipient, last_used_at = $5
+    FROM unnest($1::integer[], $2::integer[], $3::uuid[], $4::text[]) AS u(id, used, message, recipient)
+    WHERE r.id = u.id`,
+};
+
+export function prepareInboxRules(database: Database): InboxRuleStore {
+  return {
+    addInboxRule: (rule, now, actor) =>
+      database.transaction(async (transaction) => {
+        await transaction.query(LOCK_ADDITIONS, []);
+        const rules = (await transaction.query(SELECT_ALL, [])).map(toInboxRule);
+        if (rules.filter((one) => getInboxRuleStatus(one, now) === 'active').length >= MAX_ACTIVE_INBOX_RULES) {
+          await forceDurableCommit(transaction);
+          return { kind: 'full' };
+        }
+        const purgedIds = findPurgedInboxRules(rules, now);
+        if (purgedIds.length > 0) await transaction.query(DELETE, [purgedIds]);
+        const { match, answer, times, expiresAt } = rule;
+        const [row = {}] = await transaction.query(INSERT, [match, JSON.stringify(answer), times, now, expiresAt]);
+        await writeChange(transaction, actor, 'inbox-rule.add', match, null, toAuditedInboxRule(rule));
+        return { kind: 'added', rule: toInboxRule(row) };
+      }),
+    async listInboxRules() {
+      return (await database.query(SELECT_ALL, [])).map(toInboxRule);
+    },
+    removeInboxRule: (id, actor) =>
+      database.transaction(async (transaction) => {
+        const [row] = await transaction.query(DELETE, [[id]]);
+        if (row === undefined) return { kind: 'missing' };
+        const value = toInboxRule(row);
+        await writeChange(transaction, actor, 'inbox-rule.remove', value.match, toAuditedInboxRule(value), null);
+        return { kind: 'done', value };
+      }),
+    async takeInboxRules(batch, now) {
+      if ((await database.query(HAS_ACTIVE, [now])).length === 0) return batch.map(() => null);
+      return database.transaction(async (transaction) => {
+        const targets = [...new Set(batch.flatMap(({ recipient, domain }) => [recipient, domain]))];
+        const rules = (await transaction.query(LOCK_MATCHING, [targets, now])).map(toInboxRule);
+        const { assigned, changed } = assignInboxRules(rules, batch, now);
+        if (changed.length > 0)
+          await transaction.query(UPDATE, [
+            changed.map(({ id }) => id),
+            changed.map(({ used }) => used),
+            changed.map(({ lastUse }) => lastUse?.messageId ?? null),
+            changed.map(({ lastUse }) => lastUse?.recipient ?? null),
+            now,
+          ]);
+        return assigned;
+      });
+    },
+  };
+}

@@ -1,0 +1,120 @@
+/**
+ * Answers delivery attempts by the rules of the inbox in place of `capture:`. The reply of a rule is classified like the
+ * reply of a server. An attempt without a rule, and an attempt after the delay of a rule, is captured.
+ *
+ * Guarantees: an attempt ends with an outcome. If the rules cannot be read, it is deferred. A rule concerns the message
+ * alone (scope `message`), so no rule opens the circuit breaker.
+ */
+import { classify } from '../../classify/classify.ts';
+import type { Clock } from '../../clock.ts';
+import { parseAddress, toCanonicalAddress } from '../../model/address.ts';
+import { formatInboxAnswer, type InboxRule, type InboxRuleRequest, toReply } from '../../model/inbox-rule.ts';
+import type { Attempt, Outcome } from '../../model/outcome.ts';
+import { awaitCompletionMark, createLocalAttempt } from '../local-attempt.ts';
+import type { OutgoingMessage, Transport } from '../transport.ts';
+
+/** Takes the rule of a delivery attempt and counts its use. Resolves to null if no rule matches. */
+export type TakeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
+
+/** Wraps the transport `capture:` with the rules of the inbox. */
+export function withInboxRules(transport: Transport, takeRule: TakeInboxRule, clock: Clock): Transport {
+  /** Ends the delays of the running attempts. */
+  const endDelays = new Set<() => void>();
+  let isClosed = false;
+
+  /** Resolves to false if the transport is closed during the delay. */
+  function delay(delayMs: number): Promise<boolean> {
+    if (isClosed) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const end = (isComplete: boolean) => {
+        cancel();
+        endDelays.delete(endEarly);
+        resolve(isComplete);
+      };
+      const endEarly = () => end(false);
+      const cancel = clock.after(delayMs, () => end(true));
+      endDelays.add(endEarly);
+    });
+  }
+
+  async function attemptByRule(
+    rule: InboxRule,
+    message: OutgoingMessage,
+    beforeCompletion: (() => Promise<void>) | null,
+  ): Promise<Attempt> {
+    const startedAt = clock.now();
+    const remark = `rule ${rule.id} of the inbox for ${rule.match} answered this attempt`;
+    const end = (outcome: Outcome): Attempt =>
+      createLocalAttempt(outcome, { startedAt, now: clock.now(), remote: null, remark });
+    switch (rule.answer.kind) {
+      case 'reply':
+        return end(withMessageScope(classify(toReply(rule.answer))));
+      case 'disconnect':
+        return end(createDisconnect('rcpt', 'connection lost before the end of the message'));
+      case 'unanswered': {
+        const refusal = await awaitCompletionMark(beforeCompletion);
+        const reply = {
+          stage: 'content',
+          code: null,
+          enhanced: null,
+          text: 'connection lost after the final dot',
+        } as const;
+        return end(refusal ?? { kind: 'unanswered', reply });
+      }
+      case 'delay': {
+        if (!(await delay(rule.answer.delayMs)))
+          return end(createDisconnect('content', 'the service was stopped during the delay'));
+        const attempt = await transport.attempt(message, beforeCompletion);
+        const conversation = [`* ${remark}: ${formatInboxAnswer(rule.answer)}`, ...attempt.conversation];
+        return { ...attempt, startedAt, tookMs: clock.now() - startedAt, conversation };
+      }
+    }
+  }
+
+  return {
+    get concurrency() {
+      return transport.concurrency;
+    },
+    async attempt(message, beforeCompletion) {
+      const request = toRequest(message);
+      if (request === null) return transport.attempt(message, beforeCompletion);
+      const startedAt = clock.now();
+      let rule: InboxRule | null;
+      try {
+        rule = await takeRule(request);
+      } catch (error) {
+        const text = `the rules of the inbox cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+        const reply = { stage: 'connect', code: null, enhanced: null, text } as const;
+        const outcome = { kind: 'deferred', reply, reason: 'unknown', scope: 'message' } as const;
+        return createLocalAttempt(outcome, { startedAt, now: clock.now(), remote: null, remark: 'not captured' });
+      }
+      return rule === null
+        ? transport.attempt(message, beforeCompletion)
+        : attemptByRule(rule, message, beforeCompletion);
+    },
+    close(timeoutMs) {
+      isClosed = true;
+      for (const end of [...endDelays]) end();
+      return transport.close(timeoutMs);
+    },
+  };
+}
+
+/** Returns null if the recipient is not an address, which the service does not accept. */
+function toRequest({ id: messageId, envelope: { to } }: OutgoingMessage): InboxRuleRequest | null {
+  const address = parseAddress(to);
+  return address === null ? null : { messageId, recipient: toCanonicalAddress(address), domain: address.domain };
+}
+
+function withMessageScope(outcome: Outcome): Outcome {
+  return outcome.kind === 'deferred' ? { ...outcome, scope: 'message' } : outcome;
+}
+
+function createDisconnect(stage: 'rcpt' | 'content', text: string): Outcome {
+  return {
+    kind: 'deferred',
+    reply: { stage, code: null, enhanced: null, text },
+    reason: 'connection',
+    scope: 'message',
+  };
+}

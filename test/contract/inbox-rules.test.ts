@@ -1,0 +1,108 @@
+/** Tests the rules of the inbox on every store: matching, exact counts and bounds. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  type InboxRuleAnswer,
+  type InboxRuleRequest,
+  MAX_ACTIVE_INBOX_RULES,
+  MAX_ENDED_INBOX_RULES,
+} from '../../src/model/inbox-rule.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { newIdAt } from '../rig/messages.ts';
+import { STORES } from '../rig/stores.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const HOUR_MS = 3_600_000;
+const ADA = 'ada@example.com';
+const ACTOR = { name: 'cli:tester', at: NOW };
+const REPLY: InboxRuleAnswer = { kind: 'reply', code: 451, enhanced: '4.3.0', text: 'Später \u{1f4a5}' };
+
+const createRequest = (recipient = ADA): InboxRuleRequest => ({
+  messageId: newIdAt(NOW),
+  recipient,
+  domain: recipient.slice(recipient.lastIndexOf('@') + 1),
+});
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function openStore(): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    return store;
+  }
+
+  async function add(
+    store: Store,
+    match: string,
+    members: { times?: number; answer?: InboxRuleAnswer; expiresAt?: number } = {},
+  ) {
+    const rule = { match, answer: REPLY, times: 1, expiresAt: NOW + HOUR_MS, ...members };
+    const result = await store.addInboxRule(rule, NOW, ACTOR);
+    if (result.kind === 'full') throw new Error('too many rules are active');
+    return result.rule.id;
+  }
+
+  const take = async (store: Store, requests: readonly InboxRuleRequest[], now = NOW) =>
+    (await store.takeInboxRules(requests, now)).map((rule) => rule?.id ?? null);
+
+  test('a rule for the address precedes a rule for the domain, and an older rule precedes a newer one', async () => {
+    const store = await openStore();
+    const domain = await add(store, 'example.com');
+    const [first, second] = [await add(store, ADA, { times: 2 }), await add(store, ADA)];
+    const requests = Array.from({ length: 5 }, () => createRequest());
+    expect(await take(store, requests)).toEqual([first, first, second, domain, null]);
+    await add(store, 'example.com');
+    const others = ['ada@sub.example.com', 'ada@example.org', 'bob@example.com'].map(createRequest);
+    expect(await take(store, others)).toEqual([null, null, expect.any(Number)]);
+  });
+
+  test('a rule answers no attempt after its expiry', async () => {
+    const store = await openStore();
+    const id = await add(store, ADA);
+    expect(await take(store, [createRequest()], NOW + HOUR_MS)).toEqual([null]);
+    expect(await take(store, [createRequest()], NOW + HOUR_MS - 1)).toEqual([id]);
+  });
+
+  test('concurrent attempts use a rule exactly as often as it allows', async () => {
+    const store = await openStore();
+    const ids = [await add(store, ADA, { times: 25 }), await add(store, 'example.com', { times: 15 })];
+    const batches = Array.from({ length: 20 }, (_, index) =>
+      take(store, [createRequest(), createRequest(index % 2 === 0 ? ADA : 'bob@example.com'), createRequest()]),
+    );
+    const taken = (await Promise.all(batches)).flat();
+    expect(ids.map((id) => taken.filter((one) => one === id).length)).toEqual([25, 15]);
+    expect(await store.listInboxRules()).toMatchObject([{ used: 15 }, { used: 25 }]);
+  });
+
+  test('the list has the answers and the last use of each rule, newest first, and the audit log its changes', async () => {
+    const store = await openStore();
+    await add(store, ADA);
+    const second = await add(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
+    const request = createRequest('bob@example.com');
+    await take(store, [request], NOW + 7);
+    expect(await store.listInboxRules()).toMatchObject([
+      {
+        ...{ id: second, match: 'example.com', answer: { kind: 'delay', delayMs: 5 }, times: 3, used: 1 },
+        lastUse: { messageId: request.messageId, recipient: 'bob@example.com', at: NOW + 7 },
+      },
+      { match: ADA, answer: REPLY, times: 1, used: 0, createdAt: NOW, expiresAt: NOW + HOUR_MS, lastUse: null },
+    ]);
+    expect(await store.removeInboxRule(second, ACTOR)).toMatchObject({ kind: 'done', value: { match: 'example.com' } });
+    expect(await store.removeInboxRule(second, ACTOR)).toEqual({ kind: 'missing' });
+    expect((await store.listAudit(null, 10)).map(({ action, target }) => [action, target])).toEqual([
+      ['inbox-rule.remove', 'example.com'],
+      ['inbox-rule.add', 'example.com'],
+      ['inbox-rule.add', ADA],
+    ]);
+    expect(await take(store, [createRequest('bob@example.com')])).toEqual([null]);
+  });
+
+  test('the numbers of active rules and of ended rules are bounded', async () => {
+    const store = await openStore();
+    for (let n = 0; n < MAX_ENDED_INBOX_RULES + 5; n += 1) await add(store, ADA, { expiresAt: NOW - 1 });
+    for (let n = 0; n < MAX_ACTIVE_INBOX_RULES; n += 1) await add(store, ADA);
+    const rule = { match: ADA, answer: REPLY, times: 1, expiresAt: NOW + HOUR_MS };
+    expect(await store.addInboxRule(rule, NOW, ACTOR)).toEqual({ kind: 'full' });
+    expect(await store.listInboxRules()).toHaveLength(MAX_ACTIVE_INBOX_RULES + MAX_ENDED_INBOX_RULES);
+    expect(await take(store, [createRequest()])).toEqual([expect.any(Number)]);
+    expect((await store.addInboxRule(rule, NOW, ACTOR)).kind).toBe('added');
+  });
+});

@@ -1,0 +1,91 @@
+/**
+ * Tests the rules of the inbox with a running service: a temporary failure is retried until delivery, and a permanent
+ * failure suppresses the recipient and is announced by a webhook.
+ */
+import { beforeAll, expect, test } from 'vitest';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { startWebhookReceiver } from '../rig/webhook-receiver.ts';
+import { createScenario, type RunningService } from './running-service.ts';
+
+interface ShownMessage {
+  readonly state: string;
+  readonly events: readonly { readonly type: string }[];
+}
+
+const SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
+const rig = createScenario();
+let folder = '';
+let service: RunningService;
+
+beforeAll(async () => {
+  folder = rig.createFolder();
+  service = await rig.serve(folder, SETTINGS);
+});
+
+const run = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
+const show = (id: string) => run<ShownMessage>('message', 'show', id);
+const submit = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+/** Makes a deferred message due. The command fails if the service has already retried the message. */
+const retry = (id: string) => runCommand(folder, ['message', 'retry', id]);
+const listTypes = async (id: string) => (await show(id)).events.map(({ type }) => type);
+
+test('a rule with a temporary failure defers the next message to the domain, and its retry is delivered', async () => {
+  await run('inbox', 'rule', 'add', 'later.example', '--code', '451', '--enhanced', '4.3.0');
+  const id = await submit('ada@later.example');
+  await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
+  const other = await submit('bob@later.example');
+  await expect.poll(async () => (await show(other)).state).toBe('delivered');
+  await retry(id);
+  await expect.poll(async () => (await show(id)).state).toBe('delivered');
+  expect(await run('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
+  expect(await run('inbox', 'rule', 'list')).toMatchObject([
+    { match: 'later.example', status: 'used', used: 1, lastUse: { message: id } },
+  ]);
+});
+
+test('a rule for an unknown mailbox bounces the message, suppresses the recipient, and a webhook announces both', async () => {
+  const receiver = await startWebhookReceiver();
+  try {
+    await run('webhook', 'create', receiver.url, '--events', 'message.bounced');
+    await run(
+      'inbox',
+      'rule',
+      'add',
+      'Gone@gone.example',
+      '--code',
+      '550',
+      '--enhanced',
+      '5.1.1',
+      '--text',
+      'No such user',
+    );
+    const id = await submit('gone@gone.example');
+    await expect.poll(() => receiver.received.length).toBe(1);
+    expect(JSON.parse(receiver.received[0]?.body ?? '')).toMatchObject({
+      type: 'message.bounced',
+      data: { id, state: 'bounced', class: 'hard', category: 'mailbox-unknown', diagnostic: '550 5.1.1 No such user' },
+    });
+    expect((await show(id)).state).toBe('bounced');
+    const next = await submit('gone@gone.example');
+    await expect.poll(async () => (await show(next)).state).toBe('suppressed');
+    expect((await run<readonly object[]>('inbox', 'rule', 'list'))[0]).toMatchObject({
+      lastUse: { message: id, recipient: 'gone@gone.example', suppressed: ['default'] },
+    });
+    await run('suppression', 'remove', 'default', 'gone@gone.example');
+    const last = await submit('gone@gone.example');
+    await expect.poll(async () => (await show(last)).state).toBe('delivered');
+  } finally {
+    await receiver.close();
+  }
+});
+
+test('a lost connection after the final dot is sent again, and a rule with a delay holds back its message', async () => {
+  await run('inbox', 'rule', 'add', 'lost.example', '--answer', 'unanswered');
+  await run('inbox', 'rule', 'add', 'lost.example', '--answer', 'delay', '--delay', '50ms');
+  const id = await submit('ada@lost.example');
+  await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
+  await retry(id);
+  await expect.poll(async () => (await show(id)).state).toBe('delivered');
+  expect(JSON.stringify(await show(id))).toContain('connection lost after the final dot');
+  expect(JSON.stringify(await show(id))).toContain('250 after 50 ms');
+});

@@ -1,0 +1,128 @@
+/** Tests the rules of the inbox in the transport `capture:`: the outcome of each answer, and the end of a delay. */
+import { describe, expect, test } from 'vitest';
+import type { InboxRuleAnswer, InboxRuleRequest } from '../../../src/model/inbox-rule.ts';
+import type { Attempt } from '../../../src/model/outcome.ts';
+import { withInboxRules } from '../../../src/transports/capture/rules.ts';
+import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+import { createOutgoingMessage } from '../../rig/smtp-message.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const CAPTURED = {
+  kind: 'delivered',
+  reply: { stage: 'content', code: 250, enhanced: '2.0.0', text: 'captured' },
+} as const;
+
+/** Creates the transport with one rule. */
+function createRig(answer: InboxRuleAnswer | null) {
+  const clock = createVirtualClock(NOW);
+  const captured: OutgoingMessage[] = [];
+  const requests: InboxRuleRequest[] = [];
+  const inner: Transport = {
+    concurrency: 16,
+    async attempt(message, beforeCompletion) {
+      await beforeCompletion?.();
+      captured.push(message);
+      return { outcome: CAPTURED, startedAt: clock.now(), tookMs: 1, remote: null, conversation: ['* captured'] };
+    },
+    close: async () => undefined,
+  };
+  const rule = { id: 7, match: 'b.example', times: 1, expiresAt: NOW + 1, createdAt: NOW, used: 1, lastUse: null };
+  const takeRule = async (request: InboxRuleRequest) => {
+    requests.push(request);
+    return answer === null ? null : { ...rule, answer };
+  };
+  return { clock, captured, requests, transport: withInboxRules(inner, takeRule, clock) };
+}
+
+const reply = (code: number, enhanced: string | null, text = 'Answered by a rule'): InboxRuleAnswer => ({
+  kind: 'reply',
+  code,
+  enhanced,
+  text,
+});
+
+describe('a rule of the inbox', () => {
+  test.each([
+    [reply(451, '4.3.0'), { kind: 'deferred', scope: 'message' }],
+    [
+      reply(421, '4.3.2', 'Service not available, closing transmission channel'),
+      { kind: 'deferred', scope: 'message' },
+    ],
+    [reply(550, '5.1.1'), { kind: 'bounced', reason: 'recipient-unknown', suppress: true }],
+    [reply(550, '5.7.1', 'Message refused by policy'), { kind: 'bounced', suppress: false }],
+    [reply(550, null), { kind: 'bounced', suppress: false }],
+    [{ kind: 'disconnect' }, { kind: 'deferred', reason: 'connection', scope: 'message' }],
+    [{ kind: 'unanswered' }, { kind: 'unanswered' }],
+  ] as const)(
+    'with the answer %o ends the attempt with the outcome %o, and the message is not captured',
+    async (answer, outcome) => {
+      const { transport, captured } = createRig(answer);
+      const attempt = await transport.attempt(createOutgoingMessage(), null);
+      expect(attempt.outcome).toMatchObject(outcome);
+      expect(captured).toEqual([]);
+      expect(attempt.conversation[0]).toContain('rule 7');
+      if (answer.kind === 'reply') expect(attempt.conversation[1]).toMatch(`S: ${answer.code} `);
+    },
+  );
+
+  test('is looked up by the canonical address and the domain of the recipient', async () => {
+    const { transport, requests, captured } = createRig(null);
+    const message = createOutgoingMessage('', { to: '"Ada"@BÜCHER.example' });
+    expect((await transport.attempt(message, null)).outcome).toEqual(CAPTURED);
+    expect(requests).toEqual([
+      { messageId: message.id, recipient: 'ada@xn--bcher-kva.example', domain: 'xn--bcher-kva.example' },
+    ]);
+    expect(captured).toEqual([message]);
+  });
+
+  test('with the answer unanswered marks the lease first, and defers the message if the mark fails', async () => {
+    const { transport } = createRig({ kind: 'unanswered' });
+    let marks = 0;
+    const mark = async () => {
+      marks += 1;
+    };
+    expect((await transport.attempt(createOutgoingMessage(), mark)).outcome.kind).toBe('unanswered');
+    expect(marks).toBe(1);
+    const failedMark = () => Promise.reject(new Error('the lease was lost'));
+    expect((await transport.attempt(createOutgoingMessage(), failedMark)).outcome.kind).toBe('deferred');
+  });
+
+  test('with a delay captures the message after the delay', async () => {
+    const { transport, clock, captured } = createRig({ kind: 'delay', delayMs: 30_000 });
+    let attempt: Attempt | null = null;
+    void transport.attempt(createOutgoingMessage(), null).then((ended) => {
+      attempt = ended;
+    });
+    await clock.advance(29_999);
+    expect([attempt, captured.length]).toEqual([null, 0]);
+    await clock.advance(1);
+    expect(attempt).toMatchObject({ outcome: CAPTURED, startedAt: NOW, tookMs: 30_000 });
+    expect(captured).toHaveLength(1);
+  });
+
+  test('with a delay ends its attempts when the transport is closed, and captures nothing afterwards', async () => {
+    const { transport, clock, captured } = createRig({ kind: 'delay', delayMs: 30_000 });
+    const running = transport.attempt(createOutgoingMessage(), null);
+    await clock.advance(1);
+    await transport.close(1_000);
+    const later = transport.attempt(createOutgoingMessage(), null);
+    expect((await Promise.all([running, later])).map(({ outcome }) => outcome.kind)).toEqual(['deferred', 'deferred']);
+    await clock.advance(60_000);
+    expect(captured).toEqual([]);
+  });
+
+  test('that cannot be read defers the message and leaves the circuit breaker closed', async () => {
+    const { transport } = createRig(null);
+    const broken = withInboxRules(
+      transport,
+      () => Promise.reject(new Error('the store is closed')),
+      createVirtualClock(NOW),
+    );
+    expect((await broken.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
+      kind: 'deferred',
+      scope: 'message',
+      reply: { code: null, text: expect.stringContaining('the store is closed') },
+    });
+  });
+});
