@@ -248,15 +248,21 @@ test('every route is in the document, and every response matches the document', 
   await expectStatus('showConfig', 409, { headers: bearer });
   simulatedFailures.settingsUnreadable = false;
 
-  // Without the capture transport, the inbox routes return 404.
+  // Without the capture transport, the inbox routes return 404, and no rule can be added.
   const relay = await startTestService({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_ROLES: 'operator' });
-  for (const operationId of ['listInbox', 'showInbox', 'showInboxSource', 'showInboxHtml']) {
-    const { path, operation } = byId.get(operationId) ?? {};
-    if (path === undefined || operation === undefined) throw new Error(`there is no ${operationId} in the document`);
-    const response = await sendRequest(relay.url, 'GET', createTarget(path, {}), { headers: BASIC });
+  const rule = { body: { match: 'rule.example', code: 451 } };
+  for (const [operationId, status, options] of [
+    ...['listInbox', 'showInbox', 'showInboxSource', 'showInboxHtml'].map((id) => [id, 404, {}] as const),
+    ['addInboxRule', 409, rule] as const,
+  ]) {
+    const { method, path, operation } = byId.get(operationId) ?? {};
+    if (method === undefined || path === undefined || operation === undefined)
+      throw new Error(`there is no ${operationId} in the document`);
+    const headers = { ...BASIC, ...(method === 'GET' ? {} : { Origin: relay.url }) };
+    const response = await sendRequest(relay.url, method, createTarget(path, {}), { ...options, headers });
     check(operation, response);
-    expect(response.status).toBe(404);
-    responseCounts.set(`${operationId} 404`, 1);
+    expect(response.status).toBe(status);
+    responseCounts.set(`${operationId} ${status}`, 1);
   }
   // A node without the role `api` has no public listener.
   const testPath = byId.get('sendTestMessage');
