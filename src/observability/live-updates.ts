@@ -185,7 +185,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   message: ['messages', 'overview'],
   token: ['tokens'],
   webhook: ['webhooks', 'overview'],
-  'inbox-rule': ['inbox'],
+  inbox: ['inbox'],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 

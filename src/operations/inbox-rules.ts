@@ -71,7 +71,7 @@ const AddInput = Type.Object({
  * Adds a rule. Fails with `conflict` unless the transport is `capture:`, and if too many rules are active.
  */
 export const addInboxRule = operation({
-  name: 'inbox-rule.add',
+  name: 'inbox.add-rule',
   id: 'addInboxRule',
   summary: 'Add a rule that answers the next delivery attempts to an address or a domain',
   changes: true,
@@ -106,7 +106,7 @@ export const addInboxRule = operation({
 
 /** Lists the active rules and the rules that ended last, newest first. */
 export const listInboxRules = operation({
-  name: 'inbox-rule.list',
+  name: 'inbox.list-rules',
   id: 'listInboxRules',
   summary: 'List the rules of the inbox with their uses, newest first',
   changes: false,
@@ -123,7 +123,7 @@ export const listInboxRules = operation({
 
 /** Removes a rule, active or ended. Fails with `not-found` if no rule has this number. */
 export const removeInboxRule = operation({
-  name: 'inbox-rule.remove',
+  name: 'inbox.remove-rule',
   id: 'removeInboxRule',
   summary: 'Remove a rule of the inbox',
   changes: true,

@@ -1,5 +1,4 @@
 /** Checks that hostile content has no effect: no page executes it, loads it, follows its links, or is changed by it. */
-import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import {
@@ -107,35 +106,46 @@ test('the page of a message shows hostile text literally and without effect', as
   expect(otherServer.listRequests()).toEqual([]);
 });
 
-const LINKS = [
-  'a script link',
-  'a broken script link',
-  'a data link',
-  'a link out',
-  'a link to a window',
-  'a link in its place',
+const CLICKS = [
+  ...[
+    'a script link',
+    'a broken script link',
+    'a data link',
+    'a link out',
+    'a link to a window',
+    'a link in its place',
+  ].map((name) => ({ role: 'link', name }) as const),
+  { role: 'button', name: 'a form' } as const,
 ];
 
 test('hostile HTML in the inbox runs no script and loads no resource, and a click in it does not navigate', async () => {
-  const { page, visit, allowFaults } = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`);
+  const path = `/inbox/${htmlMessageId}`;
+  // Each click has a page of its own, so that the effect of one click cannot hide that of another.
+  const pages = await Promise.all(
+    CLICKS.map(async ({ role, name }) => {
+      const { page, allowFaults } = await browsers.openSignedIn(service, path);
+      allowFaults(BLOCKED_CONTENT_LINE);
+      const frame = page.frameLocator('iframe');
+      await frame.getByText('A hostile message').waitFor();
+      await frame.getByRole(role, { name, exact: true }).click();
+      return page;
+    }),
+  );
+  // Each page has time for any effect of its click, until live updates show a later message.
+  const subject = 'After the clicks';
+  await submitAccepted(service.publicUrl, service.key, { subject });
+  await Promise.all(pages.map((page) => page.getByRole('link', { name: subject }).waitFor()));
+  for (const page of pages) expect(page.url()).toBe(service.operatorUrl + path);
+  expect(otherServer.listRequests()).toEqual([]);
+
+  const { page, visit, allowFaults } = await browsers.openSignedIn(service, path);
   allowFaults(BLOCKED_CONTENT_LINE);
   const frame = page.frameLocator('iframe');
-  for (const name of LINKS) {
-    // Each click starts with a new frame, so that the effect of one click cannot hide that of the next.
-    await visit(`/inbox/${htmlMessageId}`);
-    await frame.getByText('A hostile message').waitFor();
-    await frame.getByRole('link', { name, exact: true }).click();
-    await waitForMessage(page, `After ${name}`);
-  }
-  await visit(`/inbox/${htmlMessageId}`);
-  await frame.getByRole('button', { name: 'a form' }).click();
-  await waitForMessage(page, 'After a form');
   // The frame does not cover the page: the links of the page work.
-  await visit(`/inbox/${htmlMessageId}`);
   await page.getByRole('link', { name: 'History' }).click();
   await page.getByRole('heading', { level: 1, name: 'A hostile message' }).waitFor();
   // Outside the frame the source is served as plain text, because links would work there.
-  await visit(`/inbox/${htmlMessageId}`);
+  await visit(path);
   await frame.getByText('A hostile message').waitFor();
   const source = (await page.locator('iframe').getAttribute('src')) ?? '';
   const sourceResponse = await page.goto(source);
@@ -147,10 +157,3 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
   expect(page.url()).toBe(service.operatorUrl + source);
   expect(otherServer.listRequests()).toEqual([]);
 });
-
-/** Gives the page time for any effect: submits a message and waits until live updates show it. */
-async function waitForMessage(page: Page, subject: string): Promise<void> {
-  await submitAccepted(service.publicUrl, service.key, { subject });
-  await page.getByRole('link', { name: subject }).waitFor();
-  expect(otherServer.listRequests(), subject).toEqual([]);
-}

@@ -28,7 +28,7 @@ beforeAll(async () => {
   await browsers.callApi(service, 'POST', '/webhooks', { url, name: 'the shop', events: 'all' });
   await browsers.callApi(service, 'POST', '/webhooks', { url, account: 'default' });
   await browsers.callApi(service, 'POST', '/webhooks/wh_2/disable');
-  const message = '<html><body><h1>Hello</h1><p>It works.</p></body></html>';
+  const message = '<html><body><h1>Hello</h1><p>It works.</p><a href="http://example.com/">Pay</a><img></body></html>';
   id = await submitAccepted(service.publicUrl, service.key, {
     to: TO,
     subject: `Receipt ${'x'.repeat(120)} end`,
@@ -46,6 +46,8 @@ beforeAll(async () => {
     throttle: '5/s',
   });
   await browsers.callApi(service, 'POST', '/accounts/acme/keys', { name: 'the shop’s web server', expires: '90d' });
+  const rule = { match: `${'rule.'.repeat(8)}example.com`, code: 451, text: `Try again ${'later '.repeat(20)}`.trim() };
+  await browsers.callApi(service, 'POST', '/inbox/rules', { ...rule, times: 1_000 });
   await browsers.callApi(service, 'POST', '/accounts/acme/lock', { reason: 'the invoice of October is open' });
   await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: 'mail.example.org' });
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: TO, reason: 'bounce' });
@@ -64,7 +66,11 @@ const PAGES: Readonly<Record<string, () => readonly string[]>> = {
     '/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z&state=queued',
     `/messages/${id}`,
   ],
-  inbox: () => ['/inbox', ...['', '?view=text', '?view=headers', '?view=source'].map((view) => `/inbox/${id}${view}`)],
+  inbox: () => [
+    '/inbox',
+    '/inbox?tab=rules',
+    ...['', '?view=text', '?view=checks', '?view=headers', '?view=source'].map((view) => `/inbox/${id}${view}`),
+  ],
   accounts: () => ['/accounts', '/accounts/acme', '/accounts/acme?tab=keys', '/accounts/acme?tab=domains'],
   domains: () => ['/domains', '/domains/mail.example.org'],
   suppressions: () => ['/suppressions?list=default', `/suppressions?list=default&address=${encodeURIComponent(TO)}`],
@@ -91,6 +97,7 @@ const DIALOGS: readonly (readonly [button: string, path: string])[] = [
   ['Add address', '/suppressions?list=default'],
   ['Import', '/suppressions?list=default'],
   ['Create token', '/tokens'],
+  ['Add rule', '/inbox?tab=rules'],
   ['Create endpoint', '/webhooks'],
   ['Edit', '/webhooks/wh_1'],
   ['Rotate secret', '/webhooks/wh_1'],

@@ -88,9 +88,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.removeInboxRule(second, ACTOR)).toMatchObject({ kind: 'done', value: { match: 'example.com' } });
     expect(await store.removeInboxRule(second, ACTOR)).toEqual({ kind: 'missing' });
     expect((await store.listAudit(null, 10)).map(({ action, target }) => [action, target])).toEqual([
-      ['inbox-rule.remove', 'example.com'],
-      ['inbox-rule.add', 'example.com'],
-      ['inbox-rule.add', ADA],
+      ['inbox.remove-rule', 'example.com'],
+      ['inbox.add-rule', 'example.com'],
+      ['inbox.add-rule', ADA],
     ]);
     expect(await take(store, [createRequest('bob@example.com')])).toEqual([null]);
   });

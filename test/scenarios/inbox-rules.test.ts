@@ -3,9 +3,10 @@
  * failure suppresses the recipient and is announced by a webhook.
  */
 import { beforeAll, expect, test } from 'vitest';
-import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { runJsonCommand, submitAccepted } from '../rig/service.ts';
+import type { SessionHeaders } from '../rig/session.ts';
 import { startWebhookReceiver } from '../rig/webhook-receiver.ts';
-import { createScenario, type RunningService } from './running-service.ts';
+import { createScenario, type RunningService, sendRequest, signInToService } from './running-service.ts';
 
 interface ShownMessage {
   readonly state: string;
@@ -16,17 +17,31 @@ const SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
 const rig = createScenario();
 let folder = '';
 let service: RunningService;
+let session: SessionHeaders;
 
 beforeAll(async () => {
   folder = rig.createFolder();
   service = await rig.serve(folder, SETTINGS);
+  session = await signInToService(service);
 });
 
 const run = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
-const show = (id: string) => run<ShownMessage>('message', 'show', id);
 const submit = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-/** Makes a deferred message due. The command fails if the service has already retried the message. */
-const retry = (id: string) => runCommand(folder, ['message', 'retry', id]);
+
+/** Calls the operator API and returns the value of its response, without a check of the status. */
+async function call<T>(method: string, path: string, body?: object): Promise<T> {
+  const headers = { ...session, Origin: service.operatorUrl };
+  const init =
+    body === undefined
+      ? { method, headers }
+      : { method, headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+  return JSON.parse((await sendRequest(`${service.operatorUrl}/api/v1${path}`, init)).text) as T;
+}
+const addRule = (rule: object) => call('POST', '/inbox/rules', rule);
+const listRules = () => call<readonly object[]>('GET', '/inbox/rules');
+const show = (id: string) => call<ShownMessage>('GET', `/messages/${id}`);
+/** Makes a deferred message due. The request is refused if the service has already retried the message. */
+const retry = (id: string) => call('POST', `/messages/${id}/retry`, {});
 const listTypes = async (id: string) => (await show(id)).events.map(({ type }) => type);
 
 test('a rule with a temporary failure defers the next message to the domain, and its retry is delivered', async () => {
@@ -38,7 +53,7 @@ test('a rule with a temporary failure defers the next message to the domain, and
   await retry(id);
   await expect.poll(async () => (await show(id)).state).toBe('delivered');
   expect(await run('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
-  expect(await run('inbox', 'rule', 'list')).toMatchObject([
+  expect(await listRules()).toMatchObject([
     { match: 'later.example', status: 'used', used: 1, lastUse: { message: id } },
   ]);
 });
@@ -46,19 +61,8 @@ test('a rule with a temporary failure defers the next message to the domain, and
 test('a rule for an unknown mailbox bounces the message, suppresses the recipient, and a webhook announces both', async () => {
   const receiver = await startWebhookReceiver();
   try {
-    await run('webhook', 'create', receiver.url, '--events', 'message.bounced');
-    await run(
-      'inbox',
-      'rule',
-      'add',
-      'Gone@gone.example',
-      '--code',
-      '550',
-      '--enhanced',
-      '5.1.1',
-      '--text',
-      'No such user',
-    );
+    await call('POST', '/webhooks', { url: receiver.url, events: 'message.bounced' });
+    await addRule({ match: 'Gone@gone.example', code: 550, enhanced: '5.1.1', text: 'No such user' });
     const id = await submit('gone@gone.example');
     await expect.poll(() => receiver.received.length).toBe(1);
     expect(JSON.parse(receiver.received[0]?.body ?? '')).toMatchObject({
@@ -68,10 +72,10 @@ test('a rule for an unknown mailbox bounces the message, suppresses the recipien
     expect((await show(id)).state).toBe('bounced');
     const next = await submit('gone@gone.example');
     await expect.poll(async () => (await show(next)).state).toBe('suppressed');
-    expect((await run<readonly object[]>('inbox', 'rule', 'list'))[0]).toMatchObject({
+    expect((await listRules())[0]).toMatchObject({
       lastUse: { message: id, recipient: 'gone@gone.example', suppressed: ['default'] },
     });
-    await run('suppression', 'remove', 'default', 'gone@gone.example');
+    await call('DELETE', '/accounts/default/suppressions/gone@gone.example');
     const last = await submit('gone@gone.example');
     await expect.poll(async () => (await show(last)).state).toBe('delivered');
   } finally {
@@ -80,8 +84,8 @@ test('a rule for an unknown mailbox bounces the message, suppresses the recipien
 });
 
 test('a lost connection after the final dot is sent again, and a rule with a delay holds back its message', async () => {
-  await run('inbox', 'rule', 'add', 'lost.example', '--answer', 'unanswered');
-  await run('inbox', 'rule', 'add', 'lost.example', '--answer', 'delay', '--delay', '50ms');
+  await addRule({ match: 'lost.example', answer: 'unanswered' });
+  await addRule({ match: 'lost.example', answer: 'delay', delay: '50ms' });
   const id = await submit('ada@lost.example');
   await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
   await retry(id);

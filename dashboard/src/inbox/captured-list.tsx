@@ -5,8 +5,8 @@
 import { Button } from '@mantine/core';
 import { Link, useLocation, useSearch } from 'wouter';
 import type { CapturedEntry } from '../../../src/operations/inbox/schemas.ts';
-import { useRowKeys } from '../messages/use-row-keys';
 import { RelativeTime } from '../parts/relative-time';
+import { useRowKeys } from '../parts/use-row-keys';
 
 interface CapturedListProps {
   readonly messages: readonly CapturedEntry[];
@@ -27,7 +27,6 @@ export function CapturedList({ messages, selectedId, loadMore, busy, isSearch }:
   const current = useRowKeys({
     ids: messages.map(({ id }) => id),
     onOpen: (id) => navigate(getUrl(id)),
-    onSelect: () => undefined,
   });
   return (
     <nav className="card flush inbox-chooser" aria-label="Captured messages">

@@ -14,13 +14,13 @@ import { CapturedList } from '../inbox/captured-list';
 import { CapturedReader } from '../inbox/captured-reader';
 import { Rules, useInboxRules } from '../inbox/rules';
 import '../inbox/inbox.css';
-import { TextFilter } from '../messages/text-filter';
 import { Callout } from '../parts/callout';
 import { Card } from '../parts/card';
 import { KeyHint } from '../parts/key-hint';
 import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { TextFilter } from '../parts/text-filter';
 import { TestMessage } from '../setup/test-message';
 import type { PageProps } from './index';
 

@@ -56,7 +56,7 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
         if (purgedIds.length > 0) await transaction.query(DELETE, [purgedIds]);
         const { match, answer, times, expiresAt } = rule;
         const [row = {}] = await transaction.query(INSERT, [match, JSON.stringify(answer), times, now, expiresAt]);
-        await writeChange(transaction, actor, 'inbox-rule.add', match, null, toAuditedInboxRule(rule));
+        await writeChange(transaction, actor, 'inbox.add-rule', match, null, toAuditedInboxRule(rule));
         return { kind: 'added', rule: toInboxRule(row) };
       }),
     async listInboxRules() {
@@ -67,7 +67,7 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
         const [row] = await transaction.query(DELETE, [[id]]);
         if (row === undefined) return { kind: 'missing' };
         const value = toInboxRule(row);
-        await writeChange(transaction, actor, 'inbox-rule.remove', value.match, toAuditedInboxRule(value), null);
+        await writeChange(transaction, actor, 'inbox.remove-rule', value.match, toAuditedInboxRule(value), null);
         return { kind: 'done', value };
       }),
     async takeInboxRules(batch, now) {

@@ -32,7 +32,7 @@ export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
       for (const id of findPurgedInboxRules(rules, now)) remove.run(id);
       const { match, answer, times, expiresAt } = rule;
       const added = toInboxRule(insert.get(match, JSON.stringify(answer), times, now, expiresAt) ?? {});
-      audit.writeChange(actor, 'inbox-rule.add', match, null, toAuditedInboxRule(rule));
+      audit.writeChange(actor, 'inbox.add-rule', match, null, toAuditedInboxRule(rule));
       return { kind: 'added', rule: added } as const;
     },
     listInboxRules: (): InboxRule[] => selectAll.all().map(toInboxRule),
@@ -40,7 +40,7 @@ export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
       const row = remove.get(id);
       if (row === undefined) return { kind: 'missing' } as const;
       const value = toInboxRule(row);
-      audit.writeChange(actor, 'inbox-rule.remove', value.match, toAuditedInboxRule(value), null);
+      audit.writeChange(actor, 'inbox.remove-rule', value.match, toAuditedInboxRule(value), null);
       return { kind: 'done', value } as const;
     },
     takeInboxRules(batch: readonly InboxRuleRequest[], now: number): readonly (InboxRule | null)[] {

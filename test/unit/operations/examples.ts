@@ -226,12 +226,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'config.show': { input: {} },
   'inbox.list': { input: {}, prepare: captureMessage },
   'inbox.show': { input: { id: MESSAGE.id }, prepare: captureMessage },
-  'inbox-rule.add': { input: RULE, audit: ['inbox-rule.add ada@example.com'] },
-  'inbox-rule.list': { input: {}, precedingOperations: [[addInboxRule, RULE]] },
-  'inbox-rule.remove': {
+  'inbox.add-rule': { input: RULE, audit: ['inbox.add-rule ada@example.com'] },
+  'inbox.list-rules': { input: {}, precedingOperations: [[addInboxRule, RULE]] },
+  'inbox.remove-rule': {
     input: { id: 1 },
     precedingOperations: [[addInboxRule, RULE]],
-    audit: ['inbox-rule.remove ada@example.com'],
+    audit: ['inbox.remove-rule ada@example.com'],
   },
   'audit.list': { input: {}, precedingOperations: [[createToken, { name: 'ci' }]] },
 };
